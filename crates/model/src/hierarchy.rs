@@ -1,0 +1,136 @@
+//! [`Hierarchy`]: a tree over a column's values (a DGH), its root standing for everything.
+//!
+//! A label names one node. Leaves are the values; every inner node has a leaf below it. Siblings keep the order in
+//! which they were first met, so the depth-first order of leaves is the order of the file.
+
+mod make;
+mod problem;
+mod read;
+mod rows;
+
+pub use make::{DateLevel, MakeProblem, MaskSide, Rule};
+pub use problem::{HierarchyProblem, HierarchyProblems};
+
+use crate::Texts;
+
+/// A tree over a column's values. Nodes are numbered from 0, the root, parents before their children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    labels: Texts,
+    parents: Vec<u32>,
+    /// Children of node `n` are `children[child_starts[n]..child_starts[n + 1]]`.
+    child_starts: Vec<u32>,
+    children: Vec<u32>,
+    /// Nodes by the bytes of their labels, to find one.
+    by_label: Vec<u32>,
+}
+
+impl Hierarchy {
+    /// A hierarchy of a root and the given values.
+    pub fn flat<'a>(root: &str, values: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut labels = Texts::new();
+        labels.push(root);
+        for value in values {
+            labels.push(value);
+        }
+        let parents = vec![0; labels.len()];
+        Self::from_parents(labels, parents)
+    }
+
+    /// Nodes by label and parent. Node 0 is the root and its own parent; a parent's number is below its children's;
+    /// no label occurs twice. Readers check that; here it is taken for granted.
+    fn from_parents(labels: Texts, parents: Vec<u32>) -> Self {
+        let n_nodes = labels.len();
+        debug_assert!(parents.iter().enumerate().all(|(node, &parent)| node == 0 || (parent as usize) < node));
+        let mut child_starts = vec![0u32; n_nodes + 1];
+        for &parent in &parents[1..] {
+            child_starts[parent as usize + 1] += 1;
+        }
+        for node in 0..n_nodes {
+            child_starts[node + 1] += child_starts[node];
+        }
+        let mut next = child_starts.clone();
+        let mut children = vec![0u32; n_nodes - 1];
+        for node in 1..n_nodes {
+            let slot = &mut next[parents[node] as usize];
+            children[*slot as usize] = node as u32;
+            *slot += 1;
+        }
+        let mut by_label: Vec<u32> = (0..n_nodes as u32).collect();
+        by_label.sort_unstable_by_key(|&node| labels.get(node));
+        Hierarchy { labels, parents, child_starts, children, by_label }
+    }
+
+    /// The root.
+    pub fn root(&self) -> u32 {
+        0
+    }
+
+    /// How many nodes there are, leaves and root included.
+    pub fn n_nodes(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// A node's label.
+    pub fn label(&self, node: u32) -> &str {
+        self.labels.get(node)
+    }
+
+    /// A node's parent, `None` for the root.
+    pub fn parent(&self, node: u32) -> Option<u32> {
+        (node != 0).then(|| self.parents[node as usize])
+    }
+
+    /// A node's children, in order.
+    pub fn children(&self, node: u32) -> &[u32] {
+        &self.children[self.child_starts[node as usize] as usize..self.child_starts[node as usize + 1] as usize]
+    }
+
+    /// Whether a node is a value. A root without children is none.
+    pub fn is_leaf(&self, node: u32) -> bool {
+        node != 0 && self.children(node).is_empty()
+    }
+
+    /// The node with this label.
+    pub fn node(&self, label: &str) -> Option<u32> {
+        let found = self.by_label.binary_search_by(|&node| self.labels.get(node).cmp(label)).ok()?;
+        Some(self.by_label[found])
+    }
+
+    /// The leaf with this label.
+    pub fn leaf(&self, label: &str) -> Option<u32> {
+        self.node(label).filter(|&node| self.is_leaf(node))
+    }
+
+    /// The node itself and its ancestors, the root last.
+    pub fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(node), |&node| self.parent(node))
+    }
+
+    /// Steps from the root.
+    pub fn depth(&self, node: u32) -> usize {
+        self.path(node).count() - 1
+    }
+
+    /// Steps from the root to the deepest leaf.
+    pub fn height(&self) -> usize {
+        let mut depths = vec![0usize; self.n_nodes()];
+        for node in 1..self.n_nodes() {
+            depths[node] = depths[self.parents[node] as usize] + 1;
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
+    /// All leaves, depth first.
+    pub fn leaves(&self) -> Vec<u32> {
+        let mut leaves = Vec::new();
+        let mut open = vec![0u32];
+        while let Some(node) = open.pop() {
+            if self.is_leaf(node) {
+                leaves.push(node);
+            }
+            open.extend(self.children(node).iter().rev());
+        }
+        leaves
+    }
+}

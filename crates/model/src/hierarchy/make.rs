@@ -1,0 +1,425 @@
+//! Hierarchies by rule, from the values a column holds.
+//!
+//! # Guarantee
+//! Every value is a leaf, no label names two nodes, and every range covers what is below it exactly: bounds are
+//! computed in decimals, never in binary fractions.
+//! # Deviations
+//! Leaves stand in the order of their values (masked from the left: of their endings), not of the file, so that the
+//! order of the input's rows changes nothing. Timestamps with an offset belong to their day in UTC.
+//! # Cost
+//! O(n log n) in the distinct values, one node per value and level.
+
+use std::collections::HashSet;
+
+use chrono::{Datelike, NaiveDate};
+
+use super::Hierarchy;
+use crate::{Decimal, Notation, Texts, Value, ValueType};
+
+/// How a hierarchy is made from a column's values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// Numbers into ranges of these widths, each a multiple of the one before: `23 -> [20,24] -> [20,29] -> *`.
+    Steps(Vec<f64>),
+    /// Characters replaced by `*` from one side: `88512 -> 8851* -> 885** -> ... -> *****`.
+    Mask(MaskSide),
+    /// Dates into these levels, finest first.
+    Dates(Vec<DateLevel>),
+    /// The values and a root.
+    Flat,
+}
+
+/// The side from which characters are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskSide {
+    /// The last characters first: prefixes stay.
+    Right,
+    /// The first characters first: suffixes stay.
+    Left,
+}
+
+/// A level of dates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DateLevel {
+    /// `1984-03-17`, for timestamps; a date is its own day.
+    Day,
+    /// `1984-03`.
+    Month,
+    /// `1984-Q1`.
+    Quarter,
+    /// `1984`.
+    Year,
+    /// `1980s`.
+    Decade,
+}
+
+/// Why a rule does not fit a column's values. Says how many values, never which.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MakeProblem {
+    /// Steps without a width.
+    #[error("the steps are empty")]
+    NoSteps,
+    /// A width that is not above zero, or not finite.
+    #[error("step {position} is not a number above 0")]
+    BadStep {
+        /// Its position, from 1.
+        position: usize,
+    },
+    /// A width that does not nest.
+    #[error("step {position} is not a multiple of the step before it")]
+    StepNotMultiple {
+        /// Its position, from 1.
+        position: usize,
+    },
+    /// A broken width for whole numbers.
+    #[error("step {position} is not a whole number, but the column's values are")]
+    StepNotWhole {
+        /// Its position, from 1.
+        position: usize,
+    },
+    /// Dates without a level.
+    #[error("the date levels are empty")]
+    NoDateLevels,
+    /// Levels that do not nest.
+    #[error("the date levels are not in the order day, month, quarter, year, decade")]
+    DateLevelsOutOfOrder,
+    /// A rule for another type.
+    #[error("{rule} need {needed}, and the column's values are of type {value_type}")]
+    WrongType {
+        /// The rule.
+        rule: &'static str,
+        /// What it works on.
+        needed: &'static str,
+        /// What the column holds.
+        value_type: ValueType,
+    },
+    /// Values that are not of the column's type.
+    #[error("values that are not of the column's type {value_type}: {n_values} distinct")]
+    NotOfType {
+        /// How many.
+        n_values: usize,
+        /// The column's type.
+        value_type: ValueType,
+    },
+    /// Numbers whose ranges need more than 38 digits.
+    #[error("values with too many digits for steps: {n_values} distinct")]
+    TooManyDigits {
+        /// How many.
+        n_values: usize,
+    },
+    /// Years that no label can show.
+    #[error("values outside the years 0000 to 9999: {n_values} distinct")]
+    YearOutOfRange {
+        /// How many.
+        n_values: usize,
+    },
+    /// Values that look like what the rule makes.
+    #[error("values that are spelled like a label the rule makes: {n_values} distinct")]
+    ValueIsLabel {
+        /// How many.
+        n_values: usize,
+    },
+    /// Labels that name two nodes.
+    #[error("labels that would stand for two groups, because values hold '*' themselves: {n_labels}")]
+    LabelsClash {
+        /// How many labels.
+        n_labels: usize,
+    },
+}
+
+impl MakeProblem {
+    /// What to do about it, where there is a remedy.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            MakeProblem::NoSteps | MakeProblem::BadStep { .. } | MakeProblem::StepNotMultiple { .. } => {
+                "give widths that nest, the smallest first, such as 5, 10, 50"
+            }
+            MakeProblem::StepNotWhole { .. } => "give whole steps, or type = \"decimal\"",
+            MakeProblem::NoDateLevels | MakeProblem::DateLevelsOutOfOrder => {
+                "name levels from fine to coarse, such as \"month\", \"year\""
+            }
+            MakeProblem::WrongType { .. } | MakeProblem::NotOfType { .. } => {
+                "say what the values are with type, or choose another rule: steps, mask, dates or flat"
+            }
+            MakeProblem::TooManyDigits { .. } => "give the column a hierarchy file, or none: numeric ranges",
+            MakeProblem::YearOutOfRange { .. } => {
+                "correct the dates, or give date_format if they are written another way"
+            }
+            MakeProblem::ValueIsLabel { .. } | MakeProblem::LabelsClash { .. } => {
+                "the column seems to hold generalized values already: clean it, or give it a hierarchy file"
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Whether the rule is one, whatever the values.
+    ///
+    /// # Errors
+    /// Where steps or date levels do not nest.
+    pub fn check(&self) -> Result<(), MakeProblem> {
+        match self {
+            Rule::Steps(steps) => nested_steps(steps).map(|_| ()),
+            Rule::Dates(levels) if levels.is_empty() => Err(MakeProblem::NoDateLevels),
+            Rule::Dates(levels) if !levels.is_sorted_by(|fine, coarse| fine < coarse) => {
+                Err(MakeProblem::DateLevelsOutOfOrder)
+            }
+            Rule::Dates(_) | Rule::Mask(_) | Rule::Flat => Ok(()),
+        }
+    }
+
+    /// Makes the hierarchy of these distinct values, leaves in the values' order.
+    ///
+    /// # Errors
+    /// Where the rule does not fit the values' type, or a label it makes is itself a value.
+    pub fn make(&self, values: &Texts, value_type: ValueType, notation: &Notation) -> Result<Hierarchy, MakeProblem> {
+        self.check()?;
+        match self {
+            Rule::Steps(steps) => make_steps(steps, values, value_type, notation),
+            Rule::Mask(side) => make_mask(*side, values),
+            Rule::Dates(levels) => make_dates(levels, values, value_type, notation),
+            Rule::Flat => {
+                let sorted = sort_by_value(values, value_type, notation)?;
+                build("*", sorted.into_iter().map(|(_, text)| (text, Vec::new())))
+            }
+        }
+    }
+}
+
+fn make_steps(
+    steps: &[f64],
+    values: &Texts,
+    value_type: ValueType,
+    notation: &Notation,
+) -> Result<Hierarchy, MakeProblem> {
+    let is_integer = match value_type {
+        ValueType::Integer => true,
+        ValueType::Decimal | ValueType::Float => false,
+        ValueType::Date | ValueType::Timestamp | ValueType::Text | ValueType::Boolean => {
+            return Err(MakeProblem::WrongType { rule: "steps", needed: "numbers", value_type });
+        }
+    };
+    let steps = nested_steps(steps)?;
+    if let Some(index) = steps.iter().position(|step| is_integer && step.scale > 0) {
+        return Err(MakeProblem::StepNotWhole { position: index + 1 });
+    }
+    let sorted = sort_by_value(values, value_type, notation)?;
+    let mut too_long = 0;
+    let mut paths = Vec::with_capacity(sorted.len());
+    for (value, text) in sorted {
+        let ranges = exact(value).and_then(|number| {
+            let coarsest_first = steps.iter().rev();
+            coarsest_first.map(|&step| render_range(number, step, is_integer, value_type, notation)).collect()
+        });
+        match ranges {
+            Some(ranges) => paths.push((text, ranges)),
+            None => too_long += 1,
+        }
+    }
+    if too_long > 0 {
+        return Err(MakeProblem::TooManyDigits { n_values: too_long });
+    }
+    build("*", paths)
+}
+
+fn nested_steps(steps: &[f64]) -> Result<Vec<Decimal>, MakeProblem> {
+    if steps.is_empty() {
+        return Err(MakeProblem::NoSteps);
+    }
+    let mut exact_steps: Vec<Decimal> = Vec::with_capacity(steps.len());
+    for (index, &step) in steps.iter().enumerate() {
+        let position = index + 1;
+        let step =
+            exact(Value::Float(step)).filter(|step| step.mantissa > 0).ok_or(MakeProblem::BadStep { position })?;
+        if let Some(&before) = exact_steps.last() {
+            let (fine, coarse, _) = align(before, step).ok_or(MakeProblem::BadStep { position })?;
+            if coarse <= fine || coarse % fine != 0 {
+                return Err(MakeProblem::StepNotMultiple { position });
+            }
+        }
+        exact_steps.push(step);
+    }
+    Ok(exact_steps)
+}
+
+/// The number as a decimal; of a float, the shortest one that reads back as the same float.
+fn exact(value: Value<'_>) -> Option<Decimal> {
+    match value {
+        Value::Integer(number) => Some(Decimal { mantissa: i128::from(number), scale: 0 }),
+        Value::Decimal(number) => Some(number),
+        Value::Float(number) => Decimal::parse(&(number + 0.0).to_string(), false),
+        Value::Date(_) | Value::Timestamp(_) | Value::Text(_) | Value::Boolean(_) => None,
+    }
+}
+
+/// Both mantissas at the larger of the two scales, `None` where that takes more digits than there are.
+fn align(a: Decimal, b: Decimal) -> Option<(i128, i128, u32)> {
+    let scale = a.scale.max(b.scale);
+    let at_scale = |number: Decimal| number.mantissa.checked_mul(10_i128.checked_pow(scale - number.scale)?);
+    Some((at_scale(a)?, at_scale(b)?, scale))
+}
+
+/// `[20,24]` for integers, which holds both ends; `[20,25)` for fractions, which holds the lower.
+fn render_range(
+    number: Decimal,
+    step: Decimal,
+    is_integer: bool,
+    value_type: ValueType,
+    notation: &Notation,
+) -> Option<String> {
+    let (number, step, scale) = align(number, step)?;
+    let low = number.div_euclid(step).checked_mul(step)?;
+    let high = low.checked_add(step)?;
+    let separator = notation.range_separator(value_type);
+    if is_integer {
+        return Some(format!("[{low}{separator}{}]", high - 1));
+    }
+    let low = render_decimal(low, scale, notation);
+    let high = render_decimal(high, scale, notation);
+    Some(format!("[{low}{separator}{high})"))
+}
+
+fn render_decimal(mantissa: i128, scale: u32, notation: &Notation) -> String {
+    let sign = if mantissa < 0 { "-" } else { "" };
+    let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = scale as usize + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale as usize);
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        let point = if notation.decimal_comma { ',' } else { '.' };
+        format!("{sign}{whole}{point}{fraction}")
+    }
+}
+
+fn make_mask(side: MaskSide, values: &Texts) -> Result<Hierarchy, MakeProblem> {
+    let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let mut sorted: Vec<(Vec<char>, &str)> = values
+        .iter()
+        .map(|text| {
+            let from_the_kept_end = match side {
+                MaskSide::Right => text.chars().collect(),
+                MaskSide::Left => text.chars().rev().collect(),
+            };
+            (from_the_kept_end, text)
+        })
+        .collect();
+    sorted.sort_unstable();
+    let mask = |kept: &[char]| -> String {
+        let stars = std::iter::repeat_n('*', longest - kept.len());
+        match side {
+            MaskSide::Right => kept.iter().copied().chain(stars).collect(),
+            MaskSide::Left => stars.chain(kept.iter().rev().copied()).collect(),
+        }
+    };
+    let root = if longest == 0 { "*".to_owned() } else { mask(&[]) };
+    let paths = sorted.iter().map(|(characters, text)| {
+        let ancestors = (1..characters.len()).map(|n_kept| mask(&characters[..n_kept])).collect();
+        (*text, ancestors)
+    });
+    build(&root, paths)
+}
+
+fn make_dates(
+    levels: &[DateLevel],
+    values: &Texts,
+    value_type: ValueType,
+    notation: &Notation,
+) -> Result<Hierarchy, MakeProblem> {
+    if !matches!(value_type, ValueType::Date | ValueType::Timestamp) {
+        return Err(MakeProblem::WrongType { rule: "date levels", needed: "dates", value_type });
+    }
+    let sorted = sort_by_value(values, value_type, notation)?;
+    let mut out_of_range = 0;
+    let mut paths = Vec::with_capacity(sorted.len());
+    for (value, text) in sorted {
+        match day(value).filter(|day| (0..=9999).contains(&day.year())) {
+            Some(day) => {
+                let coarsest_first = levels.iter().rev();
+                let shown = coarsest_first.filter(|&&level| level != DateLevel::Day || value_type != ValueType::Date);
+                paths.push((text, shown.map(|&level| render_level(day, level)).collect()));
+            }
+            None => out_of_range += 1,
+        }
+    }
+    if out_of_range > 0 {
+        return Err(MakeProblem::YearOutOfRange { n_values: out_of_range });
+    }
+    build("*", paths)
+}
+
+fn day(value: Value<'_>) -> Option<NaiveDate> {
+    const NANOSECONDS: i128 = 86_400_000_000_000;
+    match value {
+        Value::Date(days) => NaiveDate::from_epoch_days(days),
+        Value::Timestamp(time) => NaiveDate::from_epoch_days(i32::try_from(time.div_euclid(NANOSECONDS)).ok()?),
+        Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Text(_) | Value::Boolean(_) => None,
+    }
+}
+
+fn render_level(day: NaiveDate, level: DateLevel) -> String {
+    let (year, month) = (day.year(), day.month());
+    match level {
+        DateLevel::Day => format!("{year:04}-{month:02}-{:02}", day.day()),
+        DateLevel::Month => format!("{year:04}-{month:02}"),
+        DateLevel::Quarter => format!("{year:04}-Q{}", (month - 1) / 3 + 1),
+        DateLevel::Year => format!("{year:04}"),
+        DateLevel::Decade => format!("{:04}s", year / 10 * 10),
+    }
+}
+
+/// Values with their texts, in the values' order and equal ones in their texts'.
+fn sort_by_value<'a>(
+    values: &'a Texts,
+    value_type: ValueType,
+    notation: &Notation,
+) -> Result<Vec<(Value<'a>, &'a str)>, MakeProblem> {
+    let mut sorted: Vec<(Value<'a>, &'a str)> =
+        values.iter().filter_map(|text| Value::parse(text, value_type, notation).map(|value| (value, text))).collect();
+    if sorted.len() < values.len() {
+        return Err(MakeProblem::NotOfType { n_values: values.len() - sorted.len(), value_type });
+    }
+    sorted.sort_unstable();
+    Ok(sorted)
+}
+
+/// The tree of these leaves, each with its ancestors below the root, coarsest first. Leaves that share an ancestor
+/// follow each other.
+fn build<'a>(root: &str, paths: impl IntoIterator<Item = (&'a str, Vec<String>)>) -> Result<Hierarchy, MakeProblem> {
+    let mut labels = Texts::new();
+    let mut parents = vec![0];
+    let mut is_value = vec![false];
+    labels.push(root);
+    let mut open: Vec<(String, u32)> = Vec::new();
+    for (value, ancestors) in paths {
+        let n_shared = open.iter().zip(&ancestors).take_while(|((label, _), ancestor)| label == *ancestor).count();
+        open.truncate(n_shared);
+        for ancestor in ancestors.into_iter().skip(n_shared) {
+            let parent = open.last().map_or(0, |&(_, node)| node);
+            let node = labels.push(&ancestor);
+            parents.push(parent);
+            is_value.push(false);
+            open.push((ancestor, node));
+        }
+        labels.push(value);
+        parents.push(open.last().map_or(0, |&(_, node)| node));
+        is_value.push(true);
+    }
+    let mut made = HashSet::new();
+    let mut n_labels = 0;
+    for (label, _) in labels.iter().zip(&is_value).filter(|(_, is_value)| !**is_value) {
+        n_labels += usize::from(!made.insert(label));
+    }
+    let n_values = labels.iter().zip(&is_value).filter(|(label, is_value)| **is_value && made.contains(label)).count();
+    if n_values > 0 {
+        return Err(MakeProblem::ValueIsLabel { n_values });
+    }
+    if n_labels > 0 {
+        return Err(MakeProblem::LabelsClash { n_labels });
+    }
+    Ok(Hierarchy::from_parents(labels, parents))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! The vocabulary of kohort: what the other crates speak about, and nothing they do.
+//!
+//! This crate knows no algorithm, no file and no Arrow. It defines
+//!
+//! - [`Table`] and [`Column`]: a private table as read, every column a dictionary of texts plus one id per row;
+//! - [`Value`], [`ValueType`], [`Notation`]: how a text is understood where order or distance matters;
+//! - [`Hierarchy`]: a tree over a column's values, read or made by rule;
+//! - [`Requirement`]: what each class of a release must satisfy;
+//! - [`Spec`]: the release a user asks for;
+//! - [`Release`], [`Manifest`]: what comes out.
+
+pub mod hierarchy;
+mod manifest;
+mod progress;
+mod release;
+mod requirement;
+mod role;
+pub mod spec;
+mod table;
+mod value;
+
+pub use hierarchy::Hierarchy;
+pub use manifest::{
+    Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, RequirementManifest, Risk,
+    Setting, TableManifest,
+};
+pub use progress::{Progress, Silent};
+pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
+pub use requirement::{Distance, Requirement};
+pub use role::Role;
+pub use spec::Spec;
+pub use table::{Column, NULL, Table, Texts};
+pub use value::{Decimal, Notation, Value, ValueType};

@@ -1,0 +1,17 @@
+//! [`Progress`]: how long work tells whoever waits for it.
+
+/// Receives the progress of long work. Called from several threads.
+pub trait Progress: Sync {
+    /// A new stage begins; `total` is how many steps it has, 0 where that is not known.
+    fn begin(&self, stage: &str, total: u64);
+    /// So many more steps of the current stage are done.
+    fn advance(&self, steps: u64);
+}
+
+/// Tells nobody.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _stage: &str, _total: u64) {}
+    fn advance(&self, _steps: u64) {}
+}

@@ -1,0 +1,358 @@
+//! [`Spec`]: the release a user asks for, as read from `release.toml` or given by flags.
+//!
+//! Reading reports every problem with its place; a `Spec` that exists is consistent in itself. Whether it fits the
+//! files it names is found out when they are read.
+
+mod keys;
+mod parse;
+mod problem;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use problem::{SpecFault, SpecProblem, SpecProblems};
+pub use schema::json_schema;
+
+use crate::hierarchy::Rule;
+use crate::{Requirement, Role, ValueType};
+
+/// What a user asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The smallest class, in persons. There is no default.
+    pub k: u32,
+    /// Which partitioner runs.
+    pub algorithm: Algorithm,
+    /// The largest share of persons that may be left out, 0 to 1.
+    pub max_suppressed: f64,
+    /// What becomes of persons that fit into no class.
+    pub leftovers: Leftovers,
+    /// The order of released rows.
+    pub order: Order,
+    /// What becomes of keys.
+    pub keys: Keys,
+    /// For partitioners that use chance; never in the release.
+    pub seed: u64,
+    /// How Mondrian cuts.
+    pub mondrian: MondrianSpec,
+    /// Parameters of clustering partitioners.
+    pub clustering: ClusteringSpec,
+    /// The tables, in the order of the spec.
+    pub tables: Vec<TableSpec>,
+    /// Audiences by name.
+    pub audiences: BTreeMap<String, AudienceSpec>,
+    /// k on the union of all audiences' columns.
+    pub collusion_k: Option<u32>,
+    /// Public registers by name.
+    pub registers: BTreeMap<String, RegisterSpec>,
+    /// How registers are used.
+    pub register: RegisterUse,
+    /// Bounds of the microdata's share in a class, with a register.
+    pub delta_presence: Option<(f64, f64)>,
+}
+
+/// Which partitioner runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The least loss within a reasonable wait.
+    Auto,
+    /// Median cuts.
+    Mondrian,
+    /// Top-down greedy clustering.
+    TopDown,
+    /// One level at a time.
+    Datafly,
+    /// Single-pass clustering.
+    Cluster,
+    /// One level per column.
+    FullDomain,
+    /// Trees of rows, paired by subtree.
+    Miracle,
+    /// Trees of rows, paired by node.
+    MiracleX,
+}
+
+/// What becomes of persons that fit into no class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They join the nearest class.
+    Merge,
+    /// They are left out, up to the limit.
+    Suppress,
+}
+
+/// The order of released rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By their released cells.
+    Sorted,
+    /// As in the input, which can give people away.
+    Input,
+}
+
+/// What becomes of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// They are renumbered in the released order.
+    Surrogate,
+    /// They are kept.
+    Keep,
+}
+
+/// How Mondrian cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MondrianSpec {
+    /// Whether rows with the cut's value may go to both sides.
+    pub cuts: Cuts,
+    /// Which column is cut.
+    pub choose: Choose,
+}
+
+/// Whether rows with the cut's value may go to both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cuts {
+    /// Equal values stay together.
+    Strict,
+    /// Rows that share the median value are dealt to both sides.
+    Relaxed,
+}
+
+/// Which column is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choose {
+    /// The one whose values are widest, relative to the whole column.
+    Widest,
+    /// Each in turn.
+    RoundRobin,
+}
+
+/// Parameters of clustering partitioners; `None` lets the partitioner choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClusteringSpec {
+    /// The largest loss at which a row joins a cluster.
+    pub threshold: Option<f64>,
+    /// How many clusters are kept open.
+    pub cluster_limit: Option<u32>,
+    /// How children of two trees are paired.
+    pub pairing: Option<Pairing>,
+}
+
+/// How children of two trees are paired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// Cheapest pair first.
+    Greedy,
+    /// Least total cost.
+    Optimal,
+}
+
+/// One table of the spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSpec {
+    /// Its name.
+    pub name: String,
+    /// Its file, relative to the spec; `-` is stdin.
+    pub file: PathBuf,
+    /// How a CSV file is read.
+    pub csv: CsvSpec,
+    /// The column that names the person.
+    pub person: Option<String>,
+    /// The table's own key.
+    pub key: Option<String>,
+    /// The table it hangs off, and the column that says on which row.
+    pub parent: Option<ParentSpec>,
+    /// Roles by column, in the order of the spec; keys that it does not list come last.
+    pub columns: Vec<ColumnSpec>,
+}
+
+/// How a CSV file is read; what is absent is found out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CsvSpec {
+    /// Between cells.
+    pub separator: Option<char>,
+    /// Such as `utf-8` or `windows-1252`.
+    pub encoding: Option<String>,
+    /// `,` where decimals are written `3,14`.
+    pub decimal: Option<char>,
+    /// Bare cells that mean null; a bare empty cell without it.
+    pub null: Option<Vec<String>>,
+    /// Whether the first row names the columns; it does unless said otherwise.
+    pub header: Option<bool>,
+    /// The `strftime` format of dates.
+    pub date_format: Option<String>,
+}
+
+/// The table another hangs off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentSpec {
+    /// The parent's name.
+    pub table: String,
+    /// The column of the child that holds the parent's key.
+    pub foreign_key: String,
+}
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The type of its values, where the user says so.
+    pub value_type: Option<ValueType>,
+    /// Where its hierarchy comes from.
+    pub hierarchy: Option<HierarchySource>,
+    /// What a sensitive column must satisfy. Never [`Requirement::K`] or [`Requirement::PersonK`].
+    pub requirements: Vec<Requirement>,
+}
+
+/// Where a column's hierarchy comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HierarchySource {
+    /// A file of paths from leaf to root, ARX's format.
+    Paths(PathBuf),
+    /// A file of (child, parent) edges.
+    Edges(PathBuf),
+    /// Made by rule from the column's values.
+    Rule(Rule),
+}
+
+/// A recipient with its own quasi columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AudienceSpec {
+    /// Its quasi columns.
+    pub quasi: Vec<String>,
+    /// Its own k.
+    pub k: Option<u32>,
+}
+
+/// A public register.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisterSpec {
+    /// Its file, relative to the spec.
+    pub file: PathBuf,
+    /// The column that equals the person column's values.
+    pub key: Option<String>,
+    /// Names of its columns where they differ, by the table's names.
+    pub columns: BTreeMap<String, String>,
+    /// The day it describes, as written.
+    pub date: Option<String>,
+    /// Digest its file must have.
+    pub sha256: Option<String>,
+}
+
+/// How registers are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterUse {
+    /// Direct or refinement.
+    pub method: RegisterMethod,
+    /// Register rows without a quasi value.
+    pub missing: RegisterMissing,
+    /// Which rows are released.
+    pub release: RegisterRows,
+}
+
+/// Direct or refinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterMethod {
+    /// Refines the classes of the plain release.
+    Refine,
+    /// Partitions the joined rows.
+    Direct,
+}
+
+/// What becomes of register rows without a quasi value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterMissing {
+    /// They are not used.
+    Skip,
+    /// They are an error.
+    Refuse,
+}
+
+/// Which rows are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterRows {
+    /// Rows of microdata and register alike.
+    All,
+    /// Microdata only, where presence is public.
+    Microdata,
+}
+
+impl Default for MondrianSpec {
+    fn default() -> Self {
+        MondrianSpec { cuts: Cuts::Strict, choose: Choose::Widest }
+    }
+}
+
+impl Default for RegisterUse {
+    fn default() -> Self {
+        RegisterUse { method: RegisterMethod::Refine, missing: RegisterMissing::Skip, release: RegisterRows::All }
+    }
+}
+
+impl Spec {
+    /// A spec of one k and no table yet, everything else at its default.
+    pub fn new(k: u32) -> Self {
+        Spec {
+            k,
+            algorithm: Algorithm::Auto,
+            max_suppressed: 0.0,
+            leftovers: Leftovers::Merge,
+            order: Order::Sorted,
+            keys: Keys::Surrogate,
+            seed: 0,
+            mondrian: MondrianSpec::default(),
+            clustering: ClusteringSpec::default(),
+            tables: Vec::new(),
+            audiences: BTreeMap::new(),
+            collusion_k: None,
+            registers: BTreeMap::new(),
+            register: RegisterUse::default(),
+            delta_presence: None,
+        }
+    }
+
+    /// What every class of the first table must satisfy: k, each person's own k, and the sensitive columns'.
+    pub fn requirements(&self, table: &TableSpec) -> Vec<Requirement> {
+        let own_k = table.columns.iter().filter(|column| column.role == Role::PersonK);
+        std::iter::once(Requirement::K(self.k))
+            .chain(own_k.map(|column| Requirement::PersonK { column: column.name.clone() }))
+            .chain(table.columns.iter().flat_map(|column| column.requirements.iter().cloned()))
+            .collect()
+    }
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Algorithm; 8] = [
+        Algorithm::Auto,
+        Algorithm::Mondrian,
+        Algorithm::TopDown,
+        Algorithm::Datafly,
+        Algorithm::Cluster,
+        Algorithm::FullDomain,
+        Algorithm::Miracle,
+        Algorithm::MiracleX,
+    ];
+
+    /// The word a spec uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Algorithm::Auto => "auto",
+            Algorithm::Mondrian => "mondrian",
+            Algorithm::TopDown => "top-down",
+            Algorithm::Datafly => "datafly",
+            Algorithm::Cluster => "cluster",
+            Algorithm::FullDomain => "full-domain",
+            Algorithm::Miracle => "miracle",
+            Algorithm::MiracleX => "miraclex",
+        }
+    }
+
+    /// The algorithm with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Algorithm::ALL.into_iter().find(|algorithm| algorithm.word() == word)
+    }
+}

@@ -1,0 +1,123 @@
+//! Every key and word of a spec, once: the parser knows no other, and the JSON Schema is compared with these.
+
+use super::{Choose, Cuts, Keys, Leftovers, Order, Pairing, RegisterMethod, RegisterMissing, RegisterRows};
+use crate::Distance;
+use crate::hierarchy::{DateLevel, MaskSide};
+
+pub(super) const TOP: &[&str] = &[
+    "k",
+    "preset",
+    "algorithm",
+    "max_suppressed",
+    "leftovers",
+    "order",
+    "keys",
+    "seed",
+    "delta_presence",
+    "mondrian",
+    "clustering",
+    "tables",
+    "audiences",
+    "collusion",
+    "registers",
+    "register",
+];
+pub(super) const TABLE: &[&str] = &[
+    "file",
+    "separator",
+    "encoding",
+    "decimal",
+    "null",
+    "header",
+    "date_format",
+    "person",
+    "key",
+    "parent",
+    "columns",
+];
+pub(super) const PARENT: &[&str] = &["table", "foreign_key"];
+pub(super) const COLUMN: &[&str] =
+    &["role", "type", "hierarchy", "l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
+/// The keys of a column that only a sensitive one may have.
+pub(super) const REQUIREMENTS: &[&str] =
+    &["l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
+pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
+pub(super) const MONDRIAN: &[&str] = &["cuts", "choose"];
+pub(super) const CLUSTERING: &[&str] = &["threshold", "cluster_limit", "pairing"];
+pub(super) const AUDIENCE: &[&str] = &["quasi", "k"];
+pub(super) const COLLUSION: &[&str] = &["k"];
+pub(super) const REGISTER_FILE: &[&str] = &["file", "key", "columns", "date", "sha256"];
+pub(super) const REGISTER: &[&str] = &["method", "missing", "release"];
+
+pub(super) const PRESETS: &[(&str, u32)] = &[("ema", 12), ("cms", 11)];
+pub(super) const LEFTOVERS: &[(&str, Leftovers)] = &[("merge", Leftovers::Merge), ("suppress", Leftovers::Suppress)];
+pub(super) const ORDERS: &[(&str, Order)] = &[("sorted", Order::Sorted), ("input", Order::Input)];
+pub(super) const KEYS: &[(&str, Keys)] = &[("surrogate", Keys::Surrogate), ("keep", Keys::Keep)];
+pub(super) const CUTS: &[(&str, Cuts)] = &[("strict", Cuts::Strict), ("relaxed", Cuts::Relaxed)];
+pub(super) const CHOOSE: &[(&str, Choose)] = &[("widest", Choose::Widest), ("round-robin", Choose::RoundRobin)];
+pub(super) const PAIRINGS: &[(&str, Pairing)] = &[("greedy", Pairing::Greedy), ("optimal", Pairing::Optimal)];
+pub(super) const DECIMALS: &[(&str, char)] = &[(".", '.'), (",", ',')];
+pub(super) const MASKS: &[(&str, MaskSide)] = &[("right", MaskSide::Right), ("left", MaskSide::Left)];
+pub(super) const DATE_LEVELS: &[(&str, DateLevel)] = &[
+    ("day", DateLevel::Day),
+    ("month", DateLevel::Month),
+    ("quarter", DateLevel::Quarter),
+    ("year", DateLevel::Year),
+    ("decade", DateLevel::Decade),
+];
+pub(super) const DISTANCES: &[(&str, Distance)] =
+    &[("equal", Distance::Equal), ("ordered", Distance::Ordered), ("hierarchical", Distance::Hierarchical)];
+pub(super) const REGISTER_METHODS: &[(&str, RegisterMethod)] =
+    &[("refine", RegisterMethod::Refine), ("direct", RegisterMethod::Direct)];
+pub(super) const REGISTER_MISSING: &[(&str, RegisterMissing)] =
+    &[("skip", RegisterMissing::Skip), ("refuse", RegisterMissing::Refuse)];
+pub(super) const REGISTER_ROWS: &[(&str, RegisterRows)] =
+    &[("all", RegisterRows::All), ("microdata", RegisterRows::Microdata)];
+
+/// The known word that a mistyped one resembles most, if any does.
+pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let word = word.to_lowercase();
+    let allowed = (word.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|known| (edit_distance(&word, known), known))
+        .filter(|&(distance, known)| distance <= allowed && distance < known.chars().count())
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, known)| known)
+}
+
+/// Insertions, deletions and replacements of characters, and swaps of neighbours.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before_last[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_word_finds_its_neighbour() {
+        let known = || TABLE.iter().copied();
+        assert_eq!(nearest("persn", known()), Some("person"));
+        assert_eq!(nearest("colunms", known()), Some("columns"));
+        assert_eq!(nearest("Key", known()), Some("key"));
+        assert_eq!(nearest("whatever", known()), None);
+        assert_eq!(nearest("x", ["k"]), None);
+        assert_eq!(nearest("", known()), None);
+    }
+}

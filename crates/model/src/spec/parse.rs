@@ -1,0 +1,181 @@
+//! Reading a [`Spec`] from TOML.
+//!
+//! # Guarantee
+//! Every problem of a readable TOML text is reported, each with its line and key; a spec that comes out is consistent
+//! in itself. A text that is no TOML is refused for that alone, since whatever else it says would be a guess.
+//! # Deviations
+//! Columns that `person`, `key`, `foreign_key` or an audience name and that are not listed are added, as keys or as
+//! quasi columns.
+
+mod column;
+mod links;
+mod section;
+mod table;
+
+use toml::de::DeTable;
+
+use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
+use self::table::TableDraft;
+use super::keys;
+use super::{
+    Algorithm, ClusteringSpec, Keys, Leftovers, MondrianSpec, Order, Spec, SpecFault, SpecProblem, SpecProblems,
+};
+use crate::Role;
+
+impl Spec {
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// Every problem found, each with its line and key.
+    pub fn parse(text: &str) -> Result<Spec, SpecProblems> {
+        let mut reader = Reader::new(text);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            return Err(SpecProblems(syntax_problems(&reader, &errors)));
+        }
+        let spec = read_spec(&mut reader, document.get_ref());
+        let problems = reader.into_problems();
+        if problems.is_empty() { Ok(spec) } else { Err(SpecProblems(problems)) }
+    }
+}
+
+/// The first error of each line: a second one is mostly the first one's echo.
+fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecProblem> {
+    let mut problems: Vec<SpecProblem> = errors
+        .iter()
+        .map(|error| SpecProblem {
+            line: error.span().map(|span| reader.line(span.start)),
+            key: String::new(),
+            fault: SpecFault::Syntax { message: error.message().replace('\n', ", ") },
+        })
+        .collect();
+    problems.sort_by_key(|problem| problem.line);
+    problems.dedup_by_key(|problem| problem.line);
+    problems
+}
+
+/// The spec as far as it can be read; meaningless where a problem was noted.
+fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
+    let top = reader.whole_spec(document, keys::TOP);
+    let k = read_k(reader, &top);
+    let algorithms: Vec<(&'static str, Algorithm)> =
+        Algorithm::ALL.iter().map(|&algorithm| (algorithm.word(), algorithm)).collect();
+    let algorithm = reader.word(&top, "algorithm", &algorithms).unwrap_or(Algorithm::Auto);
+    let max_suppressed = reader.number(&top, "max_suppressed", Bounds::ZeroToOne);
+    let leftovers = reader.word(&top, "leftovers", keys::LEFTOVERS).unwrap_or(Leftovers::Merge);
+    let nobody_may_be_left_out = max_suppressed == Some(0.0) || !top.has("max_suppressed");
+    if leftovers == Leftovers::Suppress && nobody_may_be_left_out {
+        reader.note(&reader.place_of(&top, "leftovers"), SpecFault::SuppressWithoutLimit);
+    }
+    let order = reader.word(&top, "order", keys::ORDERS).unwrap_or(Order::Sorted);
+    let seed = reader.whole(&top, "seed", 0..=i128::from(i64::MAX), "a whole number of at least 0").unwrap_or(0);
+
+    let mut tables = read_tables(reader, &top);
+    links::check_parents(reader, &tables);
+    links::check_algorithm(reader, &reader.place_of(&top, "algorithm"), algorithm, tables.len());
+    let audiences = links::read_audiences(reader, &top, &mut tables);
+    let collusion_k = links::read_collusion(reader, &top);
+    let registers = links::read_registers(reader, &top, &tables);
+    if top.has("registers") && order == Order::Input {
+        reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);
+    }
+    check_quasi(reader, &tables);
+    Spec {
+        k,
+        algorithm,
+        max_suppressed: max_suppressed.unwrap_or(0.0),
+        leftovers,
+        order,
+        keys: reader.word(&top, "keys", keys::KEYS).unwrap_or(Keys::Surrogate),
+        seed,
+        mondrian: read_mondrian(reader, &top),
+        clustering: read_clustering(reader, &top),
+        tables: tables.into_iter().map(TableDraft::finish).collect(),
+        audiences,
+        collusion_k,
+        registers,
+        register: links::read_register_use(reader, &top),
+        delta_presence: read_delta_presence(reader, &top),
+    }
+}
+
+fn read_k(reader: &mut Reader<'_>, top: &Section<'_>) -> u32 {
+    let k = reader.count(top, "k");
+    let preset = reader.word(top, "preset", keys::PRESETS);
+    match (top.has("k"), top.has("preset")) {
+        (true, true) => reader.note(&reader.place_of(top, "preset"), SpecFault::KAndPreset),
+        (false, false) => reader.note(&top.place, SpecFault::NoK),
+        (true, false) | (false, true) => {}
+    }
+    k.or(preset).unwrap_or(1)
+}
+
+fn read_tables(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<TableDraft> {
+    let section = reader.names(top, "tables");
+    match &section {
+        Some(section) if !section.entries().is_empty() => {
+            section.entries().iter().filter_map(|&entry| table::read_table(reader, section, entry)).collect()
+        }
+        Some(section) => {
+            reader.note(&section.place, SpecFault::NoTable);
+            Vec::new()
+        }
+        None => {
+            if !top.has("tables") {
+                reader.note(&top.place, SpecFault::NoTable);
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn check_quasi(reader: &mut Reader<'_>, tables: &[TableDraft]) {
+    let mut columns = tables.iter().flat_map(|table| &table.columns).peekable();
+    let could_be_quasi = |role: Option<Role>| role.is_none_or(|role| role == Role::Quasi);
+    if columns.peek().is_some() && !columns.any(|column| could_be_quasi(column.role)) {
+        reader.note(&Place { line: None, key: String::new() }, SpecFault::NoQuasi);
+    }
+}
+
+fn read_mondrian(reader: &mut Reader<'_>, top: &Section<'_>) -> MondrianSpec {
+    let default = MondrianSpec::default();
+    let Some(section) = reader.section(top, "mondrian", keys::MONDRIAN) else { return default };
+    MondrianSpec {
+        cuts: reader.word(&section, "cuts", keys::CUTS).unwrap_or(default.cuts),
+        choose: reader.word(&section, "choose", keys::CHOOSE).unwrap_or(default.choose),
+    }
+}
+
+fn read_clustering(reader: &mut Reader<'_>, top: &Section<'_>) -> ClusteringSpec {
+    let Some(section) = reader.section(top, "clustering", keys::CLUSTERING) else { return ClusteringSpec::default() };
+    ClusteringSpec {
+        threshold: reader.number(&section, "threshold", Bounds::ZeroToOne),
+        cluster_limit: reader.count(&section, "cluster_limit"),
+        pairing: reader.word(&section, "pairing", keys::PAIRINGS),
+    }
+}
+
+fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f64, f64)> {
+    const EXPECTED: &str = "[least, most] with 0 <= least <= most <= 1";
+    let numbers = reader.numbers(top, "delta_presence", EXPECTED)?;
+    let place = reader.place_of(top, "delta_presence");
+    if !top.has("registers") {
+        reader.note(&place, SpecFault::WithoutRegisters);
+    }
+    match numbers.as_slice() {
+        &[least, most] if 0.0 <= least && least <= most && most <= 1.0 => Some((least, most)),
+        &[least, most] => {
+            let wrong = if (0.0..=1.0).contains(&least) { most } else { least };
+            reader.note(&place, out_of_bounds(EXPECTED, wrong));
+            None
+        }
+        other => {
+            let found = format!("a list of {}", other.len());
+            reader.note(&place, SpecFault::NotAllowed { expected: EXPECTED, found });
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

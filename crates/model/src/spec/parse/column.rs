@@ -1,0 +1,217 @@
+//! One column of a spec: its role, its type, where its hierarchy comes from, what its classes must satisfy.
+
+use std::path::PathBuf;
+
+use toml::de::DeValue;
+
+use super::super::keys;
+use super::super::{ColumnSpec, HierarchySource, SpecFault};
+use super::section::{Bounds, Entry, Place, Reader, Section, out_of_bounds, understand_word, wrong_kind};
+use crate::hierarchy::{DateLevel, Rule};
+use crate::{Distance, Requirement, Role, ValueType};
+
+/// A column as far as it could be read.
+pub(super) struct ColumnDraft {
+    pub(super) place: Place,
+    pub(super) name: String,
+    /// None where it is missing or unknown, which has been noted.
+    pub(super) role: Option<Role>,
+    value_type: Option<ValueType>,
+    hierarchy: Option<HierarchySource>,
+    requirements: Vec<Requirement>,
+}
+
+impl ColumnDraft {
+    /// A column that the spec does not list, because its use says its role.
+    pub(super) fn implied(name: &str, role: Role, place: Place) -> Self {
+        let name = name.to_owned();
+        ColumnDraft { place, name, role: Some(role), value_type: None, hierarchy: None, requirements: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Option<ColumnSpec> {
+        let ColumnDraft { place: _, name, role, value_type, hierarchy, requirements } = self;
+        Some(ColumnSpec { name, role: role?, value_type, hierarchy, requirements })
+    }
+}
+
+/// `zip = "plain"` or `zip = { role = "quasi", ... }`.
+pub(super) fn read_column<'s>(reader: &mut Reader<'_>, columns: &Section<'s>, entry: Entry<'s>) -> ColumnDraft {
+    let place = reader.place(columns, entry);
+    let mut draft = ColumnDraft {
+        place: place.clone(),
+        name: entry.name.to_owned(),
+        role: None,
+        value_type: None,
+        hierarchy: None,
+        requirements: Vec::new(),
+    };
+    match entry.value.get_ref() {
+        DeValue::String(word) => match understand_word(word, &roles()) {
+            Ok(role) => draft.role = Some(role),
+            Err(fault) => reader.note(&place, fault),
+        },
+        DeValue::Table(_) => {
+            if let Some(section) = reader.table(entry, place) {
+                reader.check_keys(&section, keys::COLUMN);
+                read_details(reader, &section, &mut draft);
+            }
+        }
+        other => reader.note(&place, wrong_kind("a role in quotes or a table with a role", other)),
+    }
+    draft
+}
+
+fn roles() -> Vec<(&'static str, Role)> {
+    Role::ALL.iter().map(|&role| (role.word(), role)).collect()
+}
+
+fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut ColumnDraft) {
+    if !section.has("role") {
+        reader.note(&section.place, SpecFault::Missing { key: "role", example: "role = \"quasi\"" });
+    }
+    draft.role = reader.word(section, "role", &roles());
+    let types: Vec<(&'static str, ValueType)> = ValueType::ALL.iter().map(|&known| (known.word(), known)).collect();
+    draft.value_type = reader.word(section, "type", &types);
+    draft.hierarchy = read_hierarchy(reader, section);
+    draft.requirements = read_requirements(reader, section, &draft.name);
+
+    let Some(role) = draft.role else { return };
+    if !matches!(role, Role::Quasi | Role::Sensitive) {
+        for key in ["type", "hierarchy"] {
+            if section.has(key) {
+                reader.note(&reader.place_of(section, key), SpecFault::NotGeneralized { role });
+            }
+        }
+    }
+    if role != Role::Sensitive {
+        for key in keys::REQUIREMENTS {
+            if section.has(key) {
+                reader.note(&reader.place_of(section, key), SpecFault::RequirementOnRole { role });
+            }
+        }
+    }
+    if let (Some(HierarchySource::Rule(rule)), Some(value_type)) = (&draft.hierarchy, draft.value_type) {
+        let (name, fits) = match rule {
+            Rule::Steps(_) => {
+                ("steps", matches!(value_type, ValueType::Integer | ValueType::Decimal | ValueType::Float))
+            }
+            Rule::Dates(_) => ("dates", matches!(value_type, ValueType::Date | ValueType::Timestamp)),
+            Rule::Mask(_) => ("mask", true),
+            Rule::Flat => ("flat", true),
+        };
+        if !fits {
+            let fault = SpecFault::RuleOnType { rule: name, value_type };
+            reader.note(&reader.place_of(section, "hierarchy"), fault);
+        }
+    }
+}
+
+/// `"date"`, `"flat"`, a path, or a table with one rule.
+fn read_hierarchy(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<HierarchySource> {
+    let entry = section.entry("hierarchy")?;
+    let place = reader.place(section, entry);
+    match entry.value.get_ref() {
+        DeValue::String(word) => match &**word {
+            "date" => {
+                let levels: Vec<DateLevel> = keys::DATE_LEVELS.iter().map(|&(_, level)| level).collect();
+                Some(HierarchySource::Rule(Rule::Dates(levels)))
+            }
+            "flat" => Some(HierarchySource::Rule(Rule::Flat)),
+            rule if keys::HIERARCHY.contains(&rule) => {
+                reader.note(&place, SpecFault::RuleWithoutSetting { rule: rule.to_owned() });
+                None
+            }
+            "" => {
+                reader.note(&place, SpecFault::NotAllowed { expected: "a file or a rule", found: "\"\"".to_owned() });
+                None
+            }
+            path => Some(HierarchySource::Paths(PathBuf::from(path))),
+        },
+        DeValue::Table(_) => {
+            let rules = reader.table(entry, place)?;
+            reader.check_keys(&rules, keys::HIERARCHY);
+            read_rule(reader, &rules)
+        }
+        other => {
+            reader.note(&place, wrong_kind("a file, \"date\", \"flat\", or a table with a rule", other));
+            None
+        }
+    }
+}
+
+fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySource> {
+    let found = keys::HIERARCHY.iter().filter(|key| rules.has(key)).count();
+    if found != 1 {
+        reader.note(&rules.place, SpecFault::NotOneRule { found });
+        return None;
+    }
+    if rules.has("edges") {
+        let path = reader.text(rules, "edges")?;
+        return Some(HierarchySource::Edges(PathBuf::from(path)));
+    }
+    let rule = if rules.has("steps") {
+        Rule::Steps(reader.numbers(rules, "steps", "a list of numbers")?)
+    } else if rules.has("mask") {
+        Rule::Mask(reader.word(rules, "mask", keys::MASKS)?)
+    } else {
+        Rule::Dates(reader.words(rules, "dates", keys::DATE_LEVELS)?)
+    };
+    if let Err(problem) = rule.check() {
+        reader.note(&rules.place, SpecFault::Rule(problem));
+        return None;
+    }
+    Some(HierarchySource::Rule(rule))
+}
+
+fn read_requirements(reader: &mut Reader<'_>, section: &Section<'_>, column: &str) -> Vec<Requirement> {
+    let column = || column.to_owned();
+    let mut requirements = Vec::new();
+    if let Some(l) = reader.count(section, "l") {
+        requirements.push(Requirement::DistinctL { column: column(), l });
+    }
+    if let Some(l) = reader.number(section, "entropy_l", Bounds::AtLeastOne) {
+        requirements.push(Requirement::EntropyL { column: column(), l });
+    }
+    if let Some((c, l)) = read_recursive_cl(reader, section) {
+        requirements.push(Requirement::RecursiveCL { column: column(), c, l });
+    }
+    let distance = reader.word(section, "distance", keys::DISTANCES);
+    if section.has("distance") && !section.has("t") {
+        reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutT);
+    }
+    if distance == Some(Distance::Hierarchical) && !section.has("hierarchy") {
+        reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutHierarchy);
+    }
+    if let Some(t) = reader.number(section, "t", Bounds::ZeroToOne) {
+        let distance = distance.unwrap_or(Distance::Equal);
+        requirements.push(Requirement::TCloseness { column: column(), t, distance });
+    }
+    if let Some(alpha) = reader.number(section, "alpha", Bounds::AboveZeroToOne) {
+        requirements.push(Requirement::Alpha { column: column(), alpha });
+    }
+    if let Some(beta) = reader.number(section, "beta", Bounds::AboveZero) {
+        requirements.push(Requirement::Beta { column: column(), beta });
+    }
+    if let Some(beta) = reader.number(section, "enhanced_beta", Bounds::AboveZero) {
+        requirements.push(Requirement::EnhancedBeta { column: column(), beta });
+    }
+    requirements
+}
+
+fn read_recursive_cl(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<(f64, u32)> {
+    const EXPECTED: &str = "[c, l] with c above 0 and a whole l of at least 1";
+    let numbers = reader.numbers(section, "recursive_cl", EXPECTED)?;
+    let place = reader.place_of(section, "recursive_cl");
+    let &[c, l] = numbers.as_slice() else {
+        let found = format!("a list of {}", numbers.len());
+        reader.note(&place, SpecFault::NotAllowed { expected: EXPECTED, found });
+        return None;
+    };
+    let c_is_fine = c.is_finite() && c > 0.0;
+    let l_is_fine = l >= 1.0 && l.fract() == 0.0 && l <= f64::from(u32::MAX);
+    if !c_is_fine || !l_is_fine {
+        reader.note(&place, out_of_bounds(EXPECTED, if c_is_fine { l } else { c }));
+        return None;
+    }
+    Some((c, l as u32))
+}

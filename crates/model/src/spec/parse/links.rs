@@ -1,0 +1,215 @@
+//! What one part of a spec says about another: parents, audiences, registers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toml::de::DeValue;
+
+use super::super::keys::{self, nearest};
+use super::super::{Algorithm, AudienceSpec, RegisterSpec, RegisterUse, SpecFault};
+use super::column::ColumnDraft;
+use super::section::{Entry, Place, Reader, Section, wrong_kind};
+use super::table::TableDraft;
+use crate::Role;
+
+/// Every table but one hangs off another, and following the parents leads to that one.
+pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
+    let mut first_without = None;
+    for table in tables {
+        if !table.is_child {
+            match first_without {
+                None => first_without = Some(&table.name),
+                Some(first) => reader.note(&table.place, SpecFault::SecondPersonTable { first: first.clone() }),
+            }
+            continue;
+        }
+        if table.person.is_some() {
+            reader.note(&table.person_place, SpecFault::PersonInChild);
+        }
+        let Some(parent) = &table.parent else { continue };
+        match tables.iter().find(|other| other.name == parent.table) {
+            None => {
+                let known = tables.iter().map(|table| table.name.as_str());
+                let nearest = nearest(&parent.table, known).map(str::to_owned);
+                let fault = SpecFault::UnknownTable { name: parent.table.clone(), nearest };
+                reader.note(&table.parent_place, fault);
+            }
+            Some(_) if leads_back(tables, table) => reader.note(&table.parent_place, SpecFault::ParentCycle),
+            Some(found) if found.key.is_none() && found.person.is_none() => {
+                let fault = SpecFault::ParentWithoutKey { parent: found.name.clone() };
+                reader.note(&table.parent_place, fault);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn leads_back(tables: &[TableDraft], start: &TableDraft) -> bool {
+    let mut table = start;
+    for _ in 0..tables.len() {
+        let Some(parent) = table.parent.as_ref() else { return false };
+        let Some(next) = tables.iter().find(|other| other.name == parent.table) else { return false };
+        if next.name == start.name {
+            return true;
+        }
+        table = next;
+    }
+    false
+}
+
+/// Trees of rows are for several tables, everything else for one.
+pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm: Algorithm, n_tables: usize) {
+    let needed = match algorithm {
+        Algorithm::Auto => return,
+        Algorithm::Miracle | Algorithm::MiracleX if n_tables == 1 => "several tables",
+        Algorithm::Mondrian | Algorithm::TopDown | Algorithm::Datafly | Algorithm::Cluster | Algorithm::FullDomain
+            if n_tables > 1 =>
+        {
+            "a single table"
+        }
+        _ => return,
+    };
+    reader.note(place, SpecFault::AlgorithmForOther { algorithm: algorithm.word(), needed });
+}
+
+/// Reads the audiences. Their columns are quasi: those that the only table does not list become so.
+pub(super) fn read_audiences(
+    reader: &mut Reader<'_>,
+    spec: &Section<'_>,
+    tables: &mut [TableDraft],
+) -> BTreeMap<String, AudienceSpec> {
+    let mut audiences = BTreeMap::new();
+    let Some(section) = reader.names(spec, "audiences") else { return audiences };
+    for &entry in section.entries() {
+        let place = reader.place(&section, entry);
+        let Some(audience) = reader.table(entry, place.clone()) else { continue };
+        reader.check_keys(&audience, keys::AUDIENCE);
+        if !audience.has("quasi") {
+            let example = "quasi = [\"age\", \"postcode\"]";
+            reader.note(&place, SpecFault::Missing { key: "quasi", example });
+        }
+        let quasi = reader.texts(&audience, "quasi").unwrap_or_default();
+        let quasi_place = reader.place_of(&audience, "quasi");
+        for (index, column) in quasi.iter().enumerate() {
+            if quasi[..index].contains(column) {
+                reader.note(&quasi_place, SpecFault::Twice { name: column.clone() });
+            } else {
+                check_audience_column(reader, &quasi_place, column, tables);
+            }
+        }
+        audiences.insert(entry.name.to_owned(), AudienceSpec { quasi, k: reader.count(&audience, "k") });
+    }
+    if !audiences.is_empty() {
+        for column in tables.iter().flat_map(|table| &table.columns) {
+            let is_known = audiences.values().any(|audience| audience.quasi.contains(&column.name));
+            if column.role == Some(Role::Quasi) && !is_known {
+                reader.note(&column.place, SpecFault::QuasiWithoutAudience);
+            }
+        }
+    }
+    audiences
+}
+
+fn check_audience_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &mut [TableDraft]) {
+    match tables.iter().find_map(|table| table.column(name)).map(|column| column.role) {
+        Some(None | Some(Role::Quasi)) => {}
+        Some(Some(role)) => reader.note(place, SpecFault::AudienceNotQuasi { column: name.to_owned(), role }),
+        None => match tables {
+            [table] => table.columns.push(ColumnDraft::implied(name, Role::Quasi, place.clone())),
+            _ => note_unknown_column(reader, place, name, tables),
+        },
+    }
+}
+
+fn note_unknown_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &[TableDraft]) {
+    let known = tables.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
+    let nearest = nearest(name, known).map(str::to_owned);
+    reader.note(place, SpecFault::UnknownColumn { column: name.to_owned(), nearest });
+}
+
+pub(super) fn read_collusion(reader: &mut Reader<'_>, spec: &Section<'_>) -> Option<u32> {
+    let section = reader.section(spec, "collusion", keys::COLLUSION)?;
+    if !spec.has("audiences") {
+        reader.note(&section.place, SpecFault::WithoutAudiences);
+    }
+    if !section.has("k") {
+        reader.note(&section.place, SpecFault::Missing { key: "k", example: "k = 2" });
+    }
+    reader.count(&section, "k")
+}
+
+pub(super) fn read_registers(
+    reader: &mut Reader<'_>,
+    spec: &Section<'_>,
+    tables: &[TableDraft],
+) -> BTreeMap<String, RegisterSpec> {
+    let mut registers = BTreeMap::new();
+    let Some(section) = reader.names(spec, "registers") else { return registers };
+    if !tables.is_empty() && tables.iter().all(|table| table.person.is_none()) {
+        reader.note(&section.place, SpecFault::RegisterWithoutPerson);
+    }
+    for &entry in section.entries() {
+        if let Some(register) = read_register(reader, &section, entry, tables) {
+            registers.insert(entry.name.to_owned(), register);
+        }
+    }
+    registers
+}
+
+fn read_register<'s>(
+    reader: &mut Reader<'_>,
+    registers: &Section<'s>,
+    entry: Entry<'s>,
+    tables: &[TableDraft],
+) -> Option<RegisterSpec> {
+    let section = reader.table(entry, reader.place(registers, entry))?;
+    reader.check_keys(&section, keys::REGISTER_FILE);
+    let file = reader.required_text(&section, "file", "file = \"voters.csv\"").unwrap_or_default();
+    let key = reader.required_text(&section, "key", "key = \"person_no\"");
+    let mut columns = BTreeMap::new();
+    if let Some(names) = reader.names(&section, "columns") {
+        for &entry in names.entries() {
+            let place = reader.place(&names, entry);
+            if tables.iter().all(|table| table.column(entry.name).is_none()) {
+                note_unknown_column(reader, &place, entry.name, tables);
+            }
+            if let Some(name) = reader.text(&names, entry.name) {
+                columns.insert(entry.name.to_owned(), name.to_owned());
+            }
+        }
+    }
+    let date = section.entry("date").and_then(|entry| match entry.value.get_ref() {
+        DeValue::Datetime(date) if date.time.is_none() => Some(date.to_string()),
+        DeValue::String(text) => Some(text.to_string()),
+        other => {
+            reader.note(&reader.place(&section, entry), wrong_kind("a date such as 2026-01-01", other));
+            None
+        }
+    });
+    let sha256 = reader.text(&section, "sha256");
+    if let Some(digest) = sha256.filter(|digest| digest.len() != 64 || !digest.bytes().all(|b| b.is_ascii_hexdigit())) {
+        let fault =
+            SpecFault::NotAllowed { expected: "64 hexadecimal digits", found: format!("{} characters", digest.len()) };
+        reader.note(&reader.place_of(&section, "sha256"), fault);
+    }
+    Some(RegisterSpec {
+        file: PathBuf::from(file),
+        key: key.map(str::to_owned),
+        columns,
+        date,
+        sha256: sha256.map(str::to_lowercase),
+    })
+}
+
+pub(super) fn read_register_use(reader: &mut Reader<'_>, spec: &Section<'_>) -> RegisterUse {
+    let default = RegisterUse::default();
+    let Some(section) = reader.section(spec, "register", keys::REGISTER) else { return default };
+    if !spec.has("registers") {
+        reader.note(&section.place, SpecFault::WithoutRegisters);
+    }
+    RegisterUse {
+        method: reader.word(&section, "method", keys::REGISTER_METHODS).unwrap_or(default.method),
+        missing: reader.word(&section, "missing", keys::REGISTER_MISSING).unwrap_or(default.missing),
+        release: reader.word(&section, "release", keys::REGISTER_ROWS).unwrap_or(default.release),
+    }
+}

@@ -1,0 +1,323 @@
+//! What can be wrong with a spec: where, what, and what to do about it.
+//!
+//! A spec holds no private data, so problems may quote it.
+
+use std::fmt;
+
+use crate::hierarchy::MakeProblem;
+use crate::{Role, ValueType};
+
+/// One problem of a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpecProblem {
+    /// The line it stands in, from 1; none where something is missing altogether.
+    pub line: Option<usize>,
+    /// The key it concerns, such as `tables.patient.columns.zip`; empty for the whole spec.
+    pub key: String,
+    /// What is wrong there.
+    pub fault: SpecFault,
+}
+
+/// All problems of a spec, in the order of their lines.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct SpecProblems(pub Vec<SpecProblem>);
+
+/// What is wrong with a key of a spec.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecFault {
+    /// The text is no TOML.
+    #[error("not valid TOML: {message}")]
+    Syntax {
+        /// What the TOML reader says.
+        message: String,
+    },
+    /// A key that means nothing here.
+    #[error("unknown key")]
+    UnknownKey {
+        /// The known key it resembles most.
+        nearest: Option<&'static str>,
+        /// All keys known here.
+        known: &'static [&'static str],
+    },
+    /// A word that is not one of those that mean something here.
+    #[error("must be {}, not '{word}'", either(.known))]
+    UnknownWord {
+        /// The word.
+        word: String,
+        /// The known word it resembles most.
+        nearest: Option<&'static str>,
+        /// All words known here.
+        known: Vec<&'static str>,
+    },
+    /// A value of another kind.
+    #[error("must be {expected}, found {found}")]
+    WrongKind {
+        /// The kind that is meant.
+        expected: &'static str,
+        /// The kind that is there.
+        found: &'static str,
+    },
+    /// A number or text that is not allowed here.
+    #[error("must be {expected}, not {found}")]
+    NotAllowed {
+        /// What is allowed.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// A key that must be there.
+    #[error("'{key}' is missing")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// How it might be written.
+        example: &'static str,
+    },
+    /// Neither k nor a preset.
+    #[error("there is no k")]
+    NoK,
+    /// k and a preset.
+    #[error("k and preset are both given")]
+    KAndPreset,
+    /// Nobody may be suppressed, and leftovers shall be.
+    #[error("leftovers = \"suppress\", but max_suppressed lets nobody be left out")]
+    SuppressWithoutLimit,
+    /// No table at all.
+    #[error("there is no table")]
+    NoTable,
+    /// No quasi column at all.
+    #[error("no column is quasi, so nothing would be protected")]
+    NoQuasi,
+    /// A table name that can't be a file's.
+    #[error("the name cannot be that of a released file")]
+    BadTableName,
+    /// A format that no date can have.
+    #[error("'{format}' is not a date format")]
+    BadDateFormat {
+        /// The format.
+        format: String,
+    },
+    /// A requirement on a column that is not sensitive.
+    #[error("a requirement needs a sensitive column, and this one is {role}")]
+    RequirementOnRole {
+        /// The column's role.
+        role: Role,
+    },
+    /// A type or hierarchy on a column that is neither quasi nor sensitive.
+    #[error("a column that is {role} is not generalized and takes none")]
+    NotGeneralized {
+        /// The column's role.
+        role: Role,
+    },
+    /// A distance with nothing to measure.
+    #[error("a distance is given without t")]
+    DistanceWithoutT,
+    /// A distance along a hierarchy the column does not have.
+    #[error("the hierarchical distance needs a hierarchy")]
+    DistanceWithoutHierarchy,
+    /// A rule by its name alone.
+    #[error("'{rule}' alone says too little")]
+    RuleWithoutSetting {
+        /// The rule.
+        rule: String,
+    },
+    /// None of the forms of a hierarchy, or several.
+    #[error("must have exactly one of steps, mask, dates and edges, found {found}")]
+    NotOneRule {
+        /// How many it has.
+        found: usize,
+    },
+    /// A rule that contradicts itself.
+    #[error("{0}")]
+    Rule(MakeProblem),
+    /// A rule for another type.
+    #[error("'{rule}' does not fit a column of type {value_type}")]
+    RuleOnType {
+        /// The rule.
+        rule: &'static str,
+        /// The column's type.
+        value_type: ValueType,
+    },
+    /// A key column with a role that would release or generalize it.
+    #[error("the table's {used_as} cannot be {role}")]
+    KeyWithRole {
+        /// Which key.
+        used_as: &'static str,
+        /// The role it was given.
+        role: Role,
+    },
+    /// More than one column of persons' own k.
+    #[error("a second person_k column: '{first}' is one already")]
+    SecondPersonK {
+        /// The first one's name.
+        first: String,
+    },
+    /// A table that is not in the spec.
+    #[error("there is no table '{name}'")]
+    UnknownTable {
+        /// The name.
+        name: String,
+        /// The table it resembles most.
+        nearest: Option<String>,
+    },
+    /// A parent without a column to point to.
+    #[error("table '{parent}' has neither a key nor a person to point to")]
+    ParentWithoutKey {
+        /// The parent.
+        parent: String,
+    },
+    /// Tables that hang off each other in a circle.
+    #[error("following the parents leads back to this table")]
+    ParentCycle,
+    /// Several tables without a parent.
+    #[error("'{first}' is the persons' table already, and only that has no parent")]
+    SecondPersonTable {
+        /// The first table without a parent.
+        first: String,
+    },
+    /// A person column in a child table.
+    #[error("only the table without a parent names the person")]
+    PersonInChild,
+    /// An algorithm for another number of tables.
+    #[error("'{algorithm}' is for {needed}")]
+    AlgorithmForOther {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What it is for.
+        needed: &'static str,
+    },
+    /// A column of an audience that is not quasi.
+    #[error("column '{column}' is {role}, not quasi")]
+    AudienceNotQuasi {
+        /// The column.
+        column: String,
+        /// Its role.
+        role: Role,
+    },
+    /// A column that no table has.
+    #[error("no table gives column '{column}' a role")]
+    UnknownColumn {
+        /// The column.
+        column: String,
+        /// The column it resembles most.
+        nearest: Option<String>,
+    },
+    /// A name that is listed twice.
+    #[error("'{name}' is listed twice")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// A quasi column that no audience has.
+    #[error("quasi, but no audience has it")]
+    QuasiWithoutAudience,
+    /// A setting for audiences without any.
+    #[error("there are no audiences it could apply to")]
+    WithoutAudiences,
+    /// A setting for registers without any.
+    #[error("there are no registers it could apply to")]
+    WithoutRegisters,
+    /// A register, and no person to find in it.
+    #[error("a register needs a table that names its persons")]
+    RegisterWithoutPerson,
+    /// The order that gives register rows away.
+    #[error("order = \"input\" would tell register rows from the others")]
+    OrderWithRegister,
+}
+
+impl SpecProblem {
+    /// What to do about it, where there is a remedy to name.
+    pub fn hint(&self) -> Option<String> {
+        self.fault.hint()
+    }
+}
+
+impl fmt::Display for SpecProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        self.fault.fmt(f)
+    }
+}
+
+impl SpecFault {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            SpecFault::Syntax { .. } | SpecFault::WrongKind { .. } | SpecFault::NotAllowed { .. } => return None,
+            SpecFault::UnknownKey { nearest: Some(word), .. } | SpecFault::UnknownWord { nearest: Some(word), .. } => {
+                return Some(did_you_mean(word));
+            }
+            SpecFault::UnknownWord { nearest: None, .. } => return None,
+            SpecFault::UnknownKey { nearest: None, known } => return Some(format!("known here: {}", known.join(", "))),
+            SpecFault::UnknownTable { nearest, .. } | SpecFault::UnknownColumn { nearest, .. } => {
+                return nearest.as_deref().map(did_you_mean);
+            }
+            SpecFault::Missing { example, .. } => return Some(format!("for example {example}")),
+            SpecFault::NoK => {
+                "say how many persons must look alike, for example k = 5, or preset = \"ema\" (12) or \"cms\" (11); \
+                 there is no default"
+            }
+            SpecFault::KAndPreset => "keep one: preset = \"ema\" means k = 12, \"cms\" means k = 11",
+            SpecFault::SuppressWithoutLimit => {
+                "say which share of the persons may be left out, for example max_suppressed = 0.02"
+            }
+            SpecFault::NoTable => "name one: [tables.patient] with file = \"patient.csv\" and its columns",
+            SpecFault::NoQuasi => {
+                "give role \"quasi\" to every column that others could know about a person, such as age or postcode"
+            }
+            SpecFault::BadTableName => "use letters, digits, '-' and '_'",
+            SpecFault::BadDateFormat { .. } => "write it as in strftime, for example \"%d.%m.%Y\"",
+            SpecFault::RequirementOnRole { .. } => "give the column role \"sensitive\", or take the requirement out",
+            SpecFault::NotGeneralized { .. } => "give the column role \"quasi\" or \"sensitive\", or take it out",
+            SpecFault::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
+            SpecFault::DistanceWithoutHierarchy => {
+                "add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\""
+            }
+            SpecFault::RuleWithoutSetting { rule } => match rule.as_str() {
+                "steps" => "for example hierarchy = { steps = [5, 10, 50] }",
+                "mask" => "for example hierarchy = { mask = \"right\" }",
+                "dates" => "for example hierarchy = { dates = [\"month\", \"year\"] }, or \"date\" for every level",
+                _ => "for example hierarchy = { edges = \"edges.csv\" }",
+            },
+            SpecFault::NotOneRule { .. } => "for example { steps = [5, 10, 50] } or { mask = \"right\" }",
+            SpecFault::Rule(problem) => problem.hint(),
+            SpecFault::RuleOnType { .. } => {
+                "steps are for numbers, dates for dates and timestamps, masks and flat for any"
+            }
+            SpecFault::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
+            SpecFault::SecondPersonK { .. } => "keep one, and give the other another role",
+            SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
+            SpecFault::ParentCycle => "let every table lead to the persons' table",
+            SpecFault::SecondPersonTable { .. } => {
+                "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }"
+            }
+            SpecFault::PersonInChild => "take person out: parent leads to the person",
+            SpecFault::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
+            SpecFault::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
+            SpecFault::Twice { .. } => "keep one of the two",
+            SpecFault::QuasiWithoutAudience => "add it to the audiences that could know it, or give it another role",
+            SpecFault::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
+            SpecFault::WithoutRegisters => "add for example [registers.voters] with file and key",
+            SpecFault::RegisterWithoutPerson => "add for example person = \"patient_id\" to the table",
+            SpecFault::OrderWithRegister => "take order out, or set order = \"sorted\"",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+fn did_you_mean(word: &str) -> String {
+    format!("did you mean '{word}'?")
+}
+
+fn either(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.concat(),
+    }
+}

@@ -1,0 +1,357 @@
+//! [`Value`]: what a text means where order and distance matter.
+//!
+//! Values are exact: integers of 64 bits, decimals of up to 38 digits, dates as days and timestamps as nanoseconds
+//! since 1970-01-01 without any time zone of the machine. Nothing is rounded on the way in, and nothing is rendered
+//! back from a value: a release shows the text it was read from.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
+
+/// The type of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ValueType {
+    /// Whole numbers of 64 bits.
+    Integer,
+    /// Decimal fractions of up to 38 digits.
+    Decimal,
+    /// Floating-point numbers.
+    Float,
+    /// Calendar dates.
+    Date,
+    /// Dates with a time of day, with or without an offset from UTC.
+    Timestamp,
+    /// Text, ordered by its bytes.
+    Text,
+    /// `true` and `false`.
+    Boolean,
+}
+
+impl ValueType {
+    /// Every type.
+    pub const ALL: [ValueType; 7] = [
+        ValueType::Integer,
+        ValueType::Decimal,
+        ValueType::Float,
+        ValueType::Date,
+        ValueType::Timestamp,
+        ValueType::Text,
+        ValueType::Boolean,
+    ];
+
+    /// The word a spec and a manifest use.
+    pub fn word(self) -> &'static str {
+        match self {
+            ValueType::Integer => "integer",
+            ValueType::Decimal => "decimal",
+            ValueType::Float => "float",
+            ValueType::Date => "date",
+            ValueType::Timestamp => "timestamp",
+            ValueType::Text => "text",
+            ValueType::Boolean => "boolean",
+        }
+    }
+
+    /// The type with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        ValueType::ALL.into_iter().find(|value_type| value_type.word() == word)
+    }
+
+    /// Whether ranges of values mean something: all but text and booleans.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            ValueType::Integer | ValueType::Decimal | ValueType::Float | ValueType::Date | ValueType::Timestamp => true,
+            ValueType::Text | ValueType::Boolean => false,
+        }
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// How numbers and dates of a column are spelled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notation {
+    /// Whether decimals are written with a comma, as in `3,14`.
+    pub decimal_comma: bool,
+    /// The `strftime` format of dates and timestamps; ISO 8601 without it.
+    pub date_format: Option<String>,
+}
+
+impl Notation {
+    /// What separates the two bounds of a range of values of this type: a comma, but a semicolon where a comma
+    /// already stands in the numbers.
+    pub fn range_separator(&self, value_type: ValueType) -> char {
+        if self.decimal_comma && matches!(value_type, ValueType::Decimal | ValueType::Float) { ';' } else { ',' }
+    }
+}
+
+/// An exact decimal fraction, `mantissa / 10^scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct Decimal {
+    /// All digits.
+    pub mantissa: i128,
+    /// How many of them stand behind the point, at most 38.
+    pub scale: u32,
+}
+
+/// A value in its type's order. Only values of the same type are compared.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// A whole number.
+    Integer(i64),
+    /// A decimal fraction.
+    Decimal(Decimal),
+    /// A floating-point number, never NaN.
+    Float(f64),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Nanoseconds since 1970-01-01T00:00:00, in UTC where the text has an offset.
+    Timestamp(i128),
+    /// Text.
+    Text(&'a str),
+    /// A truth value.
+    Boolean(bool),
+}
+
+impl<'a> Value<'a> {
+    /// The value a text stands for, `None` where it is not of this type.
+    pub fn parse(text: &'a str, value_type: ValueType, notation: &Notation) -> Option<Value<'a>> {
+        match value_type {
+            ValueType::Integer => text.parse().ok().map(Value::Integer),
+            ValueType::Decimal => Decimal::parse(text, notation.decimal_comma).map(Value::Decimal),
+            ValueType::Float => parse_float(text, notation.decimal_comma).map(Value::Float),
+            ValueType::Date => parse_date(text, notation.date_format.as_deref()).map(Value::Date),
+            ValueType::Timestamp => parse_timestamp(text, notation.date_format.as_deref()).map(Value::Timestamp),
+            ValueType::Text => Some(Value::Text(text)),
+            ValueType::Boolean => match text {
+                "true" | "True" | "TRUE" => Some(Value::Boolean(true)),
+                "false" | "False" | "FALSE" => Some(Value::Boolean(false)),
+                _ => None,
+            },
+        }
+    }
+
+    /// How far `self` is above `other`, as a number. 0 or 1 for values that have no distance.
+    pub fn distance_from(&self, other: &Value<'_>) -> f64 {
+        match (self, other) {
+            (Value::Integer(a), Value::Integer(b)) => (i128::from(*a) - i128::from(*b)) as f64,
+            (Value::Decimal(a), Value::Decimal(b)) => a.minus(b),
+            (Value::Float(a), Value::Float(b)) => a - b,
+            (Value::Date(a), Value::Date(b)) => (i64::from(*a) - i64::from(*b)) as f64,
+            (Value::Timestamp(a), Value::Timestamp(b)) => (a - b) as f64,
+            _ => match self.cmp(other) {
+                Ordering::Equal => 0.0,
+                Ordering::Less => -1.0,
+                Ordering::Greater => 1.0,
+            },
+        }
+    }
+
+    fn rank_of_type(&self) -> u8 {
+        match self {
+            Value::Integer(_) => 0,
+            Value::Decimal(_) => 1,
+            Value::Float(_) => 2,
+            Value::Date(_) => 3,
+            Value::Timestamp(_) => 4,
+            Value::Text(_) => 5,
+            Value::Boolean(_) => 6,
+        }
+    }
+}
+
+impl Ord for Value<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
+            (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
+            // -0.0 and 0.0 are one value, and NaN is never parsed.
+            (Value::Float(a), Value::Float(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
+            (Value::Date(a), Value::Date(b)) => a.cmp(b),
+            (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
+            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+            _ => self.rank_of_type().cmp(&other.rank_of_type()),
+        }
+    }
+}
+
+impl PartialOrd for Value<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Value<'_> {}
+
+impl Decimal {
+    /// Reads `-12.50`; no exponent, no leading plus, at most 38 digits.
+    pub fn parse(text: &str, decimal_comma: bool) -> Option<Decimal> {
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let point = if decimal_comma { ',' } else { '.' };
+        let (whole, fraction) = digits.split_once(point).unwrap_or((digits, ""));
+        let has_point = whole.len() < digits.len();
+        let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !all_digits(whole) || (has_point && !all_digits(fraction)) || whole.len() + fraction.len() > 38 {
+            return None;
+        }
+        let mut mantissa: i128 = 0;
+        for digit in whole.bytes().chain(fraction.bytes()) {
+            mantissa = mantissa * 10 + i128::from(digit - b'0');
+        }
+        Some(Decimal { mantissa: if negative { -mantissa } else { mantissa }, scale: fraction.len() as u32 })
+    }
+
+    fn whole_and_fraction(&self) -> (i128, i128) {
+        let unit = 10_i128.pow(self.scale);
+        (self.mantissa.div_euclid(unit), self.mantissa.rem_euclid(unit))
+    }
+
+    fn minus(&self, other: &Decimal) -> f64 {
+        let (whole, fraction) = self.whole_and_fraction();
+        let (other_whole, other_fraction) = other.whole_and_fraction();
+        (whole - other_whole) as f64 + fraction as f64 / 10_f64.powi(self.scale as i32)
+            - other_fraction as f64 / 10_f64.powi(other.scale as i32)
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (whole, fraction) = self.whole_and_fraction();
+        let (other_whole, other_fraction) = other.whole_and_fraction();
+        // Fractions are below 10^scale <= 10^38, so aligning them stays below 10^38 too.
+        let scale = self.scale.max(other.scale);
+        whole.cmp(&other_whole).then_with(|| {
+            (fraction * 10_i128.pow(scale - self.scale)).cmp(&(other_fraction * 10_i128.pow(scale - other.scale)))
+        })
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Decimal {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Decimal {}
+
+fn parse_float(text: &str, decimal_comma: bool) -> Option<f64> {
+    let number = if decimal_comma { text.replace(',', ".").parse::<f64>() } else { text.parse() };
+    number.ok().filter(|number| !number.is_nan())
+}
+
+fn days(date: NaiveDate) -> i32 {
+    date.to_epoch_days()
+}
+
+fn parse_date(text: &str, format: Option<&str>) -> Option<i32> {
+    match format {
+        Some(format) => NaiveDate::parse_from_str(text, format).ok().map(days),
+        None => {
+            let bytes = text.as_bytes();
+            let shape = bytes.len() == 10
+                && bytes
+                    .iter()
+                    .enumerate()
+                    .all(|(i, byte)| if i == 4 || i == 7 { *byte == b'-' } else { byte.is_ascii_digit() });
+            let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().ok();
+            if !shape {
+                return None;
+            }
+            NaiveDate::from_ymd_opt(number(0..4)? as i32, number(5..7)?, number(8..10)?).map(days)
+        }
+    }
+}
+
+fn parse_timestamp(text: &str, format: Option<&str>) -> Option<i128> {
+    let nanoseconds = |time: NaiveDateTime| {
+        i128::from(time.and_utc().timestamp()) * 1_000_000_000 + i128::from(time.and_utc().timestamp_subsec_nanos())
+    };
+    if let Some(format) = format {
+        return NaiveDateTime::parse_from_str(text, format)
+            .ok()
+            .or_else(|| DateTime::parse_from_str(text, format).ok().map(|time| time.naive_utc()))
+            .map(nanoseconds);
+    }
+    // Dates alone are midnight, so that a column may mix the two.
+    if let Some(date) = parse_date(text, None) {
+        return Some(i128::from(date) * 86_400_000_000_000);
+    }
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(nanoseconds(time.naive_utc()));
+    }
+    ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
+        .iter()
+        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
+        .map(nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, value_type: ValueType) -> Option<Value<'_>> {
+        Value::parse(text, value_type, &Notation::default())
+    }
+
+    #[test]
+    fn integers_beyond_the_mantissa_of_a_float_stay_apart() {
+        let a = parse("9007199254740993", ValueType::Integer).unwrap();
+        let b = parse("9007199254740992", ValueType::Integer).unwrap();
+        assert!(a > b);
+        assert_eq!(a.distance_from(&b), 1.0);
+    }
+
+    #[test]
+    fn decimals_compare_by_value_whatever_their_scale() {
+        let decimal = |text| parse(text, ValueType::Decimal).unwrap();
+        assert_eq!(decimal("1.50"), decimal("1.5"));
+        assert!(decimal("-1.25") < decimal("-1.2"));
+        assert!(decimal("-0.5") < decimal("0"));
+        assert!(
+            decimal("99999999999999999999999999999999999999")
+                > decimal("0.99999999999999999999999999999999999999"[..39].trim_end())
+        );
+        assert_eq!(decimal("2.5").distance_from(&decimal("-1")), 3.5);
+        for bad in ["", "-", "1.", ".5", "+1", "1e5", "1,5", "123456789012345678901234567890123456789"] {
+            assert!(parse(bad, ValueType::Decimal).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn dates_before_1970_and_out_of_range() {
+        assert_eq!(parse("1969-12-31", ValueType::Date), Some(Value::Date(-1)));
+        assert_eq!(parse("1600-02-29", ValueType::Date), Some(Value::Date(-135_081)));
+        for bad in ["1970-02-30", "1970-13-01", "1970-1-1", "19700101", "0000-00-00"] {
+            assert!(parse(bad, ValueType::Date).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn timestamps_keep_their_offset_and_no_local_zone_enters() {
+        let timestamp = |text| parse(text, ValueType::Timestamp).unwrap();
+        assert_eq!(timestamp("1970-01-01T01:00:00+01:00"), timestamp("1970-01-01T00:00:00Z"));
+        assert_eq!(timestamp("1970-01-01 00:00:00.000000001"), Value::Timestamp(1));
+        assert_eq!(timestamp("1969-12-31"), Value::Timestamp(-86_400_000_000_000));
+    }
+}
