@@ -1,0 +1,164 @@
+//! [`Rows`]: the quasi cells of a table as codes, equal rows folded to weighted ones.
+//!
+//! # Guarantee
+//! folded rows are distinct and in ascending order of their codes, members of each in the order of the table; so
+//! whatever is computed from `Rows` does not depend on the order of the input.
+//! # Cost
+//! one parallel sort of rows packed to as few bits as their codes need
+
+use rayon::prelude::*;
+
+use super::pack::{Layout, Packed, pack_rows};
+
+/// Folded rows: distinct quasi rows, and which rows of the table each stands for.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    n_columns: usize,
+    /// Row by row, a code per column.
+    cells: Vec<u32>,
+    /// Members of folded row `r` are `members[starts[r]..starts[r + 1]]`.
+    starts: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Rows {
+    /// Folds the rows of a table. `code(column, row)` is the cell, `n_codes` the size of each column's domain, `kept`
+    /// the rows that take part.
+    pub fn fold(n_codes: &[u32], kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
+        let layout = Layout::new(n_codes);
+        match layout.words() {
+            0..=1 => Self::fold_packed::<1>(&layout, kept, code),
+            2 => Self::fold_packed::<2>(&layout, kept, code),
+            3..=4 => Self::fold_packed::<4>(&layout, kept, code),
+            5..=16 => Self::fold_packed::<16>(&layout, kept, code),
+            _ => Self::fold_wide(n_codes.len(), kept, code),
+        }
+    }
+
+    fn fold_packed<const W: usize>(layout: &Layout, kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
+        let mut packed: Vec<Packed<W>> = pack_rows(layout, kept, code);
+        packed.par_sort_unstable_by(|a, b| a.words.cmp(&b.words));
+        let n_columns = layout.n_columns();
+        let starts = run_starts(packed.len(), |a, b| packed[a].words == packed[b].words);
+        let mut cells = vec![0; (starts.len() - 1) * n_columns];
+        if n_columns > 0 {
+            cells.par_chunks_mut(n_columns).zip(starts.par_iter()).for_each(|(row, &start)| {
+                for (column, cell) in row.iter_mut().enumerate() {
+                    *cell = layout.code(&packed[start as usize].words, column);
+                }
+            });
+        }
+        let mut members: Vec<u32> = packed.par_iter().map(|row| row.row).collect();
+        // Sorting by cells alone is faster; the few equal rows are put in order afterwards.
+        for run in starts.windows(2).filter(|run| run[1] - run[0] > 1) {
+            members[run[0] as usize..run[1] as usize].sort_unstable();
+        }
+        Rows { n_columns, cells, starts, members }
+    }
+
+    /// Rows too wide to pack are sorted by their cells in place.
+    fn fold_wide(n_columns: usize, kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
+        let mut unfolded = vec![0u32; kept.len() * n_columns];
+        unfolded.par_chunks_mut(n_columns).zip(kept.par_iter()).for_each(|(cells, &row)| {
+            for (column, cell) in cells.iter_mut().enumerate() {
+                *cell = code(column, row);
+            }
+        });
+        let cells_of = |position: u32| &unfolded[position as usize * n_columns..][..n_columns];
+        let mut order: Vec<u32> = (0..kept.len() as u32).collect();
+        order.par_sort_unstable_by(|&a, &b| cells_of(a).cmp(cells_of(b)).then(a.cmp(&b)));
+        let starts = run_starts(order.len(), |a, b| cells_of(order[a]) == cells_of(order[b]));
+        let firsts = starts[..starts.len() - 1].iter();
+        let cells = firsts.flat_map(|&start| cells_of(order[start as usize]).iter().copied()).collect();
+        let members = order.iter().map(|&position| kept[position as usize]).collect();
+        Rows { n_columns, cells, starts, members }
+    }
+
+    /// Rows given as they are, each standing for `weights` rows numbered one after the other. For benchmarks and
+    /// tests of partitioners; the rows must be distinct and ascending.
+    pub fn from_folded(n_columns: usize, cells: Vec<u32>, weights: &[u32]) -> Rows {
+        let mut starts = Vec::with_capacity(weights.len() + 1);
+        let mut end = 0;
+        starts.push(0);
+        for weight in weights {
+            end += weight;
+            starts.push(end);
+        }
+        Rows { n_columns, cells, starts, members: (0..end).collect() }
+    }
+
+    /// How many quasi columns there are.
+    pub fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    /// How many folded rows there are.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many rows of the table they stand for.
+    pub fn n_members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The codes of a folded row, a column each.
+    pub fn cells(&self, row: u32) -> &[u32] {
+        &self.cells[row as usize * self.n_columns..][..self.n_columns]
+    }
+
+    /// How many rows of the table a folded row stands for.
+    pub fn weight(&self, row: u32) -> u32 {
+        self.starts[row as usize + 1] - self.starts[row as usize]
+    }
+
+    /// The rows of the table a folded row stands for.
+    pub fn members(&self, row: u32) -> &[u32] {
+        &self.members[self.starts[row as usize] as usize..self.starts[row as usize + 1] as usize]
+    }
+}
+
+/// Where runs of equal neighbours start, and the end.
+fn run_starts(n: usize, equal: impl Fn(usize, usize) -> bool + Sync) -> Vec<u32> {
+    let mut starts: Vec<u32> = (0..n as u32)
+        .into_par_iter()
+        .filter(|&position| position == 0 || !equal(position as usize - 1, position as usize))
+        .collect();
+    starts.push(n as u32);
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn folding_keeps_every_row_once_under_its_own_cells(
+            n_codes in prop::collection::vec(1u32..2000, 1..120),
+            seed in any::<u64>(),
+            n_rows in 0u32..60,
+        ) {
+            // Few distinct cells, so that rows do repeat.
+            let code = |column: usize, row: u32| {
+                (seed.wrapping_mul(u64::from(row % 7) + 1).rotate_left(column as u32) % 3) as u32 % n_codes[column]
+            };
+            let kept: Vec<u32> = (0..n_rows).filter(|row| row % 5 != 3).collect();
+            let rows = Rows::fold(&n_codes, &kept, code);
+            let mut expected: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+            for &row in &kept {
+                expected.entry((0..n_codes.len()).map(|column| code(column, row)).collect()).or_default().push(row);
+            }
+            let found: Vec<(Vec<u32>, Vec<u32>)> =
+                (0..rows.len() as u32).map(|row| (rows.cells(row).to_vec(), rows.members(row).to_vec())).collect();
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! [`Tree`]: a hierarchy on codes. Leaves are numbered depth first, so every node is one interval of codes.
+//!
+//! # Cost
+//! lowest common ancestor in constant time: the minimum of at most two half blocks and one table look-up. Parents have
+//! smaller node numbers than their children, so the common ancestor of a run of leaves is the smallest of the
+//! ancestors of neighbouring leaves.
+
+use kohort_model::Hierarchy;
+
+/// How many neighbours one entry of the look-up table covers: small tables, short scans.
+const BLOCK: usize = 16;
+
+/// A hierarchy on codes, with NULL as a leaf of its own below the root where the column has nulls.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// First and last code below each node of the hierarchy.
+    intervals: Vec<(u32, u32)>,
+    /// Per code the node of its leaf; the null leaf has none.
+    leaf_nodes: Vec<u32>,
+    /// First codes of the children of node `n`: `child_firsts[child_starts[n]..child_starts[n + 1]]`.
+    child_starts: Vec<u32>,
+    child_firsts: Vec<u32>,
+    /// Per code but the last, the lowest common ancestor with the next code.
+    joints: Vec<u32>,
+    /// `minima[j][b]` is the smallest joint in blocks `b .. b + 2^j`.
+    minima: Vec<Vec<u32>>,
+    n_codes: u32,
+}
+
+impl Tree {
+    /// Numbers the leaves of a hierarchy; `with_null` adds a last code for NULL.
+    pub fn new(hierarchy: &Hierarchy, with_null: WithNull) -> Self {
+        let n_nodes = hierarchy.n_nodes();
+        let leaf_nodes = hierarchy.leaves();
+        let n_codes = leaf_nodes.len() as u32 + u32::from(with_null == WithNull::Yes);
+        let mut intervals = vec![(u32::MAX, 0); n_nodes];
+        for (code, &leaf) in leaf_nodes.iter().enumerate() {
+            intervals[leaf as usize] = (code as u32, code as u32);
+        }
+        for node in (1..n_nodes).rev() {
+            let (lo, hi) = intervals[node];
+            let parent = hierarchy.parent(node as u32).unwrap_or(0) as usize;
+            intervals[parent] = (intervals[parent].0.min(lo), intervals[parent].1.max(hi));
+        }
+        intervals[0] = (0, n_codes.saturating_sub(1));
+
+        let mut child_starts = Vec::with_capacity(n_nodes + 1);
+        let mut child_firsts = Vec::with_capacity(n_nodes);
+        for node in 0..n_nodes {
+            child_starts.push(child_firsts.len() as u32);
+            child_firsts.extend(hierarchy.children(node as u32).iter().map(|&child| intervals[child as usize].0));
+            if node == 0 && with_null == WithNull::Yes {
+                child_firsts.push(n_codes - 1);
+            }
+        }
+        child_starts.push(child_firsts.len() as u32);
+
+        let mut joints = vec![0; n_codes.saturating_sub(1) as usize];
+        for node in 0..n_nodes {
+            let children = child_starts[node] as usize..child_starts[node + 1] as usize;
+            for &first in child_firsts[children].iter().skip(1) {
+                joints[first as usize - 1] = node as u32;
+            }
+        }
+        let minima = block_minima(&joints);
+        Tree { intervals, leaf_nodes, child_starts, child_firsts, joints, minima, n_codes }
+    }
+
+    /// How many codes there are, NULL included.
+    pub fn n_codes(&self) -> u32 {
+        self.n_codes
+    }
+
+    /// The node of a leaf, `None` for NULL.
+    pub fn leaf_node(&self, code: u32) -> Option<u32> {
+        self.leaf_nodes.get(code as usize).copied()
+    }
+
+    /// The interval of codes below a node.
+    pub fn interval(&self, node: u32) -> (u32, u32) {
+        self.intervals[node as usize]
+    }
+
+    /// The lowest common ancestor of two different codes.
+    pub fn common_ancestor(&self, lo: u32, hi: u32) -> u32 {
+        debug_assert!(lo < hi);
+        let (lo, hi) = (lo as usize, hi as usize);
+        let (first_block, last_block) = (lo / BLOCK, (hi - 1) / BLOCK);
+        let smallest = |range: std::ops::Range<usize>| self.joints[range].iter().copied().min().unwrap_or(u32::MAX);
+        if first_block == last_block {
+            return smallest(lo..hi);
+        }
+        let ends = smallest(lo..(first_block + 1) * BLOCK).min(smallest(last_block * BLOCK..hi));
+        let between = last_block - first_block - 1;
+        if between == 0 {
+            return ends;
+        }
+        let level = between.ilog2() as usize;
+        let row = &self.minima[level];
+        ends.min(row[first_block + 1]).min(row[last_block - (1 << level)])
+    }
+
+    /// The smallest node's interval that holds both codes: the code itself, or the common ancestor's interval.
+    pub fn hull(&self, lo: u32, hi: u32) -> (u32, u32) {
+        if lo == hi { (lo, hi) } else { self.interval(self.common_ancestor(lo, hi)) }
+    }
+
+    /// The first codes of a node's children, ascending. Each child reaches to the next one's first code.
+    pub fn child_firsts(&self, node: u32) -> &[u32] {
+        let node = node as usize;
+        &self.child_firsts[self.child_starts[node] as usize..self.child_starts[node + 1] as usize]
+    }
+}
+
+/// Whether a column holds nulls, so that NULL needs a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithNull {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+fn block_minima(joints: &[u32]) -> Vec<Vec<u32>> {
+    let mut rows: Vec<Vec<u32>> =
+        vec![joints.chunks(BLOCK).map(|block| block.iter().copied().min().unwrap_or(u32::MAX)).collect()];
+    let mut span = 1;
+    while span * 2 <= rows[0].len() {
+        let previous = &rows[rows.len() - 1];
+        let row = (0..=rows[0].len() - span * 2).map(|block| previous[block].min(previous[block + span])).collect();
+        rows.push(row);
+        span *= 2;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A random hierarchy as paths of small labels, deeper levels refining upper ones.
+    fn random_tree(shape: &[u8]) -> Hierarchy {
+        let mut lines = String::new();
+        for (leaf, &byte) in shape.iter().enumerate() {
+            let (a, b) = (byte % 5, (byte / 5) % 7);
+            match byte % 3 {
+                0 => lines.push_str(&format!("v{leaf};a{a};*\n")),
+                1 => lines.push_str(&format!("v{leaf};a{a}b{b};a{a};*\n")),
+                _ => lines.push_str(&format!("v{leaf};*\n")),
+            }
+        }
+        Hierarchy::from_paths(&lines).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_common_ancestor_is_the_first_shared_node_of_the_two_paths(shape in prop::collection::vec(any::<u8>(), 2..400), a in any::<prop::sample::Index>(), b in any::<prop::sample::Index>()) {
+            let hierarchy = random_tree(&shape);
+            for with_null in [WithNull::No, WithNull::Yes] {
+                let tree = Tree::new(&hierarchy, with_null);
+                let (a, b) = (a.index(tree.n_codes() as usize) as u32, b.index(tree.n_codes() as usize) as u32);
+                prop_assume!(a != b);
+                let (lo, hi) = (a.min(b), a.max(b));
+                let expected = match (tree.leaf_node(lo), tree.leaf_node(hi)) {
+                    (Some(x), Some(y)) => {
+                        let path: Vec<u32> = hierarchy.path(x).collect();
+                        hierarchy.path(y).find(|node| path.contains(node)).unwrap()
+                    }
+                    _ => 0,
+                };
+                prop_assert_eq!(tree.common_ancestor(lo, hi), expected);
+                let (first, last) = tree.interval(expected);
+                prop_assert!(first <= lo && hi <= last);
+            }
+        }
+
+        #[test]
+        fn every_node_covers_exactly_the_codes_of_its_leaves(shape in prop::collection::vec(any::<u8>(), 1..60)) {
+            let hierarchy = random_tree(&shape);
+            let tree = Tree::new(&hierarchy, WithNull::No);
+            for node in 0..hierarchy.n_nodes() as u32 {
+                let (lo, hi) = tree.interval(node);
+                for code in 0..tree.n_codes() {
+                    let below = hierarchy.path(tree.leaf_node(code).unwrap()).any(|ancestor| ancestor == node);
+                    prop_assert_eq!(below, (lo..=hi).contains(&code));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! From a private table to a release: encode, partition, recode.
+//!
+//! Pure, synchronous and deterministic: no clock, no file, no global, no unseeded chance. The same table, spec and
+//! seed give the same release with one thread and with eight. What comes out is a claim; `kohort-verify` decides.
+
+pub mod encode;
+pub mod loss;
+pub mod partition;
+pub mod recode;
+pub mod requirement;
+mod suppress;
+
+use kohort_model::spec::Algorithm;
+use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
+
+use encode::{Encoded, ForeignValues};
+use loss::LeftOut;
+use partition::{KeepTree, Mondrian, Partitioner, Task};
+use recode::{RecodeOptions, Shown, recode};
+use requirement::{Rules, UnfitColumn};
+
+/// A release and what it costs, not yet verified.
+#[derive(Debug)]
+pub struct Anonymized {
+    /// The release.
+    pub release: Release,
+    /// What recoding lost.
+    pub loss: Loss,
+    /// Persons in, out and suppressed.
+    pub persons: Persons,
+    /// The partitioner that ran.
+    pub algorithm: &'static str,
+}
+
+/// Why there is no release.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnonymizeError {
+    /// Fewer persons than k.
+    #[error("k = {k} can't be reached with {persons} persons")]
+    TooFewPersons {
+        /// In the table.
+        persons: u64,
+        /// Asked.
+        k: u32,
+    },
+    /// Somebody wants a larger k than there are persons.
+    #[error("a person asks for a k of {largest}, but the table has {persons} persons")]
+    OwnKTooLarge {
+        /// In the table.
+        persons: u64,
+        /// The largest own k.
+        largest: u32,
+    },
+    /// A sensitive value is too frequent in the whole table.
+    #[error(
+        "the requirement on '{column}' can't be reached: some of its values are too frequent, or there are too few"
+    )]
+    TooFrequent {
+        /// The sensitive column.
+        column: String,
+        /// How many persons might have been left out.
+        limit: u64,
+    },
+    /// The table has no quasi column.
+    #[error("there is no quasi column, so there is nothing to anonymize")]
+    NoQuasiColumn,
+    /// The spec names a partitioner for something else, or one that is not there yet.
+    #[error("algorithm '{name}' is not available for one table in this version", name = .0.word())]
+    Unavailable(Algorithm),
+    /// A fault of ours: a column should have been refused by the reader.
+    #[error(transparent)]
+    ForeignValues(#[from] ForeignValues),
+    /// A fault of ours: a column should have been refused by the reader.
+    #[error(transparent)]
+    UnfitColumn(#[from] UnfitColumn),
+    /// A fault of ours: rows that can stand together were refused by the partitioner.
+    #[error(transparent)]
+    Unreachable(#[from] partition::Unreachable),
+}
+
+impl AnonymizeError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            AnonymizeError::TooFewPersons { .. } => Some("ask for a smaller k, or release more persons"),
+            AnonymizeError::OwnKTooLarge { .. } => Some("allow persons to be left out with max_suppressed"),
+            AnonymizeError::TooFrequent { .. } => {
+                Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
+            }
+            AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
+            AnonymizeError::Unavailable(_) => Some("use algorithm = \"auto\" or \"mondrian\""),
+            AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
+        }
+    }
+}
+
+/// Anonymizes one table as the spec asks.
+///
+/// # Errors
+/// Where the requirement can't be reached; nothing is half done.
+pub fn anonymize(
+    table: &Table,
+    spec: &Spec,
+    requirements: &[Requirement],
+    progress: &dyn Progress,
+) -> Result<Anonymized, AnonymizeError> {
+    let partitioner = partitioner(spec)?;
+    let quasi = table.with_role(Role::Quasi);
+    if quasi.is_empty() {
+        return Err(AnonymizeError::NoQuasiColumn);
+    }
+    progress.begin("encode", 0);
+    let encoded = Encoded::new(table, &quasi)?;
+    let kept = suppress::rows_that_can_stand(table, &encoded, requirements, spec.max_suppressed)?;
+    let rules = Rules::compile(table, requirements, &kept)?;
+    let rows = encoded.fold(&kept);
+    let task = Task { rows: &rows, domains: &encoded.domains, rules: &rules, progress };
+    let classes = partitioner.partition(&task)?;
+
+    progress.begin("recode", 0);
+    let shown = Shown::new(&classes, &encoded, &rows);
+    let all: Vec<u32> = (0..table.n_rows as u32).collect();
+    let (n_in, n_out) = (suppress::n_persons(&rules, &all), suppress::n_persons(&rules, &kept));
+    let left_out = LeftOut { rows: (table.n_rows - kept.len()) as u64, persons: n_in - n_out };
+    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, left_out);
+    let options = RecodeOptions { order: spec.order, keys: spec.keys };
+    let release = recode(table, &encoded, &rows, &classes, &shown, options);
+    Ok(Anonymized {
+        release,
+        loss,
+        persons: Persons { n_in, n_out, suppressed: n_in - n_out },
+        algorithm: partitioner.name(),
+    })
+}
+
+/// The partitioner a spec asks for. Until another loses less, `auto` is Mondrian.
+fn partitioner(spec: &Spec) -> Result<Box<dyn Partitioner>, AnonymizeError> {
+    match spec.algorithm {
+        Algorithm::Auto | Algorithm::Mondrian => {
+            Ok(Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }))
+        }
+        Algorithm::TopDown
+        | Algorithm::Datafly
+        | Algorithm::Cluster
+        | Algorithm::FullDomain
+        | Algorithm::Miracle
+        | Algorithm::MiracleX => Err(AnonymizeError::Unavailable(spec.algorithm)),
+    }
+}

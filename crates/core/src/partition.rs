@@ -1,0 +1,107 @@
+//! [`Partitioner`]: turns folded rows into classes that satisfy the rules.
+//!
+//! # Guarantee
+//! every class of the result satisfies the rules, and every row is in exactly one class; or an error
+
+mod cut;
+mod mondrian;
+
+pub use mondrian::{KeepTree, Mondrian};
+
+use kohort_model::Progress;
+
+use crate::encode::{Domain, Rows};
+use crate::requirement::Rules;
+
+/// What a partitioner works on.
+pub struct Task<'a> {
+    /// The folded rows.
+    pub rows: &'a Rows,
+    /// The domain of each column.
+    pub domains: &'a [Domain],
+    /// What every class must satisfy.
+    pub rules: &'a Rules,
+    /// Told of folded rows that have found their class.
+    pub progress: &'a dyn Progress,
+}
+
+/// Turns rows into classes.
+pub trait Partitioner: Sync {
+    /// The word a spec and a manifest use.
+    fn name(&self) -> &'static str;
+
+    /// The classes of a task.
+    ///
+    /// # Errors
+    /// Where even all rows together do not satisfy the rules.
+    fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable>;
+}
+
+/// Even all rows in one class do not satisfy the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no class can satisfy the requirement: all rows together do not")]
+pub struct Unreachable;
+
+/// Folded rows, class by class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classes {
+    rows: Vec<u32>,
+    /// Class `c` is `rows[starts[c]..starts[c + 1]]`.
+    starts: Vec<u32>,
+    /// The cuts that led to the classes, where they were asked for.
+    pub tree: Option<CutTree>,
+}
+
+/// The binary tree of cuts: inner nodes cover a run of neighbouring classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutTree {
+    /// In pre-order, the root first; none where nothing was cut.
+    pub nodes: Vec<CutNode>,
+}
+
+/// A cut: classes `first..middle` on one side, `middle..end` on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutNode {
+    /// The first class below.
+    pub first: u32,
+    /// The first class of the second side.
+    pub middle: u32,
+    /// One past the last class.
+    pub end: u32,
+    /// The column that was cut.
+    pub column: u32,
+}
+
+impl Classes {
+    /// Classes by their rows and where each starts; the last start is the end.
+    pub fn new(rows: Vec<u32>, starts: Vec<u32>) -> Classes {
+        debug_assert_eq!(starts.last().copied().unwrap_or(0) as usize, rows.len());
+        Classes { rows, starts, tree: None }
+    }
+
+    /// How many classes there are.
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The folded rows of a class.
+    pub fn rows(&self, class: usize) -> &[u32] {
+        &self.rows[self.starts[class] as usize..self.starts[class + 1] as usize]
+    }
+
+    /// The smallest box that holds a class: the first and last code per column.
+    pub fn bounds(&self, class: usize, rows: &Rows) -> Vec<(u32, u32)> {
+        let mut bounds = vec![(u32::MAX, 0); rows.n_columns()];
+        for &row in self.rows(class) {
+            for (bound, &code) in bounds.iter_mut().zip(rows.cells(row)) {
+                *bound = (bound.0.min(code), bound.1.max(code));
+            }
+        }
+        bounds
+    }
+}

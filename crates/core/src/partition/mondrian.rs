@@ -1,0 +1,433 @@
+//! [`Mondrian`]: multidimensional partitioning by median cuts.
+//!
+//! # Guarantee
+//! every class satisfies the rules, or `Unreachable`
+//! # Paper
+//! `[LDR06]`; in `[SMP10]` section 2.2
+//! # Deviations
+//! ties between equally wide columns: the first wins, so output is deterministic; categories are cut along their
+//! hierarchy (see `cut`); relaxed cuts deal whole folded rows, so equal rows stay together
+//! # Cost
+//! O(n log n) time, packed rows split in place; nodes are tasks on the heap, so depth costs no stack
+
+use std::sync::Mutex;
+
+use kohort_model::spec::{Choose, Cuts, MondrianSpec};
+use rayon::Scope;
+
+use super::cut::{Cut, candidates};
+use super::{Classes, CutNode, CutTree, Partitioner, Task, Unreachable};
+use crate::encode::{Layout, Packed};
+use crate::requirement::Tally;
+
+/// Nodes with more rows than this are shared between threads.
+const SHARED_NODE: usize = 1 << 14;
+
+/// Nodes with at most this many rows look at the bounds of every column anew. Larger ones do so when they have shrunk
+/// to an eighth since it was last done; between, the columns that were not cut keep the bounds of the larger node,
+/// which in a node of thousands of rows are seldom wrong and cost a pass over memory to find.
+const FRESH_BOUNDS: usize = 1 << 9;
+
+/// Multidimensional partitioning by median cuts.
+#[derive(Clone, Copy, Debug)]
+pub struct Mondrian {
+    /// How it cuts.
+    pub spec: MondrianSpec,
+    /// Whether the tree of cuts is handed out with the classes.
+    pub keep_tree: KeepTree,
+}
+
+/// Whether the tree of cuts is handed out with the classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepTree {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+impl Partitioner for Mondrian {
+    fn name(&self) -> &'static str {
+        "mondrian"
+    }
+
+    fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
+        if !all_stand_together(task) {
+            return Err(Unreachable);
+        }
+        let layout = Layout::new(&n_codes(task));
+        Ok(match layout.words() {
+            0..=1 => self.run::<1>(task, &layout),
+            2 => self.run::<2>(task, &layout),
+            3..=4 => self.run::<4>(task, &layout),
+            5..=16 => self.run::<16>(task, &layout),
+            17..=64 => self.run::<64>(task, &layout),
+            // 4,096 bits hold 128 columns of any kind and 400 of ordinary ones; beyond that one class is truthful.
+            _ => Classes::new((0..task.rows.len() as u32).collect(), vec![0, task.rows.len() as u32]),
+        })
+    }
+}
+
+impl Mondrian {
+    fn run<const W: usize>(&self, task: &Task<'_>, layout: &Layout) -> Classes {
+        let n_rows = task.rows.len();
+        let mut packed: Vec<Packed<W>> = {
+            use rayon::prelude::*;
+            (0..n_rows as u32)
+                .into_par_iter()
+                .map(|row| {
+                    let cells = task.rows.cells(row);
+                    Packed { words: layout.pack(|column| cells[column]), row, weight: task.rows.weight(row) }
+                })
+                .collect()
+        };
+        task.progress.begin("partition", n_rows as u64);
+        let found = Mutex::new(Found::default());
+        let search = Search { mondrian: self, task, layout, found: &found };
+        let bounds = Bounds {
+            of_columns: n_codes(task).iter().map(|&n| (0, n.saturating_sub(1))).collect(),
+            n_rows: usize::MAX,
+        };
+        let weight = task.rows.n_members() as u64;
+        rayon::scope(|scope| search.work(scope, Node { first: 0, depth: 0, weight, bounds, rows: &mut packed }));
+        let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        found.into_classes(&packed, self.keep_tree)
+    }
+}
+
+fn n_codes(task: &Task<'_>) -> Vec<u32> {
+    task.domains.iter().map(super::Domain::n_codes).collect()
+}
+
+fn all_stand_together(task: &Task<'_>) -> bool {
+    if task.rules.weight_suffices() {
+        return task.rows.n_members() >= task.rules.k() as usize;
+    }
+    let mut all = Tally::new(task.rules);
+    for row in 0..task.rows.len() as u32 {
+        task.rows.members(row).iter().for_each(|&member| all.add(member));
+    }
+    all.stands()
+}
+
+/// Rows `first..` of the whole, not yet cut.
+struct Node<'p, const W: usize> {
+    first: u32,
+    depth: usize,
+    weight: u64,
+    bounds: Bounds,
+    rows: &'p mut [Packed<W>],
+}
+
+/// The first and last code of each column, exact when the node had `n_rows` rows.
+#[derive(Clone)]
+struct Bounds {
+    of_columns: Vec<(u32, u32)>,
+    n_rows: usize,
+}
+
+/// A cut that was made: the column, and rows and weight of the first side, which holds the codes `lo..=hi`.
+struct Made {
+    column: usize,
+    lo: u32,
+    hi: u32,
+    n_first: usize,
+    weight: u64,
+}
+
+impl Bounds {
+    /// The bounds of the first side.
+    fn within(mut self, made: &Made) -> Bounds {
+        let (lo, hi) = self.of_columns[made.column];
+        self.of_columns[made.column] = (lo.max(made.lo), hi.min(made.hi));
+        self
+    }
+
+    /// The bounds of the second side, which narrow only where the first side was at an end.
+    fn without(&self, made: &Made) -> Bounds {
+        let mut bounds = self.clone();
+        let (lo, hi) = bounds.of_columns[made.column];
+        // A relaxed cut leaves its last value on both sides, so that bound stays inside.
+        bounds.of_columns[made.column] = match (made.lo <= lo, made.hi >= hi) {
+            (true, false) => (made.hi.max(lo), hi),
+            (false, true) => (lo, made.lo),
+            _ => (lo, hi),
+        };
+        bounds
+    }
+}
+
+/// What the threads found: where classes start, and cuts by their first, middle and last row.
+#[derive(Default)]
+struct Found {
+    starts: Vec<u32>,
+    cuts: Vec<CutNode>,
+}
+
+impl Found {
+    /// Threads report in any order; positions in the row sequence put everything back into one.
+    fn into_classes<const W: usize>(mut self, packed: &[Packed<W>], keep_tree: KeepTree) -> Classes {
+        use rayon::prelude::*;
+        self.starts.par_sort_unstable();
+        self.starts.push(packed.len() as u32);
+        let tree = (keep_tree == KeepTree::Yes).then(|| {
+            let class_at = |row: u32| self.starts.partition_point(|&start| start < row) as u32;
+            let mut nodes: Vec<CutNode> = self
+                .cuts
+                .par_iter()
+                .map(|cut| CutNode {
+                    first: class_at(cut.first),
+                    middle: class_at(cut.middle),
+                    end: class_at(cut.end),
+                    column: cut.column,
+                })
+                .collect();
+            nodes.par_sort_unstable_by_key(|node| (node.first, std::cmp::Reverse(node.end)));
+            CutTree { nodes }
+        });
+        Classes { rows: packed.par_iter().map(|row| row.row).collect(), starts: self.starts, tree }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Search<'a, const W: usize> {
+    mondrian: &'a Mondrian,
+    task: &'a Task<'a>,
+    layout: &'a Layout,
+    found: &'a Mutex<Found>,
+}
+
+/// What one thread reuses from node to node.
+struct Scratch<'r> {
+    tried: Vec<bool>,
+    runs: Vec<(u32, u64)>,
+    histogram: Vec<u64>,
+    cuts: Vec<Cut>,
+    sides: Option<(Tally<'r>, Tally<'r>)>,
+}
+
+impl<'a, const W: usize> Search<'a, W> {
+    /// Cuts a node until nothing of it can be cut, handing large parts to other threads.
+    fn work<'s>(self, scope: &Scope<'s>, node: Node<'s, W>)
+    where
+        'a: 's,
+    {
+        let rules = self.task.rules;
+        let n_columns = self.layout.n_columns();
+        let mut scratch = Scratch {
+            tried: vec![false; n_columns],
+            runs: Vec::new(),
+            histogram: Vec::new(),
+            cuts: Vec::new(),
+            sides: (!rules.weight_suffices()).then(|| (Tally::new(rules), Tally::new(rules))),
+        };
+        let mut found = Found::default();
+        let mut n_placed = 0;
+        let mut open = vec![node];
+        while let Some(mut node) = open.pop() {
+            let Some(made) = self.cut(&mut scratch, &mut node) else {
+                found.starts.push(node.first);
+                n_placed += node.rows.len() as u64;
+                continue;
+            };
+            let middle = node.first + made.n_first as u32;
+            if self.mondrian.keep_tree == KeepTree::Yes {
+                let end = node.first + node.rows.len() as u32;
+                found.cuts.push(CutNode { first: node.first, middle, end, column: made.column as u32 });
+            }
+            let (depth, weight, rest) = (node.depth + 1, node.weight - made.weight, node.bounds.without(&made));
+            let inside = node.bounds.within(&made);
+            let (first_rows, second_rows) = node.rows.split_at_mut(made.n_first);
+            for side in [
+                Node { first: node.first, depth, weight: made.weight, bounds: inside, rows: first_rows },
+                Node { first: middle, depth, weight, bounds: rest, rows: second_rows },
+            ] {
+                if side.rows.len() > SHARED_NODE {
+                    scope.spawn(move |scope| self.work(scope, side));
+                } else {
+                    open.push(side);
+                }
+            }
+        }
+        self.task.progress.advance(n_placed);
+        let mut all = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.starts.append(&mut found.starts);
+        all.cuts.append(&mut found.cuts);
+    }
+
+    /// Cuts a node in two if it can be, and moves the first side's rows to the front.
+    fn cut(&self, scratch: &mut Scratch<'_>, node: &mut Node<'_, W>) -> Option<Made> {
+        // Two sides of k persons need 2k rows, whoever they are.
+        if node.weight < 2 * u64::from(self.task.rules.k()) {
+            return None;
+        }
+        if node.rows.len() <= FRESH_BOUNDS.max(node.bounds.n_rows / 8) {
+            self.find_bounds(&mut node.bounds, node.rows);
+        }
+        for (tried, (lo, hi)) in scratch.tried.iter_mut().zip(&node.bounds.of_columns) {
+            *tried = lo == hi;
+        }
+        while let Some(column) = self.next_column(scratch, node) {
+            scratch.tried[column] = true;
+            self.count_runs(scratch, node, column);
+            if scratch.runs.len() < 2 {
+                continue;
+            }
+            candidates(&self.task.domains[column], &scratch.runs, node.weight, &mut scratch.cuts);
+            for position in 0..scratch.cuts.len() {
+                let cut = scratch.cuts[position];
+                if self.mondrian.spec.cuts == Cuts::Relaxed && self.task.domains[column].tree().is_none() {
+                    if let Some(made) = self.deal(scratch, node, column, cut) {
+                        return Some(made);
+                    }
+                } else if self.both_sides_stand(scratch, node, column, cut) {
+                    let n_first = self.split(node.rows, column, cut);
+                    return Some(Made { column, lo: cut.lo, hi: cut.hi, n_first, weight: cut.weight });
+                }
+            }
+        }
+        None
+    }
+
+    fn find_bounds(&self, bounds: &mut Bounds, rows: &[Packed<W>]) {
+        bounds.n_rows = rows.len();
+        bounds.of_columns.fill((u32::MAX, 0));
+        // Block by block, so that every column finds the rows in the cache; two chains at a time, so that neither
+        // waits for the other.
+        for block in rows.chunks(256) {
+            for (column, bounds) in bounds.of_columns.iter_mut().enumerate() {
+                let ((mut lo, mut hi), (mut other_lo, mut other_hi)) = (*bounds, *bounds);
+                let mut pairs = block.chunks_exact(2);
+                for pair in &mut pairs {
+                    let code = self.layout.code(&pair[0].words, column);
+                    let other = self.layout.code(&pair[1].words, column);
+                    (lo, hi) = (lo.min(code), hi.max(code));
+                    (other_lo, other_hi) = (other_lo.min(other), other_hi.max(other));
+                }
+                for row in pairs.remainder() {
+                    let code = self.layout.code(&row.words, column);
+                    (lo, hi) = (lo.min(code), hi.max(code));
+                }
+                *bounds = (lo.min(other_lo), hi.max(other_hi));
+            }
+        }
+    }
+
+    /// The next column to try: the widest, or the one whose turn it is.
+    fn next_column(&self, scratch: &Scratch<'_>, node: &Node<'_, W>) -> Option<usize> {
+        let n_columns = scratch.tried.len();
+        match self.mondrian.spec.choose {
+            Choose::RoundRobin => {
+                (0..n_columns).map(|turn| (node.depth + turn) % n_columns).find(|&c| !scratch.tried[c])
+            }
+            Choose::Widest => {
+                let mut widest: Option<(usize, f64)> = None;
+                for column in (0..n_columns).filter(|&column| !scratch.tried[column]) {
+                    let (lo, hi) = node.bounds.of_columns[column];
+                    let width = self.task.domains[column].width(lo, hi);
+                    if widest.is_none_or(|(_, largest)| width > largest) {
+                        widest = Some((column, width));
+                    }
+                }
+                widest.map(|(column, _)| column)
+            }
+        }
+    }
+
+    /// The codes of a column in a node with their weights, ascending: by counting where codes are dense, by sorting
+    /// where they are sparse.
+    fn count_runs(&self, scratch: &mut Scratch<'_>, node: &Node<'_, W>, column: usize) {
+        let (lo, hi) = node.bounds.of_columns[column];
+        let span = (hi - lo) as usize + 1;
+        scratch.runs.clear();
+        if span <= 2 * node.rows.len() + 16 {
+            scratch.histogram.clear();
+            scratch.histogram.resize(span, 0);
+            for row in &*node.rows {
+                scratch.histogram[(self.layout.code(&row.words, column) - lo) as usize] += u64::from(row.weight);
+            }
+            let counted = scratch.histogram.iter().enumerate().filter(|(_, weight)| **weight > 0);
+            scratch.runs.extend(counted.map(|(offset, &weight)| (lo + offset as u32, weight)));
+        } else {
+            // Code and weight in one word sort faster than a pair.
+            let cells = node.rows.iter().map(|row| (self.layout.code(&row.words, column), row.weight));
+            scratch.histogram.clear();
+            scratch.histogram.extend(cells.map(|(code, weight)| u64::from(code) << 32 | u64::from(weight)));
+            scratch.histogram.sort_unstable();
+            for cell in &scratch.histogram {
+                let (code, weight) = ((cell >> 32) as u32, cell & u64::from(u32::MAX));
+                match scratch.runs.last_mut() {
+                    Some(run) if run.0 == code => run.1 += weight,
+                    _ => scratch.runs.push((code, weight)),
+                }
+            }
+        }
+    }
+
+    fn both_sides_stand(&self, scratch: &mut Scratch<'_>, node: &Node<'_, W>, column: usize, cut: Cut) -> bool {
+        let k = u64::from(self.task.rules.k());
+        if cut.weight < k || node.weight - cut.weight < k {
+            return false;
+        }
+        let Some((first, second)) = &mut scratch.sides else { return true };
+        first.clear();
+        second.clear();
+        for row in &*node.rows {
+            let inside = (cut.lo..=cut.hi).contains(&self.layout.code(&row.words, column));
+            let side = if inside { &mut *first } else { &mut *second };
+            self.task.rows.members(row.row).iter().for_each(|&member| side.add(member));
+        }
+        first.stands() && second.stands()
+    }
+
+    /// Moves the rows of the first side to the front; their number is returned.
+    fn split(&self, rows: &mut [Packed<W>], column: usize, cut: Cut) -> usize {
+        let mut n_first = 0;
+        for position in 0..rows.len() {
+            // No branch on the data: the swap happens either way, and only the count depends on it.
+            let code = self.layout.code(&rows[position].words, column);
+            rows.swap(position, n_first);
+            n_first += usize::from(code.wrapping_sub(cut.lo) <= cut.hi - cut.lo);
+        }
+        n_first
+    }
+
+    /// A relaxed cut: rows on the boundary value go to whichever side is behind. `None` where a side can't stand.
+    fn deal(&self, scratch: &mut Scratch<'_>, node: &mut Node<'_, W>, column: usize, cut: Cut) -> Option<Made> {
+        let (rows, total) = (&mut *node.rows, node.weight);
+        // The median value: the last of the first side, or the next one where the first side is still behind.
+        let median = if cut.weight * 2 >= total {
+            cut.hi
+        } else {
+            scratch.runs.iter().map(|run| run.0).find(|&code| code > cut.hi).unwrap_or(cut.hi)
+        };
+        rows.sort_unstable_by_key(|row| (self.layout.code(&row.words, column), row.row));
+        let mut weight = 0;
+        let mut n_first = 0;
+        for row in rows.iter() {
+            let code = self.layout.code(&row.words, column);
+            if code > median || (code == median && weight * 2 >= total) {
+                break;
+            }
+            weight += u64::from(row.weight);
+            n_first += 1;
+        }
+        let k = u64::from(self.task.rules.k());
+        if n_first == rows.len() || weight < k || total - weight < k {
+            return None;
+        }
+        if let Some((first, second)) = &mut scratch.sides {
+            first.clear();
+            second.clear();
+            for (position, row) in rows.iter().enumerate() {
+                let side = if position < n_first { &mut *first } else { &mut *second };
+                self.task.rows.members(row.row).iter().for_each(|&member| side.add(member));
+            }
+            if !first.stands() || !second.stands() {
+                return None;
+            }
+        }
+        let lo = self.layout.code(&rows[0].words, column);
+        Some(Made { column, lo, hi: median, n_first, weight })
+    }
+}

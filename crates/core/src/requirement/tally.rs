@@ -1,0 +1,158 @@
+//! [`Tally`]: what a class must be asked about, counted as rows are added.
+//!
+//! # Cost
+//! adding a row: constant; asking: the distinct sensitive values of the class, and where persons have several rows a
+//! sort of the class. Memory: one counter per sensitive value, reused from class to class.
+
+use super::{Bound, Rules, Sensitive, TOLERANCE};
+
+/// Counts one class at a time.
+#[derive(Debug)]
+pub struct Tally<'r> {
+    rules: &'r Rules,
+    n_rows: u64,
+    largest_own_k: u32,
+    columns: Vec<Counts>,
+    /// The rows of the class, only kept where persons have several.
+    rows: Vec<u32>,
+}
+
+/// Persons per sensitive value, with the values that occur.
+#[derive(Debug, Default)]
+struct Counts {
+    of_code: Vec<u32>,
+    codes: Vec<u32>,
+}
+
+impl<'r> Tally<'r> {
+    /// An empty class.
+    pub fn new(rules: &'r Rules) -> Tally<'r> {
+        let columns = rules
+            .sensitive
+            .iter()
+            .map(|sensitive| Counts { of_code: vec![0; sensitive.shares.len()], codes: Vec::new() })
+            .collect();
+        Tally { rules, n_rows: 0, largest_own_k: 0, columns, rows: Vec::new() }
+    }
+
+    /// Empties the class.
+    pub fn clear(&mut self) {
+        self.n_rows = 0;
+        self.largest_own_k = 0;
+        self.rows.clear();
+        self.columns.iter_mut().for_each(Counts::clear);
+    }
+
+    /// Adds a row of the table.
+    pub fn add(&mut self, row: u32) {
+        self.n_rows += 1;
+        if let Some(own_k) = &self.rules.own_k {
+            self.largest_own_k = self.largest_own_k.max(own_k[row as usize]);
+        }
+        if self.rules.person_of_row.is_some() {
+            self.rows.push(row);
+        } else {
+            for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
+                counts.add(sensitive.codes[row as usize]);
+            }
+        }
+    }
+
+    /// How many persons the class has.
+    pub fn n_persons(&mut self) -> u64 {
+        let Some(person_of_row) = &self.rules.person_of_row else { return self.n_rows };
+        self.rows.sort_unstable_by_key(|&row| person_of_row[row as usize]);
+        self.rows.chunk_by(|&a, &b| person_of_row[a as usize] == person_of_row[b as usize]).count() as u64
+    }
+
+    /// Whether the class satisfies every requirement.
+    pub fn stands(&mut self) -> bool {
+        let n_persons = self.n_persons();
+        n_persons >= u64::from(self.rules.k.max(self.largest_own_k)) && self.first_unmet(n_persons).is_none()
+    }
+
+    /// The first sensitive column, by position among the compiled ones, whose requirements the class does not meet.
+    fn first_unmet(&mut self, n_persons: u64) -> Option<usize> {
+        self.count_pairs();
+        let columns = self.columns.iter_mut().zip(&self.rules.sensitive);
+        columns.map(|(counts, sensitive)| sensitive.holds(counts, n_persons)).position(|holds| !holds)
+    }
+
+    /// The most frequent value of the first sensitive column that is not satisfied: the column's name and the value's
+    /// rows among `rows`.
+    pub fn most_frequent_of_unmet(&mut self, rows: &[u32]) -> Option<(&'r str, Vec<u32>)> {
+        let n_persons = self.n_persons();
+        let column = self.first_unmet(n_persons)?;
+        let sensitive = &self.rules.sensitive[column];
+        let counts = &self.columns[column];
+        let code =
+            *counts.codes.iter().max_by_key(|&&code| (counts.of_code[code as usize], std::cmp::Reverse(code)))?;
+        let holders = rows.iter().copied().filter(|&row| sensitive.codes[row as usize] == code).collect();
+        Some((&sensitive.column, holders))
+    }
+
+    /// Where persons have several rows: counts each pair of a person and a value once.
+    fn count_pairs(&mut self) {
+        let Some(person_of_row) = &self.rules.person_of_row else { return };
+        for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
+            let mut pairs: Vec<(u32, u32)> =
+                self.rows.iter().map(|&row| (person_of_row[row as usize], sensitive.codes[row as usize])).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            counts.clear();
+            pairs.iter().for_each(|&(_, code)| counts.add(code));
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, code: u32) {
+        let count = &mut self.of_code[code as usize];
+        if *count == 0 {
+            self.codes.push(code);
+        }
+        *count += 1;
+    }
+
+    fn clear(&mut self) {
+        for code in self.codes.drain(..) {
+            self.of_code[code as usize] = 0;
+        }
+    }
+}
+
+impl Sensitive {
+    fn holds(&self, counts: &mut Counts, n_persons: u64) -> bool {
+        // A class's shares must add up the same way whatever order its rows came in.
+        counts.codes.sort_unstable();
+        let count = |code: u32| f64::from(counts.of_code[code as usize]);
+        let total: f64 = counts.codes.iter().map(|&code| count(code)).sum();
+        let largest = counts.codes.iter().map(|&code| count(code)).fold(0.0, f64::max);
+        let gain_at_most = |most: &dyn Fn(f64) -> f64| {
+            counts.codes.iter().all(|&code| {
+                let share = self.shares[code as usize];
+                (count(code) / total - share) / share <= most(share) + TOLERANCE
+            })
+        };
+        self.bounds.iter().all(|bound| match bound {
+            Bound::DistinctL(l) => counts.codes.len() >= *l as usize,
+            Bound::EntropyL(l) => {
+                let terms = counts.codes.iter().map(|&code| count(code) / total).map(|share| -share * share.ln());
+                terms.sum::<f64>() >= l.ln() - TOLERANCE
+            }
+            Bound::RecursiveCL { c, l } => {
+                let mut descending: Vec<f64> = counts.codes.iter().map(|&code| count(code)).collect();
+                descending.sort_unstable_by(|a, b| b.total_cmp(a));
+                let tail: f64 = descending.iter().skip((*l as usize).saturating_sub(1)).sum();
+                largest < c * tail - TOLERANCE
+            }
+            Bound::TCloseness { t, ground } => {
+                let class: Vec<(u32, f64)> = counts.codes.iter().map(|&code| (code, count(code) / total)).collect();
+                ground.distance(&class, &self.shares) <= t + TOLERANCE
+            }
+            Bound::Alpha(alpha) => largest / n_persons as f64 <= alpha + TOLERANCE,
+            Bound::Beta(beta) => gain_at_most(&|_| *beta),
+            Bound::EnhancedBeta(beta) => gain_at_most(&|share| beta.min(-share.ln())),
+        })
+    }
+}
