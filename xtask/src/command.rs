@@ -1,0 +1,44 @@
+//! Running cargo, the same one that runs this program, from the project's root.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// The folder of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate sits in a folder of the workspace")
+}
+
+/// Runs cargo with additional environment variables, its output shown as it comes.
+pub(crate) fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    let shown = format!("cargo {}", arguments.join(" "));
+    let status = cargo_command()
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| format!("`{shown}` could not be started: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{shown}` failed ({status})")) }
+}
+
+/// What `cargo metadata` says about the workspace and everything it depends on.
+pub(crate) fn metadata() -> Result<Value, String> {
+    let output = cargo_command()
+        .args(["metadata", "--format-version", "1"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("`cargo metadata` could not be started: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo metadata` failed ({})", output.status));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))
+}
+
+fn cargo_command() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    command.current_dir(root());
+    command
+}

@@ -1,0 +1,51 @@
+//! The project's chores, run as `cargo xtask`.
+//!
+//! A chore needs Rust and nothing else; where a tool is missing it fails, it never skips.
+
+mod citations;
+mod clinic;
+mod command;
+mod edges;
+mod licences;
+mod links;
+mod source_files;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The project's chores.
+
+  cargo xtask test              everything CI runs
+  cargo xtask bench [NAME...]   benchmarks, all of them or those named
+  cargo xtask clinic            rewrites the generated files of examples/clinic
+  cargo xtask help              this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["test"] => test::run(),
+        ["bench", names @ ..] => bench(names),
+        ["clinic"] => clinic::rewrite(),
+        _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(names: &[&str]) -> Result<(), String> {
+    let mut arguments = vec!["run", "--release", "--package", "kohort-bench", "--"];
+    arguments.extend(names);
+    command::cargo(&arguments, &[])
+}
