@@ -10,14 +10,14 @@ pub mod recode;
 pub mod requirement;
 mod suppress;
 
-use kohort_model::spec::Algorithm;
+use kohort_model::spec::{Algorithm, Leftovers};
 use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
 
 use encode::{Encoded, ForeignValues};
 use loss::LeftOut;
-use partition::{KeepTree, Mondrian, Partitioner, Task};
+use partition::{KeepTree, Mondrian, Partitioner, Task, join_leftovers};
 use recode::{RecodeOptions, Shown, recode};
-use requirement::{Rules, UnfitColumn};
+use requirement::{Rules, Tally, UnfitColumn};
 
 /// A release and what it costs, not yet verified.
 #[derive(Debug)]
@@ -116,13 +116,24 @@ pub fn anonymize(
     let rules = Rules::compile(table, requirements, &kept)?;
     let rows = encoded.fold(&kept);
     let task = Task { rows: &rows, domains: &encoded.domains, rules: &rules, progress };
-    let classes = partitioner.partition(&task)?;
+    let mut classes = partitioner.partition(&task)?;
+    let all: Vec<u32> = (0..table.n_rows as u32).collect();
+    let n_in = suppress::n_persons(&rules, &all);
+    if spec.leftovers == Leftovers::Suppress {
+        let spent = n_in - suppress::n_persons(&rules, &kept);
+        classes = suppress::trim(&task, classes, suppress::allowance(spec.max_suppressed, n_in) - spent);
+    }
 
     progress.begin("recode", 0);
-    let shown = Shown::new(&classes, &encoded, &rows);
-    let all: Vec<u32> = (0..table.n_rows as u32).collect();
-    let (n_in, n_out) = (suppress::n_persons(&rules, &all), suppress::n_persons(&rules, &kept));
-    let left_out = LeftOut { rows: (table.n_rows - kept.len()) as u64, persons: n_in - n_out };
+    let mut shown = Shown::new(&classes, &encoded, &rows);
+    // Classes that show the same cells are one to a reader, and a person may have rows in several of them.
+    while rules.person_of_row().is_some() && !shown.folded_rows(&classes).iter().all(|class| stands(&task, class)) {
+        classes = join_leftovers(&task, shown.folded_rows(&classes), |class| stands(&task, class));
+        shown = Shown::new(&classes, &encoded, &rows);
+    }
+    let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
+    let n_out = suppress::n_persons(&rules, &released);
+    let left_out = LeftOut { rows: (table.n_rows - released.len()) as u64, persons: n_in - n_out };
     let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, left_out);
     let options = RecodeOptions { order: spec.order, keys: spec.keys };
     let release = recode(table, &encoded, &rows, &classes, &shown, options);
@@ -132,6 +143,12 @@ pub fn anonymize(
         persons: Persons { n_in, n_out, suppressed: n_in - n_out },
         algorithm: partitioner.name(),
     })
+}
+
+fn stands(task: &Task<'_>, class: &[u32]) -> bool {
+    let mut tally = Tally::new(task.rules);
+    class.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
+    tally.stands()
 }
 
 /// The partitioner a spec asks for. Until another loses less, `auto` is Mondrian.

@@ -34,6 +34,7 @@ pub struct LeftOut {
 struct Part {
     lm: Vec<f64>,
     ncp: f64,
+    n_rows: u64,
     n_persons: u64,
     squares: f64,
     deviation: f64,
@@ -74,6 +75,7 @@ pub fn measure(
                 Part {
                     lm: of_rows(Domain::width),
                     ncp: of_rows(Domain::leaf_share).iter().sum(),
+                    n_rows,
                     n_persons,
                     squares: (n_persons as f64).powi(2),
                     // A person with several rows needs k once; rows of one person agree on it.
@@ -84,7 +86,7 @@ pub fn measure(
         .collect();
 
     // Summed in class order, so that rounding does not depend on threads.
-    let n_rows = rows.n_members() as f64 + left_out.rows as f64;
+    let n_rows = parts.iter().map(|part| part.n_rows).sum::<u64>() as f64 + left_out.rows as f64;
     let n_persons: u64 = parts.iter().map(|part| part.n_persons).sum();
     let n_all = n_persons + left_out.persons;
     let suppressed = left_out.rows as f64;

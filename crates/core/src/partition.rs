@@ -4,8 +4,10 @@
 //! every class of the result satisfies the rules, and every row is in exactly one class; or an error
 
 mod cut;
+mod leftovers;
 mod mondrian;
 
+pub(crate) use leftovers::join_leftovers;
 pub use mondrian::{KeepTree, Mondrian};
 
 use kohort_model::Progress;
@@ -79,6 +81,18 @@ impl Classes {
         Classes { rows, starts, tree: None }
     }
 
+    /// Classes as lists of folded rows.
+    pub fn from_lists(lists: Vec<Vec<u32>>) -> Classes {
+        let mut starts = Vec::with_capacity(lists.len() + 1);
+        let mut rows = Vec::new();
+        starts.push(0);
+        for list in lists {
+            rows.extend(list);
+            starts.push(rows.len() as u32);
+        }
+        Classes::new(rows, starts)
+    }
+
     /// How many classes there are.
     pub fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
@@ -94,14 +108,8 @@ impl Classes {
         &self.rows[self.starts[class] as usize..self.starts[class + 1] as usize]
     }
 
-    /// The smallest box that holds a class: the first and last code per column.
-    pub fn bounds(&self, class: usize, rows: &Rows) -> Vec<(u32, u32)> {
-        let mut bounds = vec![(u32::MAX, 0); rows.n_columns()];
-        for &row in self.rows(class) {
-            for (bound, &code) in bounds.iter_mut().zip(rows.cells(row)) {
-                *bound = (bound.0.min(code), bound.1.max(code));
-            }
-        }
-        bounds
+    /// All folded rows, class after class.
+    pub fn all_rows(&self) -> &[u32] {
+        &self.rows
     }
 }

@@ -43,7 +43,7 @@ impl Shown {
         let hulls: Vec<Vec<Label>> = (0..classes.len())
             .into_par_iter()
             .map(|class| {
-                let bounds = classes.bounds(class, rows);
+                let bounds = rows.bounds(classes.rows(class));
                 let hulls = bounds.iter().zip(&encoded.domains).map(|(&(lo, hi), domain)| domain.hull(lo, hi));
                 hulls.map(|(lo, hi)| Label { lo, hi }).collect()
             })
@@ -82,6 +82,13 @@ impl Shown {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
+    }
+
+    /// The folded rows of each shown class.
+    pub fn folded_rows(&self, classes: &Classes) -> Vec<Vec<u32>> {
+        let parts =
+            |class: &ShownClass| class.parts.iter().flat_map(|&part| classes.rows(part as usize)).copied().collect();
+        self.classes.iter().map(parts).collect()
     }
 
     /// The rows of the table in a shown class.

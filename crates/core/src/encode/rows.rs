@@ -117,6 +117,17 @@ impl Rows {
         self.starts[row as usize + 1] - self.starts[row as usize]
     }
 
+    /// The smallest box that holds these folded rows: the first and last code per column.
+    pub fn bounds(&self, rows: &[u32]) -> Vec<(u32, u32)> {
+        let mut bounds = vec![(u32::MAX, 0); self.n_columns];
+        for &row in rows {
+            for (bound, &code) in bounds.iter_mut().zip(self.cells(row)) {
+                *bound = (bound.0.min(code), bound.1.max(code));
+            }
+        }
+        bounds
+    }
+
     /// The rows of the table a folded row stands for.
     pub fn members(&self, row: u32) -> &[u32] {
         &self.members[self.starts[row as usize] as usize..self.starts[row as usize + 1] as usize]
