@@ -431,3 +431,6 @@ impl<'a, const W: usize> Search<'a, W> {
         Some(Made { column, lo, hi: median, n_first, weight })
     }
 }
+
+#[cfg(test)]
+mod tests;
