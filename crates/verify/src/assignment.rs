@@ -1,0 +1,245 @@
+//! [`Network`]: handing out origins to released rows.
+//!
+//! # Guarantee   as many released rows as possible get an origin of their own
+//! # Paper       Dinic (1970) on a bipartite graph with capacities, a greedy assignment first
+//! # Cost
+//! The greedy pass is linear in candidates and usually leaves little; each phase after it is linear too,
+//! and phases are as many as different lengths of shortest detours. No recursion.
+
+/// Boxes that need origins, points that are origins, and which box may have which point.
+pub(crate) struct Network {
+    /// Where each box's candidates begin in `points`, and the end.
+    pub(crate) starts: Vec<usize>,
+    /// Candidates, box by box.
+    pub(crate) points: Vec<u32>,
+    /// Per box how many origins it needs.
+    pub(crate) needs: Vec<u32>,
+    /// Per point how many origins it is.
+    pub(crate) supplies: Vec<u32>,
+}
+
+/// A layer that was not reached.
+const UNREACHED: u32 = u32::MAX;
+
+impl Network {
+    /// Assigns as many as can be, and returns per box how many origins it still lacks.
+    pub(crate) fn assign(self) -> Vec<u32> {
+        let n_boxes = self.needs.len();
+        let mut search = Search {
+            flows: vec![0; self.points.len()],
+            holders: vec![Vec::new(); self.supplies.len()],
+            box_layers: vec![UNREACHED; n_boxes],
+            point_layers: vec![UNREACHED; self.supplies.len()],
+            next_point: vec![0; n_boxes],
+            next_holder: vec![0; self.supplies.len()],
+            network: self,
+        };
+        search.greedy();
+        while search.layer() {
+            for needy in 0..n_boxes {
+                while search.network.needs[needy] > 0 && search.detour(needy) {}
+            }
+        }
+        search.network.needs
+    }
+}
+
+struct Search {
+    network: Network,
+    /// Per candidate how many origins were handed out.
+    flows: Vec<u32>,
+    /// Per point the boxes, with their candidates, that were handed some of it; some may have given it back.
+    holders: Vec<Vec<(u32, usize)>>,
+    box_layers: Vec<u32>,
+    point_layers: Vec<u32>,
+    /// Per box the candidate to try next in this phase.
+    next_point: Vec<usize>,
+    /// Per point the holder to try next in this phase.
+    next_holder: Vec<usize>,
+}
+
+impl Search {
+    /// Boxes of few candidates choose first.
+    fn greedy(&mut self) {
+        let starts = &self.network.starts;
+        let mut order: Vec<u32> = (0..self.network.needs.len() as u32).collect();
+        order.sort_by_key(|&needy| starts[needy as usize + 1] - starts[needy as usize]);
+        for needy in order {
+            for candidate in self.network.starts[needy as usize]..self.network.starts[needy as usize + 1] {
+                let point = self.network.points[candidate] as usize;
+                let amount = self.network.needs[needy as usize].min(self.network.supplies[point]);
+                if self.network.needs[needy as usize] == 0 {
+                    break;
+                }
+                self.network.supplies[point] -= amount;
+                self.hand_out(needy as usize, candidate, amount);
+                self.network.needs[needy as usize] -= amount;
+            }
+        }
+    }
+
+    fn hand_out(&mut self, to: usize, candidate: usize, amount: u32) {
+        if amount > 0 {
+            if self.flows[candidate] == 0 {
+                self.holders[self.network.points[candidate] as usize].push((to as u32, candidate));
+            }
+            self.flows[candidate] += amount;
+        }
+    }
+
+    /// Numbers boxes and points by the length of the shortest detour from a box that lacks origins. Says whether one
+    /// ends at a point that has some left.
+    fn layer(&mut self) -> bool {
+        self.box_layers.fill(UNREACHED);
+        self.point_layers.fill(UNREACHED);
+        self.next_point.copy_from_slice(&self.network.starts[..self.network.needs.len()]);
+        self.next_holder.fill(0);
+        let mut frontier: Vec<u32> =
+            (0..self.network.needs.len() as u32).filter(|&needy| self.network.needs[needy as usize] > 0).collect();
+        frontier.iter().for_each(|&needy| self.box_layers[needy as usize] = 0);
+        let mut layer = 0;
+        let mut ends = false;
+        while !frontier.is_empty() && !ends {
+            let mut next = Vec::new();
+            for needy in frontier {
+                for candidate in self.network.starts[needy as usize]..self.network.starts[needy as usize + 1] {
+                    let point = self.network.points[candidate] as usize;
+                    if self.point_layers[point] != UNREACHED {
+                        continue;
+                    }
+                    self.point_layers[point] = layer + 1;
+                    ends |= self.network.supplies[point] > 0;
+                    let flows = &self.flows;
+                    self.holders[point].retain(|&(_, candidate)| flows[candidate] > 0);
+                    for &(holder, _) in &self.holders[point] {
+                        if self.box_layers[holder as usize] == UNREACHED {
+                            self.box_layers[holder as usize] = layer + 2;
+                            next.push(holder);
+                        }
+                    }
+                }
+            }
+            frontier = next;
+            layer += 2;
+        }
+        ends
+    }
+
+    /// Finds one detour for a box along the layers, and shifts origins along it. Says whether there was one.
+    fn detour(&mut self, needy: usize) -> bool {
+        // Steps: a box would take from a point through `take`, of which a holder gives back through `give`.
+        let mut steps: Vec<(usize, usize, usize)> = Vec::new();
+        let mut at = needy;
+        loop {
+            let candidate = self.next_point[at];
+            if candidate == self.network.starts[at + 1] {
+                // A dead end: the point that led here must try its next holder.
+                let Some((before, take, _)) = steps.pop() else {
+                    return false;
+                };
+                self.next_holder[self.network.points[take] as usize] += 1;
+                at = before;
+                continue;
+            }
+            let point = self.network.points[candidate] as usize;
+            if self.point_layers[point] != self.box_layers[at] + 1 {
+                self.next_point[at] += 1;
+                continue;
+            }
+            if self.network.supplies[point] > 0 {
+                self.shift(needy, &steps, (at, candidate));
+                return true;
+            }
+            match self.holders[point].get(self.next_holder[point]) {
+                None => self.next_point[at] += 1,
+                Some(&(holder, give)) => {
+                    if self.flows[give] > 0 && self.box_layers[holder as usize] == self.point_layers[point] + 1 {
+                        steps.push((at, candidate, give));
+                        at = holder as usize;
+                    } else {
+                        self.next_holder[point] += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn shift(&mut self, needy: usize, steps: &[(usize, usize, usize)], (last, candidate): (usize, usize)) {
+        let point = self.network.points[candidate] as usize;
+        let ends = self.network.needs[needy].min(self.network.supplies[point]);
+        let amount = steps.iter().map(|&(_, _, give)| self.flows[give]).fold(ends, u32::min);
+        for &(taker, take, give) in steps {
+            self.flows[give] -= amount;
+            self.hand_out(taker, take, amount);
+        }
+        self.hand_out(last, candidate, amount);
+        self.network.supplies[point] -= amount;
+        self.network.needs[needy] -= amount;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn network(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> Network {
+        let mut starts = vec![0];
+        for points in candidates {
+            starts.push(starts[starts.len() - 1] + points.len());
+        }
+        Network { starts, points: candidates.concat(), needs: needs.to_vec(), supplies: supplies.to_vec() }
+    }
+
+    fn lacking(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> u32 {
+        network(candidates, needs, supplies).assign().iter().sum()
+    }
+
+    /// By Hall's theorem: the largest excess of a set of boxes' needs over what its candidates supply.
+    fn lacking_by_hall(candidates: &[Vec<u32>], needs: &[u32], supplies: &[u32]) -> u32 {
+        let subsets = 0u32..1 << needs.len();
+        let excess = subsets.map(|subset| {
+            let chosen = (0..needs.len()).filter(|&needy| subset & (1 << needy) != 0);
+            let mut reached = vec![false; supplies.len()];
+            let mut need = 0;
+            for needy in chosen {
+                need += needs[needy];
+                candidates[needy].iter().for_each(|&point| reached[point as usize] = true);
+            }
+            let supply: u32 = supplies.iter().zip(&reached).filter(|(_, reached)| **reached).map(|(n, _)| n).sum();
+            need.saturating_sub(supply)
+        });
+        excess.max().unwrap_or(0)
+    }
+
+    #[test]
+    fn a_box_gives_way_to_one_with_fewer_choices() {
+        assert_eq!(lacking(&[vec![0, 1], vec![0, 2], vec![0]], &[1, 1, 1], &[1, 1, 1]), 0);
+        assert_eq!(lacking(&[vec![0, 1], vec![0, 1], vec![0, 1]], &[1, 1, 1], &[1, 1]), 1);
+    }
+
+    #[test]
+    fn a_long_chain_of_detours_is_followed() {
+        // Each box i may have points i and i+1, the last box only the first of its two, so all must move by one.
+        let n = 2000;
+        let mut candidates: Vec<Vec<u32>> = (0..n).map(|needy| vec![needy, needy + 1]).collect();
+        candidates.push(vec![0, 0]);
+        assert_eq!(lacking(&candidates, &vec![1; n as usize + 1], &vec![1; n as usize + 1]), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_is_lacking_than_hall_s_theorem_demands(
+            candidates in proptest::collection::vec(proptest::collection::btree_set(0u32..7, 0..5), 7),
+            needs in proptest::collection::vec(0u32..6, 7),
+            supplies in proptest::collection::vec(0u32..6, 7),
+        ) {
+            let candidates: Vec<Vec<u32>> = candidates.into_iter().map(|points| points.into_iter().collect()).collect();
+            prop_assert_eq!(
+                lacking(&candidates, &needs, &supplies),
+                lacking_by_hall(&candidates, &needs, &supplies)
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! [`PointTree`]: which private rows lie in a released box.
+//!
+//! # Cost
+//! A k-d tree over points: O(n log^2 n) to build; a query visits the nodes that its box cuts. Boxes that follow
+//! median cuts, as most partitioners make them, cut few.
+
+/// Points with their coordinates, in a tree of halves.
+pub(crate) struct PointTree {
+    n_columns: usize,
+    /// Points in the order of the tree.
+    order: Vec<u32>,
+    nodes: Vec<Node>,
+    /// Per node and column the smallest and largest coordinate.
+    bounds: Vec<(u32, u32)>,
+    coordinates: Vec<u32>,
+}
+
+struct Node {
+    /// Its points in `order`.
+    start: u32,
+    end: u32,
+    /// Its first half; the second follows it. 0 where there are none.
+    children: u32,
+}
+
+/// Nodes of at most so many points are not halved.
+const LEAF: u32 = 8;
+
+impl PointTree {
+    /// Over points given by `n_columns` coordinates each.
+    pub(crate) fn new(n_columns: usize, coordinates: Vec<u32>, n_points: usize) -> Self {
+        let order = (0..n_points as u32).collect();
+        let mut tree = PointTree { n_columns, order, nodes: Vec::new(), bounds: Vec::new(), coordinates };
+        tree.add(0, n_points as u32);
+        let mut next = 0;
+        while next < tree.nodes.len() {
+            tree.halve(next);
+            next += 1;
+        }
+        tree
+    }
+
+    fn coordinate(&self, point: u32, column: usize) -> u32 {
+        self.coordinates[point as usize * self.n_columns + column]
+    }
+
+    fn add(&mut self, start: u32, end: u32) {
+        for column in 0..self.n_columns {
+            let points = &self.order[start as usize..end as usize];
+            let values = points.iter().map(|&point| self.coordinate(point, column));
+            let bound = values.fold((u32::MAX, 0), |(low, high), value| (low.min(value), high.max(value)));
+            self.bounds.push(bound);
+        }
+        self.nodes.push(Node { start, end, children: 0 });
+    }
+
+    /// Gives a node two children, unless its points are few or all the same.
+    fn halve(&mut self, node: usize) {
+        let Node { start, end, .. } = self.nodes[node];
+        // Relative to the whole column, for that is how most partitioners choose what to cut.
+        let span = |node: usize, column: usize| {
+            let (low, high) = self.bounds[node * self.n_columns + column];
+            f64::from(high.saturating_sub(low))
+        };
+        let width = |&column: &usize| if span(0, column) > 0.0 { span(node, column) / span(0, column) } else { 0.0 };
+        let Some(widest) =
+            (0..self.n_columns).max_by(|a, b| width(a).total_cmp(&width(b))).filter(|column| width(column) > 0.0)
+        else {
+            return;
+        };
+        if end - start <= LEAF {
+            return;
+        }
+        let middle = (end - start) / 2;
+        let (coordinates, n_columns) = (&self.coordinates, self.n_columns);
+        self.order[start as usize..end as usize]
+            .select_nth_unstable_by_key(middle as usize, |&point| coordinates[point as usize * n_columns + widest]);
+        self.nodes[node].children = self.nodes.len() as u32;
+        self.add(start, start + middle);
+        self.add(start + middle, end);
+    }
+
+    /// The points in a box, ascending: each coordinate from the first to before the second bound.
+    pub(crate) fn within(&self, sides: &[(u32, u32)]) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = vec![0u32];
+        while let Some(node) = open.pop() {
+            let bounds = &self.bounds[node as usize * self.n_columns..][..self.n_columns];
+            let pairs = || bounds.iter().zip(sides);
+            if pairs().any(|(&(low, high), &(from, to))| high < from || low >= to) {
+                continue;
+            }
+            let Node { start, end, children } = self.nodes[node as usize];
+            let points = &self.order[start as usize..end as usize];
+            if pairs().all(|(&(low, high), &(from, to))| from <= low && high < to) {
+                found.extend_from_slice(points);
+            } else if children != 0 {
+                open.extend([children, children + 1]);
+            } else {
+                let inside = |&&point: &&u32| {
+                    let value = |column| self.coordinate(point, column);
+                    sides.iter().enumerate().all(|(column, &(from, to))| from <= value(column) && value(column) < to)
+                };
+                found.extend(points.iter().filter(inside));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_box_finds_its_points_and_no_others(
+            points in proptest::collection::vec((0u32..9, 0u32..9, 0u32..3), 1..120),
+            sides in (0u32..9, 0u32..10, 0u32..9, 0u32..10, 0u32..3, 0u32..4),
+        ) {
+            let sides = [(sides.0, sides.1), (sides.2, sides.3), (sides.4, sides.5)];
+            let coordinates: Vec<u32> = points.iter().flat_map(|&(a, b, c)| [a, b, c]).collect();
+            let tree = PointTree::new(3, coordinates.clone(), points.len());
+            let inside = |point: &u32| {
+                let own = &coordinates[*point as usize * 3..][..3];
+                own.iter().zip(&sides).all(|(value, (from, to))| from <= value && value < to)
+            };
+            let expected: Vec<u32> = (0..points.len() as u32).filter(inside).collect();
+            prop_assert_eq!(tree.within(&sides), expected);
+        }
+    }
+
+    #[test]
+    fn without_columns_every_point_is_inside() {
+        assert_eq!(PointTree::new(0, Vec::new(), 3).within(&[]), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,113 @@
+//! [`Findings`]: what was counted in a table or release.
+
+use std::fmt;
+
+use crate::Violation;
+
+/// What was counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// What a class is counted in.
+    pub counted: Counted,
+    /// Rows of the table.
+    pub rows: u64,
+    /// Persons of the table; as many as rows where rows were counted.
+    pub persons: u64,
+    /// Groups of rows with the same quasi cells.
+    pub classes: u64,
+    /// Persons in the smallest class.
+    pub k: u64,
+    /// Persons who are alone in a class.
+    pub unique_persons: u64,
+    /// The ten smallest class sizes that occur, each with the number of classes of that size.
+    pub smallest_classes: Vec<(u64, u64)>,
+    /// One over the size of the smallest class.
+    pub highest_risk: f64,
+    /// Mean over persons of one over the size of their class; a person in several classes counts with the smallest.
+    pub average_risk: f64,
+    /// Per sensitive column, in the order asked.
+    pub sensitive: Vec<SensitiveFindings>,
+    /// Requirements that some class does not satisfy. Empty wherever a verification succeeded.
+    pub unmet: Vec<Violation>,
+    /// What could not be recounted from what was at hand.
+    pub skipped: Vec<Skipped>,
+    /// What was left out of the release, where the original was at hand.
+    pub suppressed: Option<Suppressed>,
+}
+
+/// What a class is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Distinct persons.
+    Persons,
+    /// Rows, each taken for a person.
+    Rows,
+}
+
+/// The worst class of one sensitive column, measure by measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SensitiveFindings {
+    /// The column's name.
+    pub column: String,
+    /// Fewest distinct values in a class.
+    pub l: u64,
+    /// Smallest effective number of values, `exp` of the entropy.
+    pub entropy_l: f64,
+    /// Largest ratio of the most frequent value's count to the counts from rank `l` on, for the `l` of the first
+    /// recursive requirement on this column; infinite where a class has fewer than `l` values.
+    pub recursive_c: Option<f64>,
+    /// Largest distance to the whole table's distribution, any two values being 1 apart.
+    pub t: f64,
+    /// The same by the order of the values, where a requirement asks for it.
+    pub t_ordered: Option<f64>,
+    /// The same by the column's hierarchy, where a requirement asks for it.
+    pub t_hierarchical: Option<f64>,
+    /// Largest share of a class's persons that hold one value.
+    pub alpha: f64,
+    /// Largest relative gain of a value's share over the whole table's.
+    pub beta: f64,
+    /// The smallest beta for which enhanced beta-likeness holds; `None` where it holds for none.
+    pub enhanced_beta: Option<f64>,
+}
+
+impl SensitiveFindings {
+    /// The largest distance under the distance asked for, where that is not the equal one.
+    pub fn t_by_distance(&self) -> Option<f64> {
+        self.t_ordered.or(self.t_hierarchical)
+    }
+}
+
+/// Rows and persons that are not in the release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Suppressed {
+    /// Rows left out.
+    pub rows: u64,
+    /// Persons left out.
+    pub persons: u64,
+}
+
+/// What could not be recounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skipped {
+    /// Persons' own k is never released, or nobody knows who is in which class.
+    PersonK {
+        /// The column that holds it.
+        column: String,
+    },
+    /// Persons have several rows, and nothing says which released rows are theirs: rows were counted.
+    Persons,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skipped::PersonK { column } => {
+                write!(f, "each person's own k in '{column}' can't be recounted from what is released")
+            }
+            Skipped::Persons => {
+                f.write_str("persons have several rows and no released column tells them apart: rows were counted")
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Recounts a finished release from its rows alone.
+//!
+//! # Guarantee   [`Verified<Release>`](Verified) exists only where every check of this crate passed
+//! # Independence
+//! Shares no code and no method with `kohort-core`. Classes are found by grouping released cells, coverage is decided
+//! by hierarchy paths and parsed bounds, and every requirement is computed anew from its definition in
+//! [`kohort_model::Requirement`]. Fails closed: what can't be shown to hold counts as violated.
+//!
+//! | question | function |
+//! | --- | --- |
+//! | what does any table satisfy? | [`measure`] |
+//! | may this release leave memory? | [`verify_release`] |
+//! | does the file read back hold that release? | [`verify_written`] |
+//! | what do released files show by themselves? | [`verify_alone`] |
+//! | can the released rows have come from this input? | [`verify_against`] |
+//!
+//! What is trusted: tables as they were read, in particular that a table's dictionary holds no text twice. What is
+//! not: anything a release claims. No cell ever appears in a [`Violation`]; column names and row numbers do.
+
+mod against;
+mod assignment;
+mod candidates;
+#[cfg(test)]
+mod cases;
+mod cells;
+mod count;
+mod coverage;
+mod distance;
+mod findings;
+mod grouping;
+mod measure;
+#[cfg(test)]
+mod oracle;
+mod release;
+mod requirement;
+mod roll;
+mod structure;
+mod verified;
+mod violation;
+mod written;
+
+pub use against::verify_against;
+pub use findings::{Counted, Findings, SensitiveFindings, Skipped, Suppressed};
+pub use measure::{measure, verify_alone};
+pub use release::verify_release;
+pub use verified::Verified;
+pub use violation::{Violation, Violations};
+pub use written::verify_written;

@@ -1,0 +1,313 @@
+//! [`measure`] and [`verify_alone`]: what a table shows by itself.
+
+use kohort_model::{Requirement, Role, Table};
+
+use crate::cells::CellIds;
+use crate::count::count;
+use crate::roll::{Roll, Sensitive, own_ks, persons_of, sensitive_names};
+use crate::structure::check_table;
+use crate::{Findings, Skipped, Violation, Violations};
+
+/// Counts any table: classes are rows with equal cells in the `quasi` columns, counted in persons where the table has
+/// a person column, else in rows. Measures the `sensitive` columns and those that requirements name. Requirements
+/// that fail are listed in [`Findings::unmet`].
+///
+/// # Errors
+/// Where the table can't be counted: it has no rows, a row without a person, a column too few for a requirement.
+///
+/// # Panics
+/// Where a position is none of the table's.
+pub fn measure(
+    table: &Table,
+    quasi: &[usize],
+    sensitive: &[usize],
+    requirements: &[Requirement],
+) -> Result<Findings, Violations> {
+    let mut violations = check_table(table);
+    if table.n_rows == 0 {
+        violations.push(Violation::NoRows { table: table.name.clone() });
+    }
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let mut measured = sensitive.to_vec();
+    for name in sensitive_names(requirements) {
+        match table.position(name) {
+            Some(position) if measured.contains(&position) => {}
+            Some(position) => measured.push(position),
+            None => violations.push(Violation::UnknownColumn { column: name.to_owned() }),
+        }
+    }
+    let persons = persons_of(table, None)?;
+    let own_k = own_ks(table, None, persons.as_ref(), requirements, &mut violations);
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let quasi = quasi.iter().map(|&position| {
+        let column = &table.columns[position];
+        CellIds::by_id(column.ids.as_slice(), column.texts.len())
+    });
+    let understood_as_itself = |column| Sensitive::new(column, column, None);
+    let roll = Roll {
+        n_rows: table.n_rows,
+        quasi: quasi.collect(),
+        persons,
+        sensitive: measured.into_iter().map(|position| &table.columns[position]).map(understood_as_itself).collect(),
+        own_k,
+    };
+    count(&roll, requirements)
+}
+
+/// Verifies a released table by itself: persons where its person column is released, else rows. Persons' own k is
+/// never released, so a requirement on it is skipped and said to be, unless the table has the column after all.
+///
+/// # Errors
+/// Every requirement that some class does not satisfy, or what keeps the table from being counted.
+///
+/// # Panics
+/// Where a position is none of the table's.
+pub fn verify_alone(released: &Table, quasi: &[usize], requirements: &[Requirement]) -> Result<Findings, Violations> {
+    let mut skipped = Vec::new();
+    let mut checked = Vec::new();
+    for requirement in requirements {
+        if let Requirement::PersonK { column } = requirement
+            && released.position(column).is_none()
+        {
+            skipped.push(Skipped::PersonK { column: column.clone() });
+        } else {
+            checked.push(requirement.clone());
+        }
+    }
+    let mut findings = measure(released, quasi, &released.with_role(Role::Sensitive), &checked)?;
+    if !findings.unmet.is_empty() {
+        return Err(Violations(findings.unmet));
+    }
+    findings.skipped = skipped;
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::{Column, Distance, Hierarchy, NULL, ValueType};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Counted;
+    use crate::cases::{AGE, DISEASE, ID, WARD, ZIP, clinic};
+    use crate::oracle::Naive;
+
+    #[test]
+    fn a_table_is_counted_in_persons_where_it_names_them() {
+        let findings = measure(&clinic(), &[WARD], &[DISEASE], &[]).unwrap();
+        // Wards: A has persons 1, 2, 5; B has 3, 4, 6; null has 5.
+        assert_eq!((findings.counted, findings.rows, findings.persons), (Counted::Persons, 7, 6));
+        assert_eq!((findings.classes, findings.k, findings.unique_persons), (3, 1, 1));
+        assert_eq!(findings.smallest_classes, [(1, 1), (3, 2)]);
+        assert_eq!(findings.highest_risk, 1.0);
+        assert!((findings.average_risk - (5.0 / 3.0 + 1.0) / 6.0).abs() < 1e-12);
+        let rows = Table { person: None, ..clinic() };
+        let findings = measure(&rows, &[AGE, ZIP], &[], &[]).unwrap();
+        assert_eq!((findings.counted, findings.persons, findings.k), (Counted::Rows, 7, 1));
+    }
+
+    #[test]
+    fn without_quasi_columns_all_persons_look_the_same() {
+        let findings = measure(&clinic(), &[], &[], &[Requirement::K(6)]).unwrap();
+        assert_eq!((findings.classes, findings.k), (1, 6));
+        assert!(findings.unmet.is_empty());
+    }
+
+    #[test]
+    fn a_null_is_not_an_empty_text() {
+        let column = Column::from_cells("x", Role::Quasi, [None, Some(""), Some("")]);
+        let table = Table { name: "t".to_owned(), columns: vec![column], n_rows: 3, person: None };
+        assert_eq!(measure(&table, &[0], &[], &[]).unwrap().smallest_classes, [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn what_can_t_be_counted_is_refused() {
+        let mut nameless = clinic();
+        nameless.columns[ID].ids[2] = NULL;
+        let violations = measure(&nameless, &[AGE], &[], &[]).unwrap_err().0;
+        assert_eq!(violations, [Violation::PersonMissing { column: "id".to_owned(), n: 1, first_row: 3 }]);
+        let empty = Table { name: "t".to_owned(), columns: Vec::new(), n_rows: 0, person: None };
+        let violations = measure(&empty, &[], &[], &[]).unwrap_err().0;
+        assert_eq!(violations, [Violation::NoRows { table: "t".to_owned() }]);
+        let mut short = clinic();
+        short.columns[AGE].ids.pop();
+        short.columns[ZIP].ids[0] = 99;
+        let expected = [
+            Violation::ColumnLength { column: "age".to_owned(), n_cells: 6, n_rows: 7 },
+            Violation::CellWithoutText { column: "zip".to_owned(), n: 1, first_row: 1 },
+        ];
+        assert_eq!(measure(&short, &[AGE], &[], &[]).unwrap_err().0, expected);
+        let nowhere = Requirement::DistinctL { column: "nowhere".to_owned(), l: 2 };
+        let violations = measure(&clinic(), &[AGE], &[], &[nowhere]).unwrap_err().0;
+        assert_eq!(violations, [Violation::UnknownColumn { column: "nowhere".to_owned() }]);
+    }
+
+    #[test]
+    fn a_table_too_long_for_row_numbers_is_refused() {
+        let table = Table { name: "t".to_owned(), columns: Vec::new(), n_rows: u32::MAX as usize, person: None };
+        let violations = measure(&table, &[], &[], &[]).unwrap_err().0;
+        assert_eq!(violations, [Violation::TooManyRows { table: "t".to_owned(), n_rows: u64::from(u32::MAX) }]);
+    }
+
+    #[test]
+    fn own_k_is_skipped_where_it_is_not_released_and_said_to_be() {
+        let mut released = clinic();
+        released.columns.pop();
+        let own_k = Requirement::PersonK { column: "wish".to_owned() };
+        let findings = verify_alone(&released, &[DISEASE], &[Requirement::K(2), own_k]).unwrap();
+        assert_eq!(findings.skipped, [Skipped::PersonK { column: "wish".to_owned() }]);
+        assert_eq!(findings.sensitive.len(), 1, "sensitive columns are measured unasked");
+        assert!(verify_alone(&released, &[WARD], &[Requirement::K(2)]).is_err());
+    }
+
+    /// Rows of (person, two quasi cells, number, leaf, own k).
+    type Row = (u8, u8, u8, Option<u8>, Option<u8>, Option<u8>);
+
+    fn table(rows: &[Row], persons: bool) -> Table {
+        let text = |cells: Vec<Option<String>>, name: &str, role| {
+            Column::from_cells(name, role, cells.iter().map(Option::as_deref))
+        };
+        let spelled = ["1", "01", "2", "10", "-3"];
+        let leaves = ["a", "b", "c", "d", "e"];
+        let tree = "a;x;r;all\nb;x;r;all\nc;r;all\nd;all\ne;y;all";
+        let columns = vec![
+            text(rows.iter().map(|row| Some(row.0.to_string())).collect(), "id", Role::Key),
+            text(rows.iter().map(|row| Some(row.1.to_string()).filter(|_| row.1 > 0)).collect(), "p", Role::Quasi),
+            text(rows.iter().map(|row| Some(row.2.to_string())).collect(), "q", Role::Quasi),
+            text(rows.iter().map(|row| row.3.map(|n| spelled[n as usize].to_owned())).collect(), "n", Role::Sensitive)
+                .typed(ValueType::Integer),
+            text(rows.iter().map(|row| row.4.map(|n| leaves[n as usize].to_owned())).collect(), "h", Role::Sensitive)
+                .with_hierarchy(Hierarchy::from_paths(tree).unwrap()),
+            text(rows.iter().map(|row| row.5.map(|k| k.to_string())).collect(), "wish", Role::PersonK),
+        ];
+        Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: persons.then_some(0) }
+    }
+
+    fn requirements(bound: f64, n: u32) -> Vec<Requirement> {
+        let mut all = vec![Requirement::K(n), Requirement::PersonK { column: "wish".to_owned() }];
+        for name in ["n", "h"] {
+            let column = || name.to_owned();
+            all.extend([
+                Requirement::DistinctL { column: column(), l: n },
+                Requirement::EntropyL { column: column(), l: 1.0 + bound * 2.0 },
+                Requirement::RecursiveCL { column: column(), c: bound * 4.0, l: n },
+                Requirement::TCloseness { column: column(), t: bound, distance: Distance::Equal },
+                Requirement::TCloseness { column: column(), t: bound, distance: Distance::Ordered },
+                Requirement::Alpha { column: column(), alpha: bound },
+                Requirement::Beta { column: column(), beta: bound * 3.0 },
+                Requirement::EnhancedBeta { column: column(), beta: bound * 3.0 },
+            ]);
+        }
+        let column = "h".to_owned();
+        all.push(Requirement::TCloseness { column, t: bound, distance: Distance::Hierarchical });
+        all
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let value = || proptest::option::weighted(0.85, 0u8..5);
+        let row = (0u8..9, 0u8..3, 0u8..2, value(), value(), proptest::option::weighted(0.3, 0u8..5));
+        proptest::collection::vec(row, 1..28)
+    }
+
+    #[test]
+    fn one_thread_and_eight_find_the_same() {
+        let cell = |row: usize, step: usize, n: usize| ((row * step) ^ (row >> 3)) % n;
+        let value = |row, step| Some(cell(row, step, 6) as u8).filter(|&n| n < 5);
+        let row = |row| {
+            let person = cell(row, 7, 250) as u8;
+            (person, cell(row, 3, 17) as u8, cell(row, 5, 11) as u8, value(row, 31), value(row, 37), None)
+        };
+        let table = table(&(0..20_000).map(row).collect::<Vec<_>>(), true);
+        let found = |n_threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| measure(&table, &[1, 2], &[3, 4], &requirements(0.3, 3)).unwrap())
+        };
+        assert_eq!(found(1), found(8));
+        assert!(!found(1).unmet.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn counts_agree_with_the_comparison_of_every_pair_of_rows(
+            rows in rows(),
+            persons in any::<bool>(),
+            bound in 0.05f64..1.0,
+            n in 1u32..4,
+        ) {
+            let table = table(&rows, persons);
+            let quasi = [1, 2];
+            let requirements = requirements(bound, n);
+            let findings = measure(&table, &quasi, &[3, 4], &requirements).unwrap();
+            let naive = Naive::new(&table, &quasi);
+            prop_assert_eq!(findings.k, naive.k() as u64);
+            prop_assert_eq!(findings.persons, naive.n_persons() as u64);
+            prop_assert_eq!(findings.classes, naive.n_classes() as u64);
+            prop_assert_eq!(findings.unique_persons, naive.n_unique() as u64);
+            prop_assert!((findings.average_risk - naive.average_risk()).abs() < 1e-12);
+            let mut unmet = findings.unmet.iter();
+            for requirement in &requirements {
+                let failing = naive.failing(requirement);
+                let Some(&first) = failing.first() else { continue };
+                match unmet.next() {
+                    Some(Violation::Unmet { requirement: found, n_classes, first_row, class_size, .. }) => {
+                        prop_assert_eq!(found, requirement);
+                        prop_assert_eq!(*n_classes, failing.len() as u64);
+                        prop_assert_eq!(*first_row, first as u64 + 1);
+                        prop_assert_eq!(*class_size, naive.size(first) as u64);
+                    }
+                    other => prop_assert!(false, "{requirement:?} fails in {failing:?}, found {other:?}"),
+                }
+            }
+            prop_assert_eq!(unmet.next(), None);
+        }
+
+        #[test]
+        fn what_is_reached_is_the_tightest_that_holds(rows in rows(), persons in any::<bool>()) {
+            let table = table(&rows, persons);
+            let asked = requirements(1.0, 2);
+            let findings = measure(&table, &[1, 2], &[3, 4], &asked).unwrap();
+            for sensitive in &findings.sensitive {
+                let column = || sensitive.column.clone();
+                let t = |t, distance| Requirement::TCloseness { column: column(), t, distance };
+                let entropy = |l| Requirement::EntropyL { column: column(), l };
+                let alpha = |alpha| Requirement::Alpha { column: column(), alpha };
+                let beta = |beta| Requirement::Beta { column: column(), beta };
+                let more = 1e-6;
+                let ordered = sensitive.t_ordered.unwrap();
+                let mut tight = vec![
+                    (Requirement::DistinctL { column: column(), l: sensitive.l as u32 }, true),
+                    (Requirement::DistinctL { column: column(), l: sensitive.l as u32 + 1 }, false),
+                    (entropy(sensitive.entropy_l), true),
+                    (entropy(sensitive.entropy_l + more), false),
+                    (t(sensitive.t, Distance::Equal), true),
+                    (t(sensitive.t - more, Distance::Equal), false),
+                    (t(ordered, Distance::Ordered), true),
+                    (t(ordered - more, Distance::Ordered), false),
+                    (alpha(sensitive.alpha), true),
+                    (alpha(sensitive.alpha - more), false),
+                    (beta(sensitive.beta), true),
+                    (beta(sensitive.beta - more), false),
+                ];
+                if let Some(hierarchical) = sensitive.t_hierarchical {
+                    tight.push((t(hierarchical, Distance::Hierarchical), true));
+                    tight.push((t(hierarchical - more, Distance::Hierarchical), false));
+                }
+                let enhanced = sensitive.enhanced_beta;
+                let beta = enhanced.unwrap_or(1e9);
+                tight.push((Requirement::EnhancedBeta { column: column(), beta }, enhanced.is_some()));
+                if let Some(c) = sensitive.recursive_c.filter(|c| c.is_finite()) {
+                    tight.push((Requirement::RecursiveCL { column: column(), c: c + more, l: 2 }, true));
+                    tight.push((Requirement::RecursiveCL { column: column(), c: c - more, l: 2 }, false));
+                }
+                for (requirement, holds) in tight {
+                    let naive = Naive::new(&table, &[1, 2]);
+                    prop_assert_eq!(naive.failing(&requirement).is_empty(), holds, "{:?}", requirement);
+                }
+            }
+        }
+    }
+}

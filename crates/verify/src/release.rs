@@ -1,0 +1,476 @@
+//! [`verify_release`]: whether a release in memory is true and satisfies what was asked.
+//!
+//! # Guarantee
+//! Every private row is released at most once, each released cell covers or equals its original, nobody is released
+//! in part, no column is released that must not be, and every class satisfies every requirement.
+//!
+//! The table stands alone: nothing points to its person column, which therefore is not released in any form.
+
+use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table};
+use rayon::prelude::*;
+
+use crate::cells::CellIds;
+use crate::count::count;
+use crate::coverage::Coverage;
+use crate::roll::{Roll, Sensitive, own_ks, persons_of};
+use crate::structure::{cells_without_text, check_table, column_length, place};
+use crate::{Suppressed, Verified, Violation, Violations};
+
+/// Verifies a release of one table against the private table it was made from.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn verify_release(
+    release: Release,
+    original: &Table,
+    requirements: &[Requirement],
+) -> Result<Verified<Release>, Violations> {
+    let [table] = release.tables.as_slice() else {
+        return Err(Violation::NotOneTable { n: release.tables.len() as u64 }.into());
+    };
+    let mut violations = check_table(original);
+    violations.extend(source_rows(&table.rows, original));
+    violations.extend(columns(table, original));
+    // Beyond this point cells are looked up, so everything must point somewhere.
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let cells = table.columns.par_iter().filter_map(|column| cells(column, &table.rows, original));
+    violations.extend(cells.collect::<Vec<_>>());
+
+    let persons = match persons_of(original, Some(&table.rows)) {
+        Ok(persons) => persons,
+        Err(violation) => {
+            violations.push(violation);
+            return Err(Violations(violations));
+        }
+    };
+    let suppressed = match suppressed(&table.rows, original) {
+        Ok(suppressed) => suppressed,
+        Err(violation) => {
+            violations.push(violation);
+            Suppressed::default()
+        }
+    };
+    match roll(table, original, persons, requirements).and_then(|roll| count(&roll, requirements)) {
+        Err(Violations(more)) => violations.extend(more),
+        Ok(mut findings) => {
+            violations.append(&mut findings.unmet);
+            if violations.is_empty() {
+                findings.suppressed = Some(suppressed);
+                return Ok(Verified::attest(release, findings));
+            }
+        }
+    }
+    Err(Violations(violations))
+}
+
+/// Rows that come from nowhere, or from where another came from; no rows at all.
+fn source_rows(rows: &[u32], original: &Table) -> Vec<Violation> {
+    if rows.is_empty() {
+        return vec![Violation::NoRows { table: original.name.clone() }];
+    }
+    if let Some((n, first_row)) = place(rows.len(), |row| rows[row] as usize >= original.n_rows) {
+        return vec![Violation::SourceRowOutOfRange { n, first_row }];
+    }
+    let mut taken = vec![false; original.n_rows];
+    let (mut n, mut first_row) = (0, 0);
+    for (row, &source) in (1..).zip(rows) {
+        if std::mem::replace(&mut taken[source as usize], true) {
+            n += 1;
+            first_row = if first_row == 0 { row } else { first_row };
+        }
+    }
+    if n > 0 { vec![Violation::SourceRowTwice { n, first_row }] } else { Vec::new() }
+}
+
+/// Columns that are missing, too many, out of order, of the wrong kind or malformed.
+fn columns(table: &ReleasedTable, original: &Table) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut released = vec![false; original.columns.len()];
+    let mut next_source = 0;
+    for column in &table.columns {
+        let Some(source) = original.columns.get(column.source) else {
+            violations.push(Violation::ColumnWithoutSource { column: column.name.clone() });
+            continue;
+        };
+        let name = source.name.clone();
+        if column.name != source.name {
+            violations.push(Violation::ColumnRenamed { column: name.clone(), released: column.name.clone() });
+        }
+        if column.source < next_source {
+            violations.push(Violation::ColumnOrder { column: name.clone() });
+        }
+        next_source = next_source.max(column.source + 1);
+        released[column.source] = true;
+        if original.person == Some(column.source) {
+            violations.push(Violation::PersonReleased { column: name.clone() });
+        }
+        violations.extend(wrong_kind(&column.cells, source));
+        match &column.cells {
+            Cells::Recoded { labels, ids } => {
+                violations.extend(column_length(&name, ids.len(), table.rows.len()));
+                violations.extend(cells_without_text(&name, ids, labels.len()));
+            }
+            Cells::Surrogate { ids } => violations.extend(column_length(&name, ids.len(), table.rows.len())),
+            Cells::Copied => {}
+        }
+    }
+    for (source, released) in original.columns.iter().zip(released) {
+        let must = match source.role {
+            Role::Quasi | Role::Sensitive | Role::Plain => true,
+            Role::Identifier | Role::Key | Role::PersonK | Role::Drop => false,
+        };
+        if must && !released {
+            violations.push(Violation::ColumnMissing { column: source.name.clone(), role: source.role });
+        }
+    }
+    violations
+}
+
+/// Cells of another kind than the column's role asks for.
+fn wrong_kind(cells: &Cells, source: &Column) -> Option<Violation> {
+    let wrong = |expected| Violation::WrongCells { column: source.name.clone(), role: source.role, expected };
+    match (source.role, cells) {
+        (Role::Identifier | Role::PersonK | Role::Drop, _) => {
+            Some(Violation::ColumnForbidden { column: source.name.clone(), role: source.role })
+        }
+        (Role::Quasi, Cells::Recoded { .. })
+        | (Role::Sensitive | Role::Plain | Role::Key, Cells::Copied)
+        | (Role::Key, Cells::Surrogate { .. }) => None,
+        (Role::Quasi, _) => Some(wrong("generalized")),
+        (Role::Sensitive | Role::Plain, _) => Some(wrong("unchanged")),
+        (Role::Key, _) => Some(wrong("renumbered or unchanged")),
+    }
+}
+
+/// Cells that are not true.
+fn cells(column: &ReleasedColumn, rows: &[u32], original: &Table) -> Option<Violation> {
+    let source = &original.columns[column.source];
+    match &column.cells {
+        // Copied cells are read from the private column wherever they are needed, so there is nothing to compare.
+        Cells::Copied => None,
+        Cells::Recoded { labels, ids } => Coverage::new(source, labels).violation(ids, rows),
+        Cells::Surrogate { ids } => renumbering(ids, rows, source),
+    }
+}
+
+/// Keys that are not numbered from 1 in the order of their first row.
+fn renumbering(ids: &[u32], rows: &[u32], source: &Column) -> Option<Violation> {
+    let mut numbers = vec![0; source.texts.len()];
+    let mut n_numbers = 0;
+    let (mut n, mut first_row) = (0, 0);
+    for (row, (&id, &source_row)) in (1..).zip(ids.iter().zip(rows)) {
+        let expected = match source.ids[source_row as usize] {
+            NULL => NULL,
+            key => {
+                let number = &mut numbers[key as usize];
+                if *number == 0 {
+                    n_numbers += 1;
+                    *number = n_numbers;
+                }
+                *number
+            }
+        };
+        if id != expected {
+            n += 1;
+            first_row = if first_row == 0 { row } else { first_row };
+        }
+    }
+    (n > 0).then(|| Violation::KeyRenumbering { column: source.name.clone(), n, first_row })
+}
+
+/// Rows and persons left out.
+///
+/// # Errors
+/// Where somebody is left out in part.
+fn suppressed(rows: &[u32], original: &Table) -> Result<Suppressed, Violation> {
+    let n_rows = (original.n_rows - rows.len()) as u64;
+    let Some(person) = original.person_column() else {
+        return Ok(Suppressed { rows: n_rows, persons: n_rows });
+    };
+    let mut row_released = vec![false; original.n_rows];
+    let mut person_released = vec![false; person.texts.len()];
+    for &row in rows {
+        row_released[row as usize] = true;
+        person_released[person.ids[row as usize] as usize] = true;
+    }
+    let mut left_out = vec![false; person.texts.len()];
+    let (mut n_left_out, mut n_split, mut first_row) = (0, 0, 0);
+    for (row, &id) in (1..).zip(&person.ids) {
+        if !row_released[row - 1] && !std::mem::replace(&mut left_out[id as usize], true) {
+            n_left_out += 1;
+            if person_released[id as usize] {
+                n_split += 1;
+                first_row = if first_row == 0 { row as u64 } else { first_row };
+            }
+        }
+    }
+    if n_split > 0 {
+        return Err(Violation::PersonSplit { n: n_split, first_row });
+    }
+    Ok(Suppressed { rows: n_rows, persons: n_left_out })
+}
+
+/// The released rows, to be counted.
+fn roll<'a>(
+    table: &'a ReleasedTable,
+    original: &'a Table,
+    persons: Option<CellIds<'a>>,
+    requirements: &[Requirement],
+) -> Result<Roll<'a>, Violations> {
+    let rows = Some(table.rows.as_slice());
+    let n_rows = table.rows.len();
+    let mut violations = Vec::new();
+    let (mut quasi, mut copied) = (Vec::new(), Vec::new());
+    for column in &table.columns {
+        match &column.cells {
+            Cells::Recoded { labels, ids } => quasi.push(CellIds::by_text(ids, labels)),
+            Cells::Copied => copied.push((&original.columns[column.source], &original.columns[column.source])),
+            Cells::Surrogate { .. } => {}
+        }
+    }
+    let sensitive = Sensitive::measured(&copied, rows, requirements, &mut violations);
+    let own_k = own_ks(original, rows, persons.as_ref(), requirements, &mut violations);
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    Ok(Roll { n_rows, quasi, persons, sensitive, own_k })
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::ValueType;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Counted;
+    use crate::cases::{AGE, DISEASE, ID, NAME, WARD, WISH, ZIP, clinic, clinic_release, clinic_requirements, recoded};
+
+    /// What is wrong after a change to the release.
+    fn spoiled(spoil: impl FnOnce(&mut ReleasedTable)) -> Vec<Violation> {
+        spoiled_for(&clinic(), &clinic_requirements(), spoil)
+    }
+
+    fn spoiled_for(
+        original: &Table,
+        requirements: &[Requirement],
+        spoil: impl FnOnce(&mut ReleasedTable),
+    ) -> Vec<Violation> {
+        let mut release = clinic_release();
+        spoil(&mut release.tables[0]);
+        verify_release(release, original, requirements).unwrap_err().0
+    }
+
+    fn name(column: &str) -> String {
+        column.to_owned()
+    }
+
+    #[test]
+    fn a_true_release_is_verified() {
+        let verified = verify_release(clinic_release(), &clinic(), &clinic_requirements()).unwrap();
+        let findings = verified.findings();
+        assert_eq!((findings.rows, findings.persons, findings.classes, findings.k), (6, 5, 2, 2));
+        assert_eq!(findings.counted, Counted::Persons);
+        assert_eq!(findings.suppressed, Some(Suppressed { rows: 1, persons: 1 }));
+        assert_eq!(findings.smallest_classes, [(2, 1), (3, 1)]);
+        assert_eq!(findings.sensitive[0].l, 2);
+        assert!((findings.average_risk - (3.0 / 3.0 + 2.0 / 2.0) / 5.0).abs() < 1e-12);
+        assert_eq!(verified.into_inner().tables.len(), 1);
+    }
+
+    #[test]
+    fn without_a_person_column_each_row_is_one() {
+        let original = Table { person: None, ..clinic() };
+        let verified = verify_release(clinic_release(), &original, &[Requirement::K(3)]).unwrap();
+        assert_eq!((verified.findings().counted, verified.findings().k), (Counted::Rows, 3));
+    }
+
+    #[test]
+    fn a_release_is_one_table_with_rows() {
+        let nothing = verify_release(Release { tables: Vec::new() }, &clinic(), &[]).unwrap_err();
+        assert_eq!(nothing.0, [Violation::NotOneTable { n: 0 }]);
+        let empty = spoiled(|table| {
+            *table = ReleasedTable { name: name("clinic"), rows: Vec::new(), columns: table.columns.clone() };
+            table.columns[0] = recoded("age", AGE, &[], Vec::new());
+            table.columns[1] = recoded("zip", ZIP, &[], Vec::new());
+        });
+        assert_eq!(empty, [Violation::NoRows { table: name("clinic") }]);
+    }
+
+    #[test]
+    fn source_rows_exist_and_are_used_once() {
+        let violations = spoiled(|table| table.rows[1] = 7);
+        assert_eq!(violations, [Violation::SourceRowOutOfRange { n: 1, first_row: 2 }]);
+        let violations = spoiled(|table| table.rows[2] = 0);
+        assert_eq!(violations, [Violation::SourceRowTwice { n: 1, first_row: 3 }]);
+    }
+
+    #[test]
+    fn columns_have_one_cell_per_row_and_each_cell_a_label() {
+        let violations = spoiled(|table| table.columns[0] = recoded("age", AGE, &["*"], vec![0; 5]));
+        assert_eq!(violations, [Violation::ColumnLength { column: name("age"), n_cells: 5, n_rows: 6 }]);
+        let violations = spoiled(|table| table.columns[0] = recoded("age", AGE, &["*"], vec![0, 0, 1, 1, 1, 1]));
+        assert_eq!(violations, [Violation::CellWithoutText { column: name("age"), n: 4, first_row: 3 }]);
+    }
+
+    #[test]
+    fn every_column_stands_once_in_its_place_under_its_name() {
+        let violations = spoiled(|table| table.columns.swap(2, 3));
+        assert_eq!(violations, [Violation::ColumnOrder { column: name("disease") }]);
+        let violations = spoiled(|table| table.columns.push(table.columns[3].clone()));
+        assert_eq!(violations, [Violation::ColumnOrder { column: name("ward") }]);
+        let violations = spoiled(|table| drop(table.columns.remove(0)));
+        assert_eq!(violations, [Violation::ColumnMissing { column: name("age"), role: Role::Quasi }]);
+        let violations = spoiled(|table| table.columns[3].name = name("station"));
+        assert_eq!(violations, [Violation::ColumnRenamed { column: name("ward"), released: name("station") }]);
+        let violations = spoiled(|table| table.columns[3].source = 99);
+        assert!(violations.contains(&Violation::ColumnWithoutSource { column: name("ward") }));
+    }
+
+    #[test]
+    fn identifiers_own_k_and_the_person_are_never_released() {
+        let copy = |column: &str, source| ReleasedColumn { name: name(column), source, cells: Cells::Copied };
+        let violations = spoiled(|table| table.columns.insert(0, copy("name", NAME)));
+        assert_eq!(violations, [Violation::ColumnForbidden { column: name("name"), role: Role::Identifier }]);
+        let violations = spoiled(|table| table.columns.push(copy("wish", WISH)));
+        assert_eq!(violations, [Violation::ColumnForbidden { column: name("wish"), role: Role::PersonK }]);
+        let violations = spoiled(|table| table.columns.insert(0, copy("id", ID)));
+        assert_eq!(violations, [Violation::PersonReleased { column: name("id") }]);
+    }
+
+    #[test]
+    fn cells_are_of_the_kind_their_role_asks_for() {
+        let violations = spoiled(|table| table.columns[0].cells = Cells::Copied);
+        let expected = "generalized";
+        assert_eq!(violations, [Violation::WrongCells { column: name("age"), role: Role::Quasi, expected }]);
+        let violations = spoiled(|table| table.columns[2] = recoded("disease", DISEASE, &["*"], vec![0; 6]));
+        let expected = "unchanged";
+        assert_eq!(violations, [Violation::WrongCells { column: name("disease"), role: Role::Sensitive, expected }]);
+        let violations = spoiled(|table| table.columns[3].cells = Cells::Surrogate { ids: vec![1; 6] });
+        assert_eq!(violations, [Violation::WrongCells { column: name("ward"), role: Role::Plain, expected }]);
+    }
+
+    #[test]
+    fn a_narrowed_cell_or_a_label_of_another_column_covers_nothing() {
+        let ids = vec![0, 0, 0, 1, 1, 1];
+        let narrowed = recoded("age", AGE, &["[21,28]", "[41,45]"], ids.clone());
+        let violations = spoiled(|table| table.columns[0] = narrowed);
+        assert_eq!(violations, [Violation::NotCovered { column: name("age"), n: 1, first_row: 1 }]);
+        let swapped = recoded("zip", ZIP, &["[21,29]", "[41,45]"], ids);
+        let violations = spoiled(|table| table.columns[1] = swapped);
+        assert_eq!(violations, [Violation::NotCovered { column: name("zip"), n: 6, first_row: 1 }]);
+    }
+
+    #[test]
+    fn a_person_is_released_whole_or_not_at_all() {
+        let violations = spoiled(|table| {
+            table.rows[5] = 6;
+            table.columns[0] = recoded("age", AGE, &["[21,29]", "*"], vec![0, 0, 0, 1, 1, 1]);
+        });
+        assert_eq!(violations, [Violation::PersonSplit { n: 1, first_row: 6 }]);
+    }
+
+    #[test]
+    fn a_person_without_a_name_is_refused() {
+        let mut original = clinic();
+        original.columns[ID].ids[3] = NULL;
+        let violations = spoiled_for(&original, &clinic_requirements(), |_| {});
+        assert_eq!(violations, [Violation::PersonMissing { column: name("id"), n: 1, first_row: 4 }]);
+    }
+
+    #[test]
+    fn keys_are_renumbered_in_the_released_order() {
+        let mut original = clinic();
+        original.columns[WARD].role = Role::Key;
+        let with_ids = |ids: Vec<u32>| {
+            let mut release = clinic_release();
+            release.tables[0].columns[3].cells = Cells::Surrogate { ids };
+            verify_release(release, &original, &clinic_requirements()).map(|_| ()).map_err(|violations| violations.0)
+        };
+        assert_eq!(with_ids(vec![1, 2, 2, 2, 1, NULL]), Ok(()));
+        let wrong = |n, first_row| Err(vec![Violation::KeyRenumbering { column: name("ward"), n, first_row }]);
+        assert_eq!(with_ids(vec![2, 1, 1, 1, 2, NULL]), wrong(5, 1));
+        assert_eq!(with_ids(vec![1, 2, 2, 2, 1, 3]), wrong(1, 6));
+        assert_eq!(with_ids(vec![1, 2, 2, 1, 1, NULL]), wrong(1, 4));
+    }
+
+    #[test]
+    fn labels_that_read_the_same_are_one_class_and_others_are_not() {
+        let doubled = recoded("age", AGE, &["[21,29]", "[41,45]", "[21,29]"], vec![0, 2, 0, 1, 1, 1]);
+        let mut release = clinic_release();
+        release.tables[0].columns[0] = doubled;
+        assert_eq!(verify_release(release, &clinic(), &clinic_requirements()).unwrap().findings().classes, 2);
+        let apart = recoded("age", AGE, &["[21,29]", "[41,45]", "*"], vec![0, 2, 0, 1, 1, 1]);
+        let violations = spoiled(|table| table.columns[0] = apart);
+        assert_eq!(violations.len(), 3, "too few persons, for some too few for themselves, and one disease alone");
+    }
+
+    #[test]
+    fn requirements_speak_of_columns_that_are_released() {
+        let asked = [
+            Requirement::DistinctL { column: name("name"), l: 1 },
+            Requirement::Alpha { column: name("nowhere"), alpha: 1.0 },
+            Requirement::PersonK { column: name("elsewhere") },
+        ];
+        let unknown = ["name", "nowhere", "elsewhere"];
+        let violations = spoiled_for(&clinic(), &asked, |_| {});
+        assert_eq!(violations, unknown.map(|column| Violation::UnknownColumn { column: name(column) }));
+        let violations = spoiled_for(&clinic(), &[Requirement::PersonK { column: name("name") }], |_| {});
+        assert_eq!(violations, [Violation::OwnKUnreadable { column: name("name"), n: 6, first_row: 1 }]);
+    }
+
+    #[test]
+    fn all_violations_are_reported_at_once() {
+        let violations = spoiled_for(&clinic(), &[Requirement::K(3)], |table| {
+            table.columns[0] = recoded("age", AGE, &["[21,28]", "[41,44]"], vec![0, 0, 0, 1, 1, 1]);
+        });
+        let unmet = Violation::Unmet {
+            requirement: Requirement::K(3),
+            n_classes: 1,
+            reached: 2.0,
+            first_row: 4,
+            class_size: 2,
+        };
+        assert_eq!(violations, [Violation::NotCovered { column: name("age"), n: 3, first_row: 1 }, unmet]);
+    }
+
+    proptest! {
+        #[test]
+        fn one_cell_that_does_not_cover_is_always_found(
+            ages in proptest::collection::vec(proptest::option::weighted(0.9, 0i64..90), 1..40),
+            spoiled_row in any::<proptest::sample::Index>(),
+            lie in 0usize..6,
+        ) {
+            let texts: Vec<Option<String>> = ages.iter().map(|age| age.map(|age| age.to_string())).collect();
+            let column = Column::from_cells("age", Role::Quasi, texts.iter().map(Option::as_deref))
+                .typed(ValueType::Integer);
+            let original = Table { name: name("t"), columns: vec![column], n_rows: ages.len(), person: None };
+            let row = spoiled_row.index(ages.len());
+            // Half of a class is covered by a range, the rest by a star, all of it truly.
+            let truth: Vec<u32> = ages.iter().map(|age| if age.is_some_and(|age| age < 45) { 0 } else { 1 }).collect();
+            let lie = match (ages[row], lie) {
+                (Some(age), 0) => format!("[{},90]", age + 1),
+                (Some(age), 1) => format!("[-1,{}]", age - 1),
+                (Some(age), 2) => (age + 1).to_string(),
+                (Some(_), 3) => String::new(),
+                (Some(age), 4) => format!("[{age};{age}]"),
+                (None, 0..=4) => "[-1,90]".to_owned(),
+                (_, _) => "**".to_owned(),
+            };
+            let release = |ids: Vec<u32>| {
+                let columns = vec![recoded("age", 0, &["[0,44]", "*", &lie], ids)];
+                let rows = (0..ages.len() as u32).collect();
+                Release { tables: vec![ReleasedTable { name: name("t"), rows, columns }] }
+            };
+            prop_assert!(verify_release(release(truth.clone()), &original, &[]).is_ok());
+            let mut spoiled = truth;
+            spoiled[row] = 2;
+            let first_row = row as u64 + 1;
+            prop_assert_eq!(
+                verify_release(release(spoiled), &original, &[]).unwrap_err().0,
+                vec![Violation::NotCovered { column: name("age"), n: 1, first_row }]
+            );
+        }
+    }
+}
