@@ -13,7 +13,7 @@ pub use mondrian::{KeepTree, Mondrian};
 use kohort_model::Progress;
 
 use crate::encode::{Domain, Rows};
-use crate::requirement::Rules;
+use crate::requirement::{Rules, Tally};
 
 /// What a partitioner works on.
 pub struct Task<'a> {
@@ -43,6 +43,18 @@ pub trait Partitioner: Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no class can satisfy the requirement: all rows together do not")]
 pub struct Unreachable;
+
+/// Whether all rows in one class satisfy the rules: if not, no partition does.
+fn all_stand_together(task: &Task<'_>) -> bool {
+    if task.rules.weight_suffices() {
+        return task.rows.n_members() >= task.rules.k() as usize;
+    }
+    let mut all = Tally::new(task.rules);
+    for row in 0..task.rows.len() as u32 {
+        task.rows.members(row).iter().for_each(|&member| all.add(member));
+    }
+    all.stands()
+}
 
 /// Folded rows, class by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ mod tally;
 
 pub use tally::Tally;
 
-use kohort_model::{Column, Distance, Hierarchy, NULL, Requirement, Table};
+use kohort_model::{Column, Distance, Hierarchy, NULL, Requirement, Table, ValueType};
 use rayon::prelude::*;
 
 use crate::encode::{Tree, WithNull};
@@ -76,7 +76,7 @@ impl Rules {
                 }
                 Requirement::PersonK { column } => {
                     let column = table.column(column).ok_or_else(|| UnfitColumn { column: column.clone() })?;
-                    rules.own_k = Some(own_k(column)?);
+                    rules.own_k = Some(own_k(column, rules.person_of_row.as_deref())?);
                     continue;
                 }
                 Requirement::DistinctL { l, .. } => Bound::DistinctL(*l),
@@ -178,11 +178,22 @@ fn shared_persons(table: &Table) -> Option<Vec<u32>> {
     (persons.texts.len() < table.n_rows).then(|| persons.ids.clone())
 }
 
-fn own_k(column: &Column) -> Result<Vec<u32>, UnfitColumn> {
+/// Each row's person's own k: where a person's rows differ, the largest.
+fn own_k(column: &Column, person_of_row: Option<&[u32]>) -> Result<Vec<u32>, UnfitColumn> {
     let unfit = || UnfitColumn { column: column.name.clone() };
     let by_id: Option<Vec<u32>> = column.texts.iter().map(|text| text.parse().ok()).collect();
     let by_id = by_id.ok_or_else(unfit)?;
-    column.ids.iter().map(|&id| by_id.get(id as usize).copied().ok_or_else(unfit)).collect()
+    let of_rows: Option<Vec<u32>> = column.ids.iter().map(|&id| by_id.get(id as usize).copied()).collect();
+    let mut of_rows = of_rows.ok_or_else(unfit)?;
+    if let Some(person_of_row) = person_of_row {
+        let n_persons = person_of_row.iter().max().map_or(0, |&person| person as usize + 1);
+        let mut of_persons = vec![0; n_persons];
+        for (&person, &k) in person_of_row.iter().zip(&of_rows) {
+            of_persons[person as usize] = k.max(of_persons[person as usize]);
+        }
+        of_rows = person_of_row.iter().map(|&person| of_persons[person as usize]).collect();
+    }
+    Ok(of_rows)
 }
 
 /// Codes of a sensitive column's texts in the order its distance needs, and how many there are with NULL, the last.
@@ -191,9 +202,11 @@ fn sensitive_codes(column: &Column, distance: Distance) -> Result<(Vec<u32>, usi
     let with_null = if column.has_nulls() { WithNull::Yes } else { WithNull::No };
     let n_texts = column.texts.len();
     let n_null = usize::from(with_null == WithNull::Yes);
+    let by_text = column.value_type == ValueType::Text || column.hierarchy.is_some();
     match distance {
-        Distance::Equal => Ok(((0..n_texts as u32).collect(), n_texts + n_null)),
-        Distance::Ordered => {
+        Distance::Equal if by_text => Ok(((0..n_texts as u32).collect(), n_texts + n_null)),
+        // Values are equal by value where they have a type: 1.5 is 1.50.
+        Distance::Equal | Distance::Ordered => {
             let values: Option<Vec<_>> =
                 (0..n_texts as u32).map(|id| column.value(id).map(|value| (value, id))).collect();
             let mut values = values.ok_or_else(unfit)?;

@@ -16,7 +16,7 @@ use kohort_model::spec::{Choose, Cuts, MondrianSpec};
 use rayon::Scope;
 
 use super::cut::{Cut, candidates};
-use super::{Classes, CutNode, CutTree, Partitioner, Task, Unreachable};
+use super::{Classes, CutNode, CutTree, Partitioner, Task, Unreachable, all_stand_together};
 use crate::encode::{Layout, Packed};
 use crate::requirement::Tally;
 
@@ -97,17 +97,6 @@ impl Mondrian {
 
 fn n_codes(task: &Task<'_>) -> Vec<u32> {
     task.domains.iter().map(super::Domain::n_codes).collect()
-}
-
-fn all_stand_together(task: &Task<'_>) -> bool {
-    if task.rules.weight_suffices() {
-        return task.rows.n_members() >= task.rules.k() as usize;
-    }
-    let mut all = Tally::new(task.rules);
-    for row in 0..task.rows.len() as u32 {
-        task.rows.members(row).iter().for_each(|&member| all.add(member));
-    }
-    all.stands()
 }
 
 /// Rows `first..` of the whole, not yet cut.
