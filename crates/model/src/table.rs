@@ -28,6 +28,7 @@ impl Texts {
     ///
     /// # Panics
     /// When the list already holds `u32::MAX` texts, the last id being [`NULL`].
+    #[inline]
     pub fn push(&mut self, text: &str) -> u32 {
         let id = self.ends.len();
         assert!(id < NULL as usize, "a dictionary holds at most 2^32-1 texts");
@@ -37,6 +38,7 @@ impl Texts {
     }
 
     /// The text with this id.
+    #[inline]
     pub fn get(&self, id: u32) -> &str {
         let id = id as usize;
         let start = if id == 0 { 0 } else { self.ends[id - 1] };

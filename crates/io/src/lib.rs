@@ -1,0 +1,30 @@
+//! Files: private tables in, verified releases out. The only crate that touches what a user owns.
+//!
+//! Reading turns CSV, Parquet and Arrow into [`kohort_model::Table`]s, every column a dictionary of texts in the order
+//! of first appearance. Writing takes nothing but `Verified<Release>`, and what was written is read back and verified
+//! again before it appears under its name.
+//!
+//! Arrow stops here: a copied cell of any Arrow type travels through the other crates as a text that means the same
+//! value bit by bit (`arrow_text`), and becomes an Arrow value again when it is written.
+
+mod arrow_text;
+mod digest;
+mod format;
+mod read;
+mod write;
+
+pub use format::{Compression, Format};
+pub use read::{
+    CheckOptions, LoadedTable, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load,
+    read_for_check, read_release,
+};
+pub use write::{Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release};
+
+/// Who can do something about an error; decides the exit code of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The input or the way it was asked for is wrong.
+    Input,
+    /// The file system failed, or kohort did.
+    Io,
+}

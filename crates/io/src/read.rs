@@ -1,0 +1,31 @@
+//! Reading: from a file and a spec to a [`LoadedTable`], or all reasons why not.
+
+mod arrow;
+mod csv;
+mod dictionary;
+mod hierarchies;
+mod load;
+mod open;
+mod problem;
+mod release;
+mod roles;
+mod typing;
+
+pub use load::{LoadedTable, Origin, load};
+pub use open::{CheckOptions, read_for_check};
+pub use problem::{ReadProblem, ReadProblems, Row, Rows};
+pub use release::{ReleaseProblem, read_release};
+pub use typing::infer_type;
+
+pub(crate) use csv::CsvFile;
+pub(crate) use open::OpenTable;
+
+use arrow_schema::Field;
+use kohort_model::Texts;
+
+/// A column as read: its distinct texts, per row the id of one or `NULL`, and its Arrow field, if it has one.
+pub(crate) struct RawColumn {
+    pub(crate) texts: Texts,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) field: Option<Field>,
+}

@@ -1,0 +1,322 @@
+//! [`ArrowFile`]: Parquet and Arrow IPC into dictionaries.
+//!
+//! Values of fixed width are numbered by their bits, and only the distinct ones become texts. Batches are spread over
+//! the columns, one task each. The libraries that decode these formats panic on some damaged files; that is caught and
+//! reported like any other damage.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use kohort_model::{NULL, Progress, Texts};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use rayon::prelude::*;
+
+use super::RawColumn;
+use super::dictionary::{TextDictionary, ValueDictionary};
+use super::problem::ReadProblem;
+use crate::arrow_text::{Fixed, TextForm};
+
+const ROWS_PER_BATCH: usize = 1 << 15;
+
+/// A Parquet or Arrow file whose schema was read.
+pub(crate) struct ArrowFile<'a> {
+    batches: Batches<'a>,
+    schema: SchemaRef,
+    names: Vec<String>,
+    progress: Option<&'a dyn Progress>,
+}
+
+enum Batches<'a> {
+    Parquet(ParquetRecordBatchReaderBuilder<File>),
+    IpcFile(FileReader<BufReader<File>>),
+    IpcStream(StreamReader<BufReader<Box<dyn Read + 'a>>>),
+}
+
+impl<'a> ArrowFile<'a> {
+    pub(crate) fn open_parquet(file: File, progress: &'a dyn Progress) -> Result<Self, ReadProblem> {
+        let opened = guarded("Parquet", || {
+            ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged("Parquet", &error))
+        });
+        let builder = opened?.with_batch_size(ROWS_PER_BATCH);
+        progress.begin("reading", u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0));
+        let schema = builder.schema().clone();
+        Ok(Self::new(Batches::Parquet(builder), schema, Some(progress)))
+    }
+
+    /// Opens either of the two IPC formats; the first bytes tell.
+    pub(crate) fn open_ipc(mut file: File, progress: &'a dyn Progress) -> Result<Self, ReadProblem> {
+        let mut magic = Vec::new();
+        let peeked = file.by_ref().take(6).read_to_end(&mut magic).and_then(|_| file.rewind());
+        peeked.map_err(|source| ReadProblem::Io { source })?;
+        progress.begin("reading", 0);
+        if magic != b"ARROW1" {
+            let mut opened = Self::open_stream(Box::new(file))?;
+            opened.progress = Some(progress);
+            return Ok(opened);
+        }
+        let reader = guarded("Arrow", || {
+            FileReader::try_new(BufReader::new(file), None).map_err(|error| damaged("Arrow", &error))
+        })?;
+        let schema = reader.schema();
+        Ok(Self::new(Batches::IpcFile(reader), schema, Some(progress)))
+    }
+
+    /// Opens an IPC stream, whose bytes tell their progress themselves.
+    pub(crate) fn open_stream(bytes: Box<dyn Read + 'a>) -> Result<Self, ReadProblem> {
+        let reader = guarded("Arrow", || {
+            StreamReader::try_new(BufReader::new(bytes), None).map_err(|error| damaged("Arrow", &error))
+        })?;
+        let schema = reader.schema();
+        Ok(Self::new(Batches::IpcStream(reader), schema, None))
+    }
+
+    fn new(batches: Batches<'a>, schema: SchemaRef, progress: Option<&'a dyn Progress>) -> Self {
+        let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+        ArrowFile { batches, schema, names, progress }
+    }
+
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Reads the columns at these positions, which ascend.
+    pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, ReadProblem> {
+        let mut columns = Vec::with_capacity(wanted.len());
+        for &position in wanted {
+            columns.push(ColumnBuilder::new(self.schema.field(position))?);
+        }
+        let rows = RowSink { columns: &mut columns, n_rows: 0, progress: self.progress };
+        match self.batches {
+            Batches::Parquet(builder) => guarded("Parquet", || {
+                let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.iter().copied());
+                let reader = builder.with_projection(mask).build().map_err(|error| damaged("Parquet", &error))?;
+                let every: Vec<usize> = (0..wanted.len()).collect();
+                rows.take_all(reader, &every, "Parquet")
+            })?,
+            Batches::IpcFile(reader) => guarded("Arrow", || rows.take_all(reader, wanted, "Arrow"))?,
+            Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, wanted, "Arrow"))?,
+        }
+        Ok(columns.into_iter().map(ColumnBuilder::finish).collect())
+    }
+}
+
+/// Runs code that may panic on a damaged file. What it worked on is dropped then, whatever its state.
+fn guarded<T>(format: &'static str, read: impl FnOnce() -> Result<T, ReadProblem>) -> Result<T, ReadProblem> {
+    let message = || "its parts contradict each other".to_owned();
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ReadProblem::Damaged { format, message: message() }))
+}
+
+fn damaged(format: &'static str, error: &dyn std::error::Error) -> ReadProblem {
+    ReadProblem::Damaged { format, message: error.to_string() }
+}
+
+struct RowSink<'a> {
+    columns: &'a mut [ColumnBuilder],
+    n_rows: u64,
+    progress: Option<&'a dyn Progress>,
+}
+
+impl RowSink<'_> {
+    /// Adds all rows, of each batch the columns at these positions.
+    fn take_all(
+        mut self,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+        positions: &[usize],
+        format: &'static str,
+    ) -> Result<(), ReadProblem> {
+        for batch in batches {
+            let batch = batch.map_err(|error| damaged(format, &error))?;
+            self.n_rows += batch.num_rows() as u64;
+            if self.n_rows > u64::from(u32::MAX) - 1 {
+                return Err(ReadProblem::TooManyRows);
+            }
+            self.columns
+                .par_iter_mut()
+                .zip(positions)
+                .try_for_each(|(column, &position)| column.add(batch.column(position)))
+                .map_err(|error| damaged(format, &error))?;
+            if let Some(progress) = self.progress {
+                progress.advance(batch.num_rows() as u64);
+            }
+        }
+        if self.n_rows == 0 { Err(ReadProblem::NoRows) } else { Ok(()) }
+    }
+}
+
+/// A column under construction.
+struct ColumnBuilder {
+    field: Field,
+    values: Values,
+    ids: Vec<u32>,
+}
+
+impl ColumnBuilder {
+    fn new(field: &Field) -> Result<Self, ReadProblem> {
+        let values = Values::of(field.data_type()).ok_or_else(|| ReadProblem::UnreadableType {
+            column: field.name().clone(),
+            data_type: field.data_type().to_string(),
+        })?;
+        Ok(ColumnBuilder { field: field.clone(), values, ids: Vec::new() })
+    }
+
+    fn add(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
+        self.values.add(array, &mut self.ids)
+    }
+
+    fn finish(mut self) -> RawColumn {
+        self.ids.shrink_to_fit();
+        RawColumn { texts: self.values.into_texts(), ids: self.ids, field: Some(self.field) }
+    }
+}
+
+/// The distinct values of a column under construction.
+enum Values {
+    Null,
+    Text(TextDictionary),
+    Boolean(ValueDictionary<bool>),
+    /// By up to 64 bits.
+    Narrow(Fixed, ValueDictionary<u64>),
+    /// By 128 bits.
+    Wide(Fixed, ValueDictionary<i128>),
+    Dictionary(Box<Values>),
+    Rows(Box<RowConverter>, TextDictionary),
+}
+
+impl Values {
+    /// `None` for a type whose values can't be brought back.
+    fn of(data_type: &DataType) -> Option<Self> {
+        Some(match TextForm::of(data_type) {
+            TextForm::Null => Values::Null,
+            TextForm::Text => Values::Text(TextDictionary::default()),
+            TextForm::Boolean => Values::Boolean(ValueDictionary::default()),
+            TextForm::Fixed(fixed) if fixed.width() > 8 => Values::Wide(fixed, ValueDictionary::default()),
+            TextForm::Fixed(fixed) => Values::Narrow(fixed, ValueDictionary::default()),
+            TextForm::Dictionary(_) => {
+                let DataType::Dictionary(_, values) = data_type else { return None };
+                Values::Dictionary(Box::new(Values::of(values)?))
+            }
+            TextForm::RowEncoding => {
+                let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).ok()?;
+                // Some types, such as dictionaries within lists, come back as another.
+                let back = converter.convert_rows(&converter.empty_rows(0, 0)).ok()?;
+                if back.first()?.data_type() != data_type {
+                    return None;
+                }
+                Values::Rows(Box::new(converter), TextDictionary::default())
+            }
+        })
+    }
+
+    fn add(&mut self, array: &ArrayRef, ids: &mut Vec<u32>) -> Result<(), ArrowError> {
+        match self {
+            Values::Null => ids.extend(std::iter::repeat_n(NULL, array.len())),
+            Values::Text(dictionary) => {
+                let mut add = |cell: Option<&str>| ids.push(cell.map_or(NULL, |text| dictionary.id(text)));
+                match array.data_type() {
+                    DataType::LargeUtf8 => array.as_string::<i64>().iter().for_each(&mut add),
+                    DataType::Utf8View => array.as_string_view().iter().for_each(&mut add),
+                    _ => array.as_string::<i32>().iter().for_each(&mut add),
+                }
+            }
+            Values::Boolean(dictionary) => {
+                ids.extend(array.as_boolean().iter().map(|cell| cell.map_or(NULL, |value| dictionary.id(value))));
+            }
+            Values::Narrow(fixed, dictionary) => match fixed.width() {
+                1 => add_raw::<u8, u64>(array, dictionary, ids),
+                2 => add_raw::<u16, u64>(array, dictionary, ids),
+                4 => add_raw::<u32, u64>(array, dictionary, ids),
+                _ => add_raw::<u64, u64>(array, dictionary, ids),
+            },
+            Values::Wide(_, dictionary) => add_raw::<i128, i128>(array, dictionary, ids),
+            Values::Dictionary(values) => add_numbered(array, values, ids)?,
+            Values::Rows(converter, dictionary) => {
+                let rows = converter.convert_columns(std::slice::from_ref(array))?;
+                let nulls = array.logical_nulls();
+                let mut digits = String::new();
+                for (i, row) in rows.iter().enumerate() {
+                    if nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
+                        ids.push(NULL);
+                        continue;
+                    }
+                    digits.clear();
+                    push_hex(row.as_ref(), &mut digits);
+                    ids.push(dictionary.id(&digits));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn into_texts(self) -> Texts {
+        match self {
+            Values::Null => Texts::new(),
+            Values::Text(dictionary) | Values::Rows(_, dictionary) => dictionary.into_texts(),
+            Values::Boolean(dictionary) => dictionary.into_values().iter().map(bool::to_string).collect(),
+            Values::Narrow(fixed, dictionary) => {
+                dictionary.into_values().iter().map(|&bits| fixed.text(i128::from(bits))).collect()
+            }
+            Values::Wide(fixed, dictionary) => dictionary.into_values().iter().map(|&bits| fixed.text(bits)).collect(),
+            Values::Dictionary(values) => values.into_texts(),
+        }
+    }
+}
+
+/// Numbers the values of an array of fixed width by their bits.
+fn add_raw<T: ArrowNativeType, U: From<T> + Copy + Eq + std::hash::Hash>(
+    array: &ArrayRef,
+    dictionary: &mut ValueDictionary<U>,
+    ids: &mut Vec<u32>,
+) {
+    let data = array.to_data();
+    let bits = ScalarBuffer::<T>::new(data.buffers()[0].clone(), data.offset(), data.len());
+    match data.nulls() {
+        None => ids.extend(bits.iter().map(|&bits| dictionary.id(bits.into()))),
+        Some(nulls) => ids.extend(
+            bits.iter().zip(nulls).map(|(&bits, is_valid)| if is_valid { dictionary.id(bits.into()) } else { NULL }),
+        ),
+    }
+}
+
+/// Numbers the values of a dictionary array, those that occur, in the order in which they do.
+fn add_numbered(array: &ArrayRef, values: &mut Values, ids: &mut Vec<u32>) -> Result<(), ArrowError> {
+    const UNKNOWN: u64 = u64::MAX;
+    let dictionary = array.as_any_dictionary();
+    let nulls = dictionary.keys().logical_nulls();
+    if dictionary.values().is_empty() {
+        ids.extend(std::iter::repeat_n(NULL, array.len()));
+        return Ok(());
+    }
+    let mut known = vec![UNKNOWN; dictionary.values().len()];
+    let mut one = Vec::with_capacity(1);
+    for (i, key) in dictionary.normalized_keys().into_iter().enumerate() {
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(i)) {
+            ids.push(NULL);
+            continue;
+        }
+        if known[key] == UNKNOWN {
+            one.clear();
+            values.add(&dictionary.values().slice(key, 1), &mut one)?;
+            known[key] = u64::from(one[0]);
+        }
+        ids.push(known[key] as u32);
+    }
+    Ok(())
+}
+
+/// Appends bytes as hexadecimal digits.
+pub(crate) fn push_hex(bytes: &[u8], digits: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        digits.push(DIGITS[usize::from(byte >> 4)] as char);
+        digits.push(DIGITS[usize::from(byte & 15)] as char);
+    }
+}

@@ -1,0 +1,300 @@
+//! [`CsvFile`]: a strict, streaming reader of separated text into dictionaries.
+//!
+//! # Guarantee
+//! A bare empty cell (or a configured word) is null, a quoted one is text; nothing is trimmed, guessed or replaced.
+//! Every row has as many cells as the header; empty lines at the very end hold no row. A file of one column is read
+//! line by line, an empty line being a null. A bad quote or invalid bytes end the reading; rows of the wrong length
+//! are all counted.
+//!
+//! # Cost
+//! One pass: blocks are cut into cells by one thread, and the cells numbered column by column by all.
+
+mod blocks;
+mod record;
+mod separator;
+
+use std::io::Read;
+
+use encoding_rs::Encoding;
+use kohort_model::NULL;
+use kohort_model::spec::CsvSpec;
+use rayon::prelude::*;
+
+use super::RawColumn;
+use super::dictionary::TextDictionary;
+use super::problem::{ReadProblem, Row, Rows};
+use blocks::{BlockEnd, TextBlocks, Transcoder};
+use record::{AtEnd, BadQuote, Cell, Span, cut_record};
+use separator::find_separator;
+
+const BLOCK_SIZE: usize = 1 << 20;
+const LARGEST_ROW: usize = 1 << 28;
+const SEPARATOR_SAMPLE: usize = 1 << 16;
+const MOST_ROWS: u64 = u32::MAX as u64 - 1;
+
+/// A CSV file whose header was read.
+pub(crate) struct CsvFile<'a> {
+    blocks: TextBlocks<Box<dyn Read + 'a>>,
+    /// Bytes of the current block before the first row.
+    consumed: usize,
+    separator: u8,
+    null_words: Vec<String>,
+    encoding: &'static Encoding,
+    names: Vec<String>,
+}
+
+impl<'a> CsvFile<'a> {
+    /// Finds out how the file is written, and the names of its columns.
+    pub(crate) fn open(reader: Box<dyn Read + 'a>, spec: &CsvSpec) -> Result<Self, ReadProblem> {
+        Self::open_in_blocks(reader, spec, BLOCK_SIZE)
+    }
+
+    fn open_in_blocks(reader: Box<dyn Read + 'a>, spec: &CsvSpec, block_size: usize) -> Result<Self, ReadProblem> {
+        let encoding = match &spec.encoding {
+            None => encoding_rs::UTF_8,
+            Some(name) => Encoding::for_label(name.as_bytes())
+                .ok_or_else(|| ReadProblem::UnknownEncoding { name: name.clone() })?,
+        };
+        let reader: Box<dyn Read + 'a> =
+            if encoding == encoding_rs::UTF_8 { reader } else { Box::new(Transcoder::new(reader, encoding)) };
+        let mut file = CsvFile {
+            blocks: TextBlocks::new(reader, block_size),
+            consumed: 0,
+            separator: b',',
+            null_words: spec.null.clone().unwrap_or_else(|| vec![String::new()]),
+            encoding,
+            names: Vec::new(),
+        };
+        file.read_header(spec)?;
+        Ok(file)
+    }
+
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What separates cells.
+    pub(crate) fn separator(&self) -> u8 {
+        self.separator
+    }
+
+    fn read_header(&mut self, spec: &CsvSpec) -> Result<(), ReadProblem> {
+        let given_separator = spec.separator.map(separator_byte).transpose()?;
+        let first_row = if spec.header == Some(false) { Row::Data(1) } else { Row::Header };
+        loop {
+            let block = self.blocks.next(0).map_err(|source| ReadProblem::Io { source })?;
+            let at_end = if block.end == BlockEnd::File { AtEnd::Yes } else { AtEnd::No };
+            let more_may_come = block.end == BlockEnd::More;
+            if block.text.is_empty() && block.end == BlockEnd::File {
+                return Err(ReadProblem::Empty);
+            }
+            let separator = match given_separator {
+                Some(separator) => separator,
+                None if more_may_come && block.text.len() < SEPARATOR_SAMPLE => continue,
+                None if block.text.len() > SEPARATOR_SAMPLE => {
+                    find_separator(&block.text[..block.text.floor_char_boundary(SEPARATOR_SAMPLE)], AtEnd::No)
+                }
+                None => find_separator(block.text, at_end),
+            };
+            let mut spans = Vec::new();
+            match cut_record(block.text.as_bytes(), 0, separator, at_end, &mut spans) {
+                Ok(Some(next)) => {
+                    let mut scratch = String::new();
+                    self.separator = separator;
+                    if first_row == Row::Header {
+                        self.names = spans.iter().map(|span| span.name(block.text, &mut scratch)).collect();
+                        self.consumed = next;
+                    } else {
+                        self.names = (1..=spans.len()).map(|position| format!("column_{position}")).collect();
+                    }
+                    return Ok(());
+                }
+                Ok(None) if more_may_come && block.text.len() > LARGEST_ROW => {
+                    return Err(ReadProblem::RowTooLong { row: first_row });
+                }
+                Ok(None) if more_may_come => {}
+                Ok(None) => return Err(self.invalid_text(first_row)),
+                Err(bad_quote) => return Err(bad_quote.problem(first_row)),
+            }
+        }
+    }
+
+    /// Reads the rows, and of them the columns at these positions, in this order.
+    ///
+    /// # Errors
+    /// Every problem that can be found.
+    pub(crate) fn read(mut self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadProblem>> {
+        let mut columns: Vec<ColumnBuilder> = wanted.iter().map(|&position| ColumnBuilder::new(position)).collect();
+        let mut rows = RowCounter { n_columns: self.names.len(), n_rows: 0, n_blank: 0, ragged: None };
+        let mut problems = Vec::new();
+        let mut spans: Vec<Span> = Vec::new();
+        loop {
+            spans.clear();
+            let block = match self.blocks.next(self.consumed) {
+                Ok(block) => block,
+                Err(source) => {
+                    problems.push(ReadProblem::Io { source });
+                    break;
+                }
+            };
+            let (next, stop) = rows.cut_block(block.text, block.end, self.separator, &mut spans);
+            if let Some(stop) = stop {
+                problems.push(match stop {
+                    Stop::BadQuote(bad_quote) => bad_quote.problem(rows.next_row()),
+                    Stop::RowTooLong => ReadProblem::RowTooLong { row: rows.next_row() },
+                    Stop::TooManyRows => ReadProblem::TooManyRows,
+                });
+                break;
+            }
+            if rows.ragged.is_none() {
+                let (null_words, n_columns) = (&self.null_words, rows.n_columns);
+                columns.par_iter_mut().for_each(|column| column.add_cells(block.text, &spans, n_columns, null_words));
+            }
+            if block.end == BlockEnd::Invalid {
+                problems.push(self.invalid_text(rows.next_row()));
+                break;
+            }
+            if block.end == BlockEnd::File {
+                break;
+            }
+            self.consumed = next;
+        }
+        if problems.is_empty() && rows.n_rows == 0 {
+            problems.push(ReadProblem::NoRows);
+        }
+        problems.extend(rows.ragged);
+        if problems.is_empty() { Ok(columns.into_iter().map(ColumnBuilder::finish).collect()) } else { Err(problems) }
+    }
+
+    fn invalid_text(&self, row: Row) -> ReadProblem {
+        ReadProblem::InvalidText { row, encoding: self.encoding.name().to_owned() }
+    }
+}
+
+fn separator_byte(separator: char) -> Result<u8, ReadProblem> {
+    match u8::try_from(separator) {
+        Ok(byte) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(byte),
+        _ => Err(ReadProblem::BadSeparator { separator }),
+    }
+}
+
+impl Span {
+    fn name(self, text: &str, scratch: &mut String) -> String {
+        match self.cell(text, scratch) {
+            Cell::Bare(name) | Cell::Quoted(name) => name.to_owned(),
+        }
+    }
+}
+
+impl BadQuote {
+    fn problem(self, row: Row) -> ReadProblem {
+        match self {
+            BadQuote::TextAfter => ReadProblem::TextAfterQuote { row },
+            BadQuote::Unclosed => ReadProblem::UnclosedQuote { row },
+        }
+    }
+}
+
+/// Why no more rows can be read.
+enum Stop {
+    BadQuote(BadQuote),
+    RowTooLong,
+    TooManyRows,
+}
+
+/// Counts rows, and checks their length.
+struct RowCounter {
+    n_columns: usize,
+    /// Rows so far, those of the wrong length too, empty lines at the end of what was read not.
+    n_rows: u64,
+    /// Empty lines since then; they are rows of the wrong length if another row follows.
+    n_blank: u64,
+    ragged: Option<ReadProblem>,
+}
+
+impl RowCounter {
+    /// The row after those that were read.
+    fn next_row(&self) -> Row {
+        Row::Data(self.n_rows + self.n_blank + 1)
+    }
+
+    /// Cuts all whole records of a block into cells; returns how far it came.
+    fn cut_block(&mut self, text: &str, end: BlockEnd, separator: u8, spans: &mut Vec<Span>) -> (usize, Option<Stop>) {
+        let at_end = if end == BlockEnd::File { AtEnd::Yes } else { AtEnd::No };
+        let mut at = 0;
+        while at < text.len() {
+            let n_before = spans.len();
+            match cut_record(text.as_bytes(), at, separator, at_end, spans) {
+                Ok(Some(next)) => {
+                    at = next;
+                    let cells = &spans[n_before..];
+                    if self.n_columns > 1 && cells.len() == 1 && cells[0].is_bare_and_empty() {
+                        self.n_blank += 1;
+                        spans.truncate(n_before);
+                        continue;
+                    }
+                    for _ in 0..std::mem::take(&mut self.n_blank) {
+                        self.n_rows += 1;
+                        self.add_ragged(1);
+                    }
+                    self.n_rows += 1;
+                    if cells.len() != self.n_columns {
+                        self.add_ragged(cells.len());
+                        spans.truncate(n_before);
+                    }
+                    if self.n_rows > MOST_ROWS {
+                        return (at, Some(Stop::TooManyRows));
+                    }
+                }
+                Ok(None) if end == BlockEnd::More && text.len() - at > LARGEST_ROW => {
+                    return (at, Some(Stop::RowTooLong));
+                }
+                Ok(None) => break,
+                Err(bad_quote) => return (at, Some(Stop::BadQuote(bad_quote))),
+            }
+        }
+        (at, None)
+    }
+
+    fn add_ragged(&mut self, n_cells: usize) {
+        let first = ReadProblem::RaggedRows { expected: self.n_columns, found: n_cells, rows: Rows::default() };
+        if let ReadProblem::RaggedRows { rows, .. } = self.ragged.get_or_insert(first) {
+            rows.add(self.n_rows);
+        }
+    }
+}
+
+/// A column under construction.
+struct ColumnBuilder {
+    position: usize,
+    dictionary: TextDictionary,
+    ids: Vec<u32>,
+    scratch: String,
+}
+
+impl ColumnBuilder {
+    fn new(position: usize) -> Self {
+        ColumnBuilder { position, dictionary: TextDictionary::default(), ids: Vec::new(), scratch: String::new() }
+    }
+
+    /// Takes this column's cells out of those of whole rows.
+    fn add_cells(&mut self, text: &str, spans: &[Span], n_columns: usize, null_words: &[String]) {
+        self.ids.reserve(spans.len() / n_columns);
+        for span in spans.iter().skip(self.position).step_by(n_columns) {
+            let id = match span.cell(text, &mut self.scratch) {
+                Cell::Bare(bare) if null_words.iter().any(|word| word == bare) => NULL,
+                Cell::Bare(text) | Cell::Quoted(text) => self.dictionary.id(text),
+            };
+            self.ids.push(id);
+        }
+    }
+
+    fn finish(mut self) -> RawColumn {
+        self.ids.shrink_to_fit();
+        RawColumn { texts: self.dictionary.into_texts(), ids: self.ids, field: None }
+    }
+}
+
+#[cfg(test)]
+mod tests;

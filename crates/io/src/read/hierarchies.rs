@@ -1,0 +1,126 @@
+//! Hierarchies of a table's columns: read from files beside the spec, or made from the columns' values.
+//!
+//! Rules see the values in their own order, so that a hierarchy does not depend on the order of rows.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kohort_model::spec::HierarchySource;
+use kohort_model::{Column, Hierarchy, NULL, Texts};
+
+use super::problem::{ReadProblem, Rows};
+
+/// The hierarchies of one table; a file that several columns name is read once.
+pub(super) struct Hierarchies<'a> {
+    spec_folder: &'a Path,
+    read: BTreeMap<PathBuf, Arc<Hierarchy>>,
+}
+
+impl<'a> Hierarchies<'a> {
+    pub(super) fn new(spec_folder: &'a Path) -> Self {
+        Hierarchies { spec_folder, read: BTreeMap::new() }
+    }
+
+    /// The hierarchy of a typed column, which holds a leaf for each of its texts.
+    pub(super) fn of_column(
+        &mut self,
+        source: &HierarchySource,
+        column: &Column,
+    ) -> Result<Arc<Hierarchy>, ReadProblem> {
+        let hierarchy = match source {
+            HierarchySource::Paths(path) | HierarchySource::Edges(path) => {
+                self.read_file(source, path, &column.name)?
+            }
+            HierarchySource::Rule(rule) => rule
+                .make(&texts_by_value(column), column.value_type, &column.notation)
+                .map(Arc::new)
+                .map_err(|problem| ReadProblem::HierarchyRule { column: column.name.clone(), problem })?,
+        };
+        let missing: Vec<bool> = column.texts.iter().map(|text| hierarchy.leaf(text).is_none()).collect();
+        let n_missing = missing.iter().filter(|&&is_missing| is_missing).count();
+        if n_missing > 0 {
+            let rows = Rows::with_ids(&column.ids, |id| id != NULL && missing[id as usize]);
+            return Err(ReadProblem::NotInHierarchy { column: column.name.clone(), n_values: n_missing, rows });
+        }
+        Ok(hierarchy)
+    }
+
+    fn read_file(
+        &mut self,
+        source: &HierarchySource,
+        path: &Path,
+        column: &str,
+    ) -> Result<Arc<Hierarchy>, ReadProblem> {
+        if let Some(hierarchy) = self.read.get(path) {
+            return Ok(Arc::clone(hierarchy));
+        }
+        let text = std::fs::read_to_string(self.spec_folder.join(path)).map_err(|source| ReadProblem::HierarchyIo {
+            column: column.to_owned(),
+            path: path.to_owned(),
+            source,
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let parsed = match source {
+            HierarchySource::Edges(_) => Hierarchy::from_edges(text),
+            HierarchySource::Paths(_) | HierarchySource::Rule(_) => Hierarchy::from_paths(text),
+        };
+        let hierarchy = parsed.map(Arc::new).map_err(|problems| ReadProblem::Hierarchy {
+            column: column.to_owned(),
+            path: path.to_owned(),
+            problems,
+        })?;
+        self.read.insert(path.to_owned(), Arc::clone(&hierarchy));
+        Ok(hierarchy)
+    }
+}
+
+/// A column's texts by value, and where values are equal by text.
+fn texts_by_value(column: &Column) -> Texts {
+    let mut ids: Vec<u32> = (0..column.texts.len() as u32).collect();
+    ids.sort_by_cached_key(|&id| (column.value(id), column.texts.get(id)));
+    ids.iter().map(|&id| column.texts.get(id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::hierarchy::Rule;
+    use kohort_model::{Role, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn rules_see_texts_in_the_order_of_their_values() {
+        let cells = [Some("10"), Some("9"), None, Some("-3"), Some("9")];
+        let column = Column::from_cells("age", Role::Quasi, cells).typed(ValueType::Integer);
+        assert_eq!(texts_by_value(&column).iter().collect::<Vec<_>>(), ["-3", "9", "10"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let column = Column::from_cells("zip", Role::Quasi, [Some("1")]);
+        let source = HierarchySource::Paths("zip.csv".into());
+        let problem = Hierarchies::new(folder.path()).of_column(&source, &column).unwrap_err();
+        assert!(problem.to_string().starts_with("column 'zip': hierarchy zip.csv: can't be read: "));
+    }
+
+    #[test]
+    fn missing_values_are_counted_and_placed_but_not_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("zip.csv"), "\u{feff}1;*\n2;*\n9;*\n").unwrap();
+        let cells = [Some("1"), Some("secret"), None, Some("2"), Some("hidden"), Some("secret")];
+        let column = Column::from_cells("zip", Role::Quasi, cells);
+        let source = HierarchySource::Paths("zip.csv".into());
+        let problem = Hierarchies::new(folder.path()).of_column(&source, &column).unwrap_err();
+        assert_eq!(problem.to_string(), "column 'zip': 2 values are missing from the hierarchy, in rows 2, 5 and 6");
+    }
+
+    #[test]
+    fn a_rule_covers_every_value() {
+        let column = Column::from_cells("sex", Role::Quasi, [Some("f"), None, Some("m")]);
+        let source = HierarchySource::Rule(Rule::Flat);
+        let hierarchy = Hierarchies::new(Path::new("")).of_column(&source, &column).unwrap();
+        assert!(hierarchy.leaf("f").is_some() && hierarchy.leaf("m").is_some());
+    }
+}

@@ -1,0 +1,410 @@
+//! [`load`]: a private table as a spec describes it, or everything that keeps it from being one.
+//!
+//! # Guarantee
+//! A loaded quasi column is typed, all its values parse, and its hierarchy has a leaf for each of them. No row is
+//! without a person. Identifiers and dropped columns were never held in memory.
+
+use std::path::{Path, PathBuf};
+
+use arrow_schema::Field;
+use kohort_model::spec::{ColumnSpec, HierarchySource, TableSpec};
+use kohort_model::{Column, Distance, NULL, Notation, Progress, Requirement, Role, Spec, Table, Value, ValueType};
+
+use super::hierarchies::Hierarchies;
+use super::problem::{ReadProblem, ReadProblems, Rows};
+use super::roles::{check_names, roles_of};
+use super::typing::{self, Misfit, Why};
+use super::{OpenTable, RawColumn};
+use crate::arrow_text::{ArrowOrder, TextForm};
+use crate::{Compression, Format};
+
+/// A private table, and how to write what it keeps in the form it had.
+#[derive(Clone, Debug)]
+pub struct LoadedTable {
+    /// The table.
+    pub table: Table,
+    /// What its file was like.
+    pub origin: Origin,
+}
+
+/// What a table's file was like.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Its format.
+    pub format: Format,
+    /// What separated its cells, if it was CSV.
+    pub(crate) separator: u8,
+    /// Words for null; texts that look like them are quoted when they are written.
+    pub(crate) null_words: Vec<String>,
+    /// Per column of the table its Arrow field, if it had one.
+    pub(crate) fields: Vec<Option<Field>>,
+}
+
+/// Reads a table of a spec. `spec_folder` is where the spec's paths start.
+///
+/// # Errors
+/// Every problem that can be found, of the file, its columns and their hierarchies.
+pub fn load(
+    spec_folder: &Path,
+    spec: &Spec,
+    table_spec: &TableSpec,
+    progress: &dyn Progress,
+) -> Result<LoadedTable, ReadProblems> {
+    let is_stdin = table_spec.file == Path::new("-");
+    let path: PathBuf = if is_stdin { table_spec.file.clone() } else { spec_folder.join(&table_spec.file) };
+    let fail = |problems| ReadProblems { file: table_spec.file.clone(), problems };
+
+    let open = OpenTable::open(&path, None, &table_spec.csv, progress).map_err(|problem| fail(vec![problem]))?;
+    let names = open.names().to_vec();
+    let bad_names = check_names(&names);
+    if !bad_names.is_empty() {
+        return Err(fail(bad_names));
+    }
+    let (roles, mut problems) = roles_of(&names, spec, table_spec);
+    let kept: Vec<usize> = (0..names.len())
+        .filter(|&position| roles[position].is_some_and(|role| is_kept(role, &names[position], table_spec)))
+        .collect();
+    let separator = match &open {
+        OpenTable::Csv(file) => file.separator(),
+        OpenTable::Arrow(_) => b',',
+    };
+    let raw_columns = match open.read(&kept) {
+        Ok(raw_columns) => raw_columns,
+        Err(found) => {
+            problems.extend(found);
+            return Err(fail(problems));
+        }
+    };
+
+    let mut hierarchies = Hierarchies::new(spec_folder);
+    let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
+    let mut columns = Vec::with_capacity(kept.len());
+    let mut fields = Vec::with_capacity(kept.len());
+    for (&position, raw) in kept.iter().zip(raw_columns) {
+        let name = &names[position];
+        let role = roles[position].expect("only columns with a role are kept");
+        let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
+        fields.push(raw.field.clone());
+        columns.push(build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems));
+    }
+    let person =
+        table_spec.person.as_ref().and_then(|person| columns.iter().position(|column: &Column| &column.name == person));
+    if let Some(person) = person
+        && columns[person].has_nulls()
+    {
+        let rows = Rows::with_ids(&columns[person].ids, |id| id == NULL);
+        problems.push(ReadProblem::NullPerson { column: columns[person].name.clone(), rows });
+    }
+    if !problems.is_empty() {
+        return Err(fail(problems));
+    }
+    let format = if is_stdin { Format::Csv(Compression::None) } else { Format::of_path(&path).expect("it was opened") };
+    let null_words = table_spec.csv.null.clone().unwrap_or_default();
+    Ok(LoadedTable {
+        table: Table { name: table_spec.name.clone(), columns, n_rows, person },
+        origin: Origin { format, separator, null_words, fields },
+    })
+}
+
+fn is_kept(role: Role, name: &str, table: &TableSpec) -> bool {
+    match role {
+        Role::Quasi | Role::Sensitive | Role::Key | Role::Plain | Role::PersonK => true,
+        Role::Identifier | Role::Drop => table.person.as_deref() == Some(name),
+    }
+}
+
+fn build_column(
+    name: &str,
+    role: Role,
+    column_spec: Option<&ColumnSpec>,
+    table: &TableSpec,
+    raw: RawColumn,
+    hierarchies: &mut Hierarchies<'_>,
+    problems: &mut Vec<ReadProblem>,
+) -> Column {
+    let form = raw.field.as_ref().map(|field| TextForm::of(field.data_type()));
+    let mut column = Column {
+        name: name.to_owned(),
+        role,
+        value_type: ValueType::Text,
+        notation: Notation::default(),
+        hierarchy: None,
+        texts: raw.texts,
+        ids: raw.ids,
+    };
+    let order = form.as_ref().map_or(ArrowOrder::ByText, TextForm::order);
+    if needs_type(role, column_spec) {
+        if order == ArrowOrder::Unordered {
+            let data_type = raw.field.map_or_else(String::new, |field| field.data_type().to_string());
+            problems.push(ReadProblem::UnsupportedType { column: column.name.clone(), role, data_type });
+            return column;
+        }
+        // Arrow's decimals and dates have one spelling, whatever a spec says of texts.
+        if order == ArrowOrder::ByText {
+            column.notation = notation_of(table);
+        }
+        let given = column_spec.and_then(|spec| spec.value_type);
+        match type_of(&column, role, given, order) {
+            Ok((value_type, notation)) => (column.value_type, column.notation) = (value_type, notation),
+            Err(misfit) => {
+                problems.push(misfit.problem(&column));
+                return column;
+            }
+        }
+    }
+    if role == Role::PersonK {
+        problems.extend(check_person_k(&column));
+    }
+    match column_spec.and_then(|spec| spec.hierarchy.as_ref()) {
+        Some(source) => match hierarchies.of_column(source, &column) {
+            Ok(hierarchy) => column.hierarchy = Some(hierarchy),
+            Err(problem) => problems.push(problem),
+        },
+        None if role == Role::Quasi => problems.extend(check_labels(&column)),
+        None if asks_for(column_spec, Distance::Hierarchical) => {
+            problems.push(ReadProblem::NeedsHierarchy { column: column.name.clone() });
+        }
+        None => {}
+    }
+    column
+}
+
+/// Whether the order of a column's values matters.
+fn needs_type(role: Role, column_spec: Option<&ColumnSpec>) -> bool {
+    match role {
+        Role::Quasi | Role::PersonK => true,
+        Role::Sensitive => column_spec.is_some_and(|spec| {
+            spec.value_type.is_some()
+                || matches!(spec.hierarchy, Some(HierarchySource::Rule(_)))
+                || asks_for(Some(spec), Distance::Ordered)
+        }),
+        Role::Identifier | Role::Key | Role::Plain | Role::Drop => false,
+    }
+}
+
+fn asks_for(column_spec: Option<&ColumnSpec>, wanted: Distance) -> bool {
+    let requirements = column_spec.map_or(&[][..], |spec| &spec.requirements);
+    requirements
+        .iter()
+        .any(|requirement| matches!(requirement, Requirement::TCloseness { distance, .. } if *distance == wanted))
+}
+
+fn notation_of(table: &TableSpec) -> Notation {
+    Notation { decimal_comma: table.csv.decimal == Some(','), date_format: table.csv.date_format.clone() }
+}
+
+fn type_of(
+    column: &Column,
+    role: Role,
+    given: Option<ValueType>,
+    order: ArrowOrder,
+) -> Result<(ValueType, Notation), Misfit> {
+    let arrow_type = match order {
+        ArrowOrder::Typed(value_type) => Some(value_type),
+        ArrowOrder::ByText | ArrowOrder::Unordered => None,
+    };
+    match given.or(arrow_type) {
+        // Checked as such, which says more than that it is no integer.
+        _ if role == Role::PersonK => Ok((ValueType::Integer, column.notation.clone())),
+        Some(value_type) => {
+            typing::check(&column.texts, value_type, &column.notation)?;
+            Ok((value_type, column.notation.clone()))
+        }
+        None => typing::infer(&column.texts, &column.notation),
+    }
+}
+
+impl Misfit {
+    fn problem(self, column: &Column) -> ReadProblem {
+        let mut is_misfit = vec![false; column.texts.len()];
+        for &id in &self.ids {
+            is_misfit[id as usize] = true;
+        }
+        let rows = Rows::with_ids(&column.ids, |id| id != NULL && is_misfit[id as usize]);
+        let (column, n_values) = (column.name.clone(), self.ids.len());
+        match self.why {
+            Why::NotOfType(value_type) => ReadProblem::NotOfType { column, value_type, n_values, rows },
+            Why::ImpossibleDates => ReadProblem::ImpossibleDates { column, n_values, rows },
+        }
+    }
+}
+
+fn check_person_k(column: &Column) -> Option<ReadProblem> {
+    let is_bad = |id| {
+        id == NULL || !matches!(column.value(id), Some(Value::Integer(k)) if (0..=i64::from(u32::MAX)).contains(&k))
+    };
+    let bad: Vec<bool> = (0..column.texts.len() as u32).map(is_bad).collect();
+    let rows = Rows::with_ids(&column.ids, |id| id == NULL || bad[id as usize]);
+    (rows.total > 0).then(|| ReadProblem::BadPersonK { column: column.name.clone(), rows })
+}
+
+/// A column without a hierarchy is released as values, ranges and `*`; its own values must not look like the others.
+fn check_labels(column: &Column) -> Option<ReadProblem> {
+    let clashes: Vec<bool> = column.texts.iter().map(looks_like_a_label).collect();
+    if !clashes.contains(&true) {
+        return None;
+    }
+    let rows = Rows::with_ids(&column.ids, |id| id != NULL && clashes[id as usize]);
+    Some(ReadProblem::LabelClash { column: column.name.clone(), rows })
+}
+
+fn looks_like_a_label(text: &str) -> bool {
+    let bounds = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_range = bounds
+        .and_then(|bounds| bounds.split_once([',', ';']))
+        .is_some_and(|(lo, hi)| !lo.is_empty() && !hi.is_empty());
+    is_range || text == "*"
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use kohort_model::Silent;
+    use kohort_model::hierarchy::Rule;
+    use kohort_model::spec::CsvSpec;
+
+    use super::*;
+
+    pub(crate) fn table_spec(file: &str, columns: Vec<ColumnSpec>) -> TableSpec {
+        TableSpec {
+            name: "patient".to_owned(),
+            file: file.into(),
+            csv: CsvSpec::default(),
+            person: None,
+            key: None,
+            parent: None,
+            columns,
+        }
+    }
+
+    pub(crate) fn column(name: &str, role: Role) -> ColumnSpec {
+        ColumnSpec { name: name.to_owned(), role, value_type: None, hierarchy: None, requirements: Vec::new() }
+    }
+
+    /// Loads a CSV text by a spec of its columns.
+    fn load_text(text: &str, change: impl FnOnce(&mut TableSpec)) -> Result<LoadedTable, ReadProblems> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("patient.csv"), text).unwrap();
+        let mut table = table_spec("patient.csv", Vec::new());
+        change(&mut table);
+        load(folder.path(), &Spec::new(2), &table, &Silent)
+    }
+
+    fn messages(result: Result<LoadedTable, ReadProblems>) -> Vec<String> {
+        result.unwrap_err().problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_are_typed_by_their_texts_and_dropped_ones_are_not_there() {
+        let text = "name,age,birth,zip,ward\nAnn,23,1984-03-17,01234,a\nBob,,1969-12-31,88512,\"\"\n";
+        let loaded = load_text(text, |table| {
+            table.columns = vec![
+                column("name", Role::Identifier),
+                column("age", Role::Quasi),
+                column("birth", Role::Quasi),
+                column("zip", Role::Quasi),
+                column("ward", Role::Plain),
+            ];
+        })
+        .unwrap();
+        let types: Vec<(&str, ValueType)> =
+            loaded.table.columns.iter().map(|column| (column.name.as_str(), column.value_type)).collect();
+        assert_eq!(
+            types,
+            [
+                ("age", ValueType::Integer),
+                ("birth", ValueType::Date),
+                ("zip", ValueType::Text),
+                ("ward", ValueType::Text)
+            ]
+        );
+        assert_eq!(loaded.table.n_rows, 2);
+        assert_eq!(loaded.table.columns[0].cell(1), None);
+        assert_eq!(loaded.table.columns[3].cell(1), Some(""));
+    }
+
+    #[test]
+    fn an_identifier_that_names_the_person_is_kept() {
+        let loaded = load_text("id,age\n1,20\n1,30\n", |table| {
+            table.person = Some("id".to_owned());
+            table.columns = vec![column("id", Role::Identifier), column("age", Role::Quasi)];
+        })
+        .unwrap();
+        assert_eq!(loaded.table.person, Some(0));
+        assert_eq!(loaded.table.person_column().unwrap().ids, [0, 0]);
+    }
+
+    #[test]
+    fn all_problems_of_a_table_come_together() {
+        let text =
+            "id,age,k,birth,zip,note\n1,20,3,1990-02-28,*,x\n,old,-1,1990-02-30,\"[20,29]\",x\n,31,,1990-13-01,1,x\n";
+        let found = messages(load_text(text, |table| {
+            table.person = Some("id".to_owned());
+            let mut age = column("age", Role::Quasi);
+            age.value_type = Some(ValueType::Integer);
+            table.columns = vec![
+                age,
+                column("k", Role::PersonK),
+                column("birth", Role::Quasi),
+                column("zip", Role::Quasi),
+                column("wrad", Role::Plain),
+            ];
+        }));
+        assert_eq!(
+            found,
+            [
+                "column has no role: 'note'",
+                "no such column: 'wrad'",
+                "column 'age': 1 value is no integer, in row 2",
+                "person_k column 'k' is not a whole number from 0 to 4294967295 in rows 2 and 3",
+                "column 'birth' looks like dates, but 2 values are impossible, in rows 2 and 3",
+                "column 'zip' holds '*' or ranges such as '[20,29]' itself, in rows 1 and 2",
+                "person column 'id' is null in rows 2 and 3",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hierarchy_allows_values_that_look_like_labels() {
+        let loaded = load_text("age\n\"[20,29]\"\n\"[30,39]\"\n", |table| {
+            let mut age = column("age", Role::Quasi);
+            age.hierarchy = Some(HierarchySource::Rule(Rule::Flat));
+            table.columns = vec![age];
+        });
+        assert!(loaded.unwrap().table.columns[0].hierarchy.is_some());
+    }
+
+    #[test]
+    fn hierarchical_distance_needs_a_hierarchy() {
+        let found = messages(load_text("disease\nflu\n", |table| {
+            let mut disease = column("disease", Role::Sensitive);
+            disease.requirements = vec![Requirement::TCloseness {
+                column: "disease".to_owned(),
+                t: 0.2,
+                distance: Distance::Hierarchical,
+            }];
+            table.columns = vec![disease];
+        }));
+        assert_eq!(found, ["column 'disease' asks for hierarchical distance and has no hierarchy"]);
+    }
+
+    #[test]
+    fn sensitive_values_are_typed_only_where_their_order_counts() {
+        let load_cost = |distance| {
+            load_text("cost\n100\n20\n", |table| {
+                let mut cost = column("cost", Role::Sensitive);
+                cost.requirements = vec![Requirement::TCloseness { column: "cost".to_owned(), t: 0.2, distance }];
+                table.columns = vec![cost];
+            })
+        };
+        assert_eq!(load_cost(Distance::Ordered).unwrap().table.columns[0].value_type, ValueType::Integer);
+        assert_eq!(load_cost(Distance::Equal).unwrap().table.columns[0].value_type, ValueType::Text);
+    }
+
+    #[test]
+    fn a_missing_file_is_an_input_problem() {
+        let table = table_spec("nowhere.csv", Vec::new());
+        let problems = load(Path::new("/"), &Spec::new(2), &table, &Silent).unwrap_err();
+        assert_eq!(problems.class(), crate::ErrorClass::Input);
+        assert!(problems.to_string().starts_with("nowhere.csv: can't be read: "));
+    }
+}

@@ -1,0 +1,154 @@
+//! [`OpenTable`]: a table file of any format, its columns known, its rows not yet read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use kohort_model::spec::CsvSpec;
+use kohort_model::{Column, Notation, Progress, Role, Table, ValueType};
+
+use super::arrow::ArrowFile;
+use super::problem::{ReadProblem, ReadProblems};
+use super::roles::check_names;
+use super::{CsvFile, RawColumn};
+use crate::{Compression, Format};
+
+/// How a file that has no spec is read.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// The file's format; its name tells it if absent.
+    pub format: Option<Format>,
+    /// How CSV is read.
+    pub csv: CsvSpec,
+}
+
+/// Reads any table: all columns as they are, plain and text. `-` is standard input.
+///
+/// # Errors
+/// Every problem that can be found.
+pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+    let problems = |problems| ReadProblems { file: path.to_owned(), problems };
+    let open =
+        OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| problems(vec![problem]))?;
+    let names = open.names().to_vec();
+    let bad_names = check_names(&names);
+    if !bad_names.is_empty() {
+        return Err(problems(bad_names));
+    }
+    let wanted: Vec<usize> = (0..names.len()).collect();
+    let columns = open.read(&wanted).map_err(problems)?;
+    Ok(plain_table(table_name(path), names, columns))
+}
+
+/// A table of plain text columns.
+pub(crate) fn plain_table(name: String, names: Vec<String>, columns: Vec<RawColumn>) -> Table {
+    let n_rows = columns.first().map_or(0, |column| column.ids.len());
+    let columns = names.into_iter().zip(columns).map(|(name, raw)| Column {
+        name,
+        role: Role::Plain,
+        value_type: ValueType::Text,
+        notation: Notation::default(),
+        hierarchy: None,
+        texts: raw.texts,
+        ids: raw.ids,
+    });
+    Table { name, columns: columns.collect(), n_rows, person: None }
+}
+
+fn table_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').find(|part| !part.is_empty()).unwrap_or("table").to_owned()
+}
+
+/// A table file whose columns are known.
+pub(crate) enum OpenTable<'a> {
+    Csv(CsvFile<'a>),
+    Arrow(ArrowFile<'a>),
+}
+
+impl<'a> OpenTable<'a> {
+    /// Opens a file, `-` being standard input.
+    pub(crate) fn open(
+        path: &Path,
+        format: Option<Format>,
+        csv: &CsvSpec,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, ReadProblem> {
+        let is_stdin = path == Path::new("-");
+        let default = is_stdin.then_some(Format::Csv(Compression::None));
+        let format = format.or(default).or_else(|| Format::of_path(path)).ok_or(ReadProblem::UnknownFormat)?;
+        match format {
+            Format::Csv(compression) => {
+                let bytes = counted_bytes(path, progress)?;
+                Ok(OpenTable::Csv(CsvFile::open(decompressed(bytes, compression)?, csv)?))
+            }
+            Format::ArrowStream if is_stdin => {
+                Ok(OpenTable::Arrow(ArrowFile::open_stream(counted_bytes(path, progress)?)?))
+            }
+            Format::Parquet | Format::ArrowFile | Format::ArrowStream if is_stdin => Err(ReadProblem::NotFromStdin),
+            Format::Parquet => Ok(OpenTable::Arrow(ArrowFile::open_parquet(open_file(path)?, progress)?)),
+            Format::ArrowFile | Format::ArrowStream => {
+                Ok(OpenTable::Arrow(ArrowFile::open_ipc(open_file(path)?, progress)?))
+            }
+        }
+    }
+
+    /// The names of its columns.
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            OpenTable::Csv(file) => file.names(),
+            OpenTable::Arrow(file) => file.names(),
+        }
+    }
+
+    /// Reads the rows, and of them the columns at these positions, which ascend.
+    pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadProblem>> {
+        match self {
+            OpenTable::Csv(file) => file.read(wanted),
+            OpenTable::Arrow(file) => file.read(wanted).map_err(|problem| vec![problem]),
+        }
+    }
+}
+
+fn open_file(path: &Path) -> Result<File, ReadProblem> {
+    let file = File::open(path).map_err(|source| ReadProblem::Io { source })?;
+    let metadata = file.metadata().map_err(|source| ReadProblem::Io { source })?;
+    if metadata.is_dir() {
+        return Err(ReadProblem::Io { source: io::Error::from(io::ErrorKind::IsADirectory) });
+    }
+    Ok(file)
+}
+
+/// The bytes of a file, which tell the progress as they are read.
+fn counted_bytes<'a>(path: &Path, progress: &'a dyn Progress) -> Result<Box<dyn Read + 'a>, ReadProblem> {
+    if path == Path::new("-") {
+        progress.begin("reading", 0);
+        return Ok(Box::new(Counted { reader: io::stdin().lock(), progress }));
+    }
+    let file = open_file(path)?;
+    progress.begin("reading", file.metadata().map_or(0, |metadata| metadata.len()));
+    Ok(Box::new(Counted { reader: file, progress }))
+}
+
+fn decompressed<'a>(bytes: Box<dyn Read + 'a>, compression: Compression) -> Result<Box<dyn Read + 'a>, ReadProblem> {
+    Ok(match compression {
+        Compression::None => bytes,
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::new(bytes))),
+        Compression::Zstd => {
+            Box::new(zstd::stream::read::Decoder::new(bytes).map_err(|source| ReadProblem::Io { source })?)
+        }
+    })
+}
+
+struct Counted<'a, R> {
+    reader: R,
+    progress: &'a dyn Progress,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.reader.read(target)?;
+        self.progress.advance(n_read as u64);
+        Ok(n_read)
+    }
+}

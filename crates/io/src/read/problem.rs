@@ -1,0 +1,487 @@
+//! [`ReadProblem`]: what can be wrong with a file, said with place and remedy and without any of its cells.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use kohort_model::hierarchy::{HierarchyProblems, MakeProblem};
+use kohort_model::{Role, ValueType};
+
+use crate::ErrorClass;
+
+/// One problem of a file that is read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadProblem {
+    /// The operating system failed.
+    #[error("can't be read: {source}")]
+    Io {
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The file name ends in nothing that is known.
+    #[error("the name does not tell the format")]
+    UnknownFormat,
+    /// Parquet and Arrow files can't come from a pipe.
+    #[error("only CSV and Arrow streams can be read from standard input")]
+    NotFromStdin,
+    /// Not what its name says, or damaged.
+    #[error("is not a valid {format} file: {message}")]
+    Damaged {
+        /// The format it was taken for.
+        format: &'static str,
+        /// What its reader said.
+        message: String,
+    },
+    /// Not a byte in it.
+    #[error("the file is empty")]
+    Empty,
+    /// Columns, but no rows.
+    #[error("the file has columns but no rows")]
+    NoRows,
+    /// More rows than ids.
+    #[error("the file has more than 4294967294 rows")]
+    TooManyRows,
+    /// Rows with too few or too many cells.
+    #[error("{rows}: expected {expected} cells, found {found}{}", if rows.total > 1 { " in the first" } else { "" })]
+    RaggedRows {
+        /// Cells of the header.
+        expected: usize,
+        /// Cells of the first such row.
+        found: usize,
+        /// Where.
+        rows: Rows,
+    },
+    /// `"a"b`.
+    #[error("{row}: text after a closing quote")]
+    TextAfterQuote {
+        /// Where.
+        row: Row,
+    },
+    /// A quote without its partner.
+    #[error("{row}: a quote opens and is never closed")]
+    UnclosedQuote {
+        /// Where it opens.
+        row: Row,
+    },
+    /// A row that fills all memory set aside for one.
+    #[error("{row}: the row is longer than 256 MiB")]
+    RowTooLong {
+        /// Where.
+        row: Row,
+    },
+    /// Bytes that are no text.
+    #[error("{row}: invalid {encoding}")]
+    InvalidText {
+        /// Where.
+        row: Row,
+        /// The encoding asked for.
+        encoding: String,
+    },
+    /// An encoding nobody knows.
+    #[error("unknown encoding '{name}'")]
+    UnknownEncoding {
+        /// As given.
+        name: String,
+    },
+    /// A separator that can't be told from the rest.
+    #[error("{separator:?} can't separate cells")]
+    BadSeparator {
+        /// As given.
+        separator: char,
+    },
+    /// Two columns of one name.
+    #[error("column '{column}' occurs {times} times")]
+    DuplicateColumn {
+        /// The name.
+        column: String,
+        /// How often.
+        times: usize,
+    },
+    /// A column without a name.
+    #[error("column {position} has no name")]
+    EmptyColumnName {
+        /// Counted from 1.
+        position: usize,
+    },
+    /// Columns of the file that the spec does not mention.
+    #[error("{} no role: {}", if columns.len() == 1 { "column has" } else { "columns have" }, quoted(columns))]
+    NoRole {
+        /// Their names.
+        columns: Vec<String>,
+    },
+    /// Columns of the spec that the file does not have.
+    #[error("no such {}: {}", if columns.len() == 1 { "column" } else { "columns" }, quoted(columns))]
+    UnknownColumn {
+        /// Their names.
+        columns: Vec<String>,
+        /// The file's columns.
+        known: Vec<String>,
+    },
+    /// Rows that belong to nobody.
+    #[error("person column '{column}' is null in {rows}")]
+    NullPerson {
+        /// The column.
+        column: String,
+        /// Where.
+        rows: Rows,
+    },
+    /// A person's own k that is not a whole number from 0.
+    #[error("person_k column '{column}' is not a whole number from 0 to 4294967295 in {rows}")]
+    BadPersonK {
+        /// The column.
+        column: String,
+        /// Where.
+        rows: Rows,
+    },
+    /// Values that are not of the column's type.
+    #[error("column '{column}': {n_values} {} no {value_type}, in {rows}", values_are(*n_values))]
+    NotOfType {
+        /// The column.
+        column: String,
+        /// The type.
+        value_type: ValueType,
+        /// How many distinct values.
+        n_values: usize,
+        /// Where.
+        rows: Rows,
+    },
+    /// Values that look like dates, some of which no calendar has.
+    #[error("column '{column}' looks like dates, but {n_values} {} impossible, in {rows}", values_are(*n_values))]
+    ImpossibleDates {
+        /// The column.
+        column: String,
+        /// How many distinct values.
+        n_values: usize,
+        /// Where.
+        rows: Rows,
+    },
+    /// An Arrow type that has no order or distance.
+    #[error("column '{column}' of type {data_type} can't be {role}")]
+    UnsupportedType {
+        /// The column.
+        column: String,
+        /// Its role.
+        role: Role,
+        /// Its Arrow type.
+        data_type: String,
+    },
+    /// An Arrow type that can't be copied.
+    #[error("column '{column}' of type {data_type} can't be copied")]
+    UnreadableType {
+        /// The column.
+        column: String,
+        /// Its Arrow type.
+        data_type: String,
+    },
+    /// Values that could be mistaken for a release's labels.
+    #[error("column '{column}' holds '*' or ranges such as '[20,29]' itself, in {rows}")]
+    LabelClash {
+        /// The column.
+        column: String,
+        /// Where.
+        rows: Rows,
+    },
+    /// A hierarchy file that can't be read.
+    #[error("column '{column}': hierarchy {}: can't be read: {source}", path.display())]
+    HierarchyIo {
+        /// The column.
+        column: String,
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A hierarchy file with problems.
+    #[error("column '{column}': hierarchy {}: {problems}", path.display())]
+    Hierarchy {
+        /// The column.
+        column: String,
+        /// The file.
+        path: PathBuf,
+        /// All of them.
+        problems: HierarchyProblems,
+    },
+    /// A rule that does not fit the values.
+    #[error("column '{column}': {problem}")]
+    HierarchyRule {
+        /// The column.
+        column: String,
+        /// Why.
+        problem: MakeProblem,
+    },
+    /// Values the hierarchy does not have.
+    #[error("column '{column}': {n_values} {} missing from the hierarchy, in {rows}", values_are(*n_values))]
+    NotInHierarchy {
+        /// The column.
+        column: String,
+        /// How many distinct values.
+        n_values: usize,
+        /// Where.
+        rows: Rows,
+    },
+    /// Hierarchical distance without a hierarchy.
+    #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
+    NeedsHierarchy {
+        /// The column.
+        column: String,
+    },
+}
+
+impl ReadProblem {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            ReadProblem::Io { .. } | ReadProblem::HierarchyIo { .. } => {
+                "check that the path is right (it is relative to the spec) and that you may read it".into()
+            }
+            ReadProblem::UnknownFormat => "name it .csv, .csv.gz, .csv.zst, .parquet or .arrow".into(),
+            ReadProblem::NotFromStdin => "give the file by its name".into(),
+            ReadProblem::Damaged { .. } => "check that the file is complete and of the kind its name says".into(),
+            ReadProblem::Empty | ReadProblem::NoRows => "check that this is the file you mean".into(),
+            ReadProblem::TooManyRows => "split the table".into(),
+            ReadProblem::RaggedRows { .. } => {
+                "check the separator (separator = \";\" in the spec), and quote cells that hold it".into()
+            }
+            ReadProblem::TextAfterQuote { .. } => "double the quotes inside a quoted cell: \"a \"\"b\"\" c\"".into(),
+            ReadProblem::UnclosedQuote { .. } | ReadProblem::RowTooLong { .. } => {
+                "close the quote, or double it if it is part of the text".into()
+            }
+            ReadProblem::InvalidText { .. } => {
+                "say how the file is encoded, e.g. encoding = \"windows-1252\" in the spec".into()
+            }
+            ReadProblem::UnknownEncoding { .. } => {
+                "use a name such as \"utf-8\", \"windows-1252\" or \"utf-16le\"".into()
+            }
+            ReadProblem::BadSeparator { .. } => "use one ASCII character other than a quote or a line break".into(),
+            ReadProblem::DuplicateColumn { .. } => "rename all but one of them".into(),
+            ReadProblem::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
+            ReadProblem::NoRole { columns } => {
+                let first = columns.first().map_or("", String::as_str);
+                format!("give every column a role, e.g. {first} = \"quasi\" in the spec or --quasi {first}")
+            }
+            ReadProblem::UnknownColumn { columns, known } => {
+                let near = columns.first().and_then(|column| nearest(column, known));
+                match near {
+                    Some(near) => format!("did you mean '{near}'?"),
+                    None => format!("the file has {}", quoted(known)),
+                }
+            }
+            ReadProblem::NullPerson { .. } => "remove these rows, or say whose they are".into(),
+            ReadProblem::BadPersonK { .. } => "write each person's own k as a number; 0 where they have no wish".into(),
+            ReadProblem::NotOfType { column, value_type, .. } => match value_type {
+                ValueType::Date | ValueType::Timestamp => format!(
+                    "dates run from 0000-01-01 to 9999-12-31; say date_format, or give '{column}' type = \"text\""
+                ),
+                ValueType::Decimal | ValueType::Float => {
+                    format!("say decimal = \",\" if that is how they are written, or give '{column}' type = \"text\"")
+                }
+                ValueType::Integer | ValueType::Text | ValueType::Boolean => {
+                    format!("correct them, or give '{column}' type = \"text\"")
+                }
+            },
+            ReadProblem::ImpossibleDates { column, .. } => {
+                format!("correct them, or give '{column}' type = \"text\"")
+            }
+            ReadProblem::UnsupportedType { column, .. } => {
+                format!("convert '{column}' to text, numbers or dates, or give it role \"plain\" or \"drop\"")
+            }
+            ReadProblem::UnreadableType { column, .. } => format!("give '{column}' role \"drop\", or convert it"),
+            ReadProblem::LabelClash { column, .. } => {
+                format!("give '{column}' a hierarchy that has these values as leaves, or rename them")
+            }
+            ReadProblem::Hierarchy { .. } => "`kohort hierarchy check` shows them all".into(),
+            ReadProblem::HierarchyRule { .. } => return None,
+            ReadProblem::NotInHierarchy { column, .. } => {
+                format!("add these values of '{column}' to the hierarchy as leaves, or correct them")
+            }
+            ReadProblem::NeedsHierarchy { column } => {
+                format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")
+            }
+        };
+        Some(hint)
+    }
+
+    /// Who can do something about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ReadProblem::Io { source } | ReadProblem::HierarchyIo { source, .. } => match source.kind() {
+                // The wrong file was named, or it does not hold what its name says.
+                ErrorKind::NotFound
+                | ErrorKind::IsADirectory
+                | ErrorKind::InvalidData
+                | ErrorKind::InvalidInput
+                | ErrorKind::UnexpectedEof => ErrorClass::Input,
+                _ => ErrorClass::Io,
+            },
+            _ => ErrorClass::Input,
+        }
+    }
+}
+
+/// All problems of one file.
+#[derive(Debug)]
+pub struct ReadProblems {
+    /// The file.
+    pub file: PathBuf,
+    /// At least one problem.
+    pub problems: Vec<ReadProblem>,
+}
+
+impl ReadProblems {
+    /// Who can do something about them.
+    pub fn class(&self) -> ErrorClass {
+        if self.problems.iter().any(|problem| problem.class() == ErrorClass::Io) {
+            ErrorClass::Io
+        } else {
+            ErrorClass::Input
+        }
+    }
+}
+
+impl fmt::Display for ReadProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            let line_break = if i == 0 { "" } else { "\n" };
+            write!(f, "{line_break}{}: {problem}", self.file.display())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ReadProblems {}
+
+/// A row of a file, data rows counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// The row that names the columns.
+    Header,
+    /// A row of data.
+    Data(u64),
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Row::Header => f.write_str("header"),
+            Row::Data(row) => write!(f, "row {row}"),
+        }
+    }
+}
+
+/// Rows that share a problem: the first few, and how many in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// The first few, counted from 1.
+    pub first: Vec<u64>,
+    /// How many there are.
+    pub total: u64,
+}
+
+impl Rows {
+    const SHOWN: usize = 5;
+
+    pub(crate) fn add(&mut self, row: u64) {
+        if self.first.len() < Rows::SHOWN {
+            self.first.push(row);
+        }
+        self.total += 1;
+    }
+
+    /// Rows whose id satisfies a condition.
+    pub(crate) fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
+        let mut rows = Rows::default();
+        for (row, &id) in ids.iter().enumerate() {
+            if wanted(id) {
+                rows.add(row as u64 + 1);
+            }
+        }
+        rows
+    }
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<String> = self.first.iter().map(u64::to_string).collect();
+        let hidden = self.total - shown.len() as u64;
+        match (shown.as_slice(), hidden) {
+            ([row], 0) => write!(f, "row {row}"),
+            ([rows @ .., last], 0) => write!(f, "rows {} and {last}", rows.join(", ")),
+            (rows, _) => write!(f, "rows {} and {hidden} more", rows.join(", ")),
+        }
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    names.join(", ")
+}
+
+fn values_are(n_values: usize) -> &'static str {
+    if n_values == 1 { "value is" } else { "values are" }
+}
+
+/// The known name a typo was most likely meant to be: equal but for case, or one edit away.
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    known
+        .iter()
+        .map(|known| (edits(&lower, &known.to_lowercase()), known.as_str()))
+        .filter(|&(distance, known)| distance <= 1 + known.chars().count() / 5)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, known)| known)
+}
+
+/// Levenshtein distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut distances: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = i;
+        distances[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(letter != *other);
+            diagonal = distances[j + 1];
+            distances[j + 1] = substitute.min(diagonal + 1).min(distances[j] + 1);
+        }
+    }
+    distances[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_listed_up_to_five_and_counted_beyond() {
+        let rows = |rows: &[u64]| {
+            let mut all = Rows::default();
+            rows.iter().for_each(|&row| all.add(row));
+            all.to_string()
+        };
+        assert_eq!(rows(&[7]), "row 7");
+        assert_eq!(rows(&[7, 9]), "rows 7 and 9");
+        assert_eq!(rows(&[1, 2, 3, 4, 5]), "rows 1, 2, 3, 4 and 5");
+        assert_eq!(rows(&[1, 2, 3, 4, 5, 6, 7]), "rows 1, 2, 3, 4, 5 and 2 more");
+    }
+
+    #[test]
+    fn an_unknown_column_is_hinted_at_by_its_likely_name() {
+        let known = vec!["age".to_owned(), "postcode".to_owned()];
+        assert_eq!(nearest("Age", &known), Some("age"));
+        assert_eq!(nearest("postcod", &known), Some("postcode"));
+        assert_eq!(nearest("disease", &known), None);
+        let problem = ReadProblem::UnknownColumn { columns: vec!["disease".to_owned()], known };
+        assert_eq!(problem.to_string(), "no such column: 'disease'");
+        assert_eq!(problem.hint().unwrap(), "the file has 'age', 'postcode'");
+    }
+
+    #[test]
+    fn messages_say_where_and_how_many() {
+        let rows = Rows { first: vec![3, 8], total: 2 };
+        let problem = ReadProblem::NotInHierarchy { column: "zip".into(), n_values: 2, rows: rows.clone() };
+        assert_eq!(problem.to_string(), "column 'zip': 2 values are missing from the hierarchy, in rows 3 and 8");
+        let problem = ReadProblem::RaggedRows { expected: 4, found: 3, rows };
+        assert_eq!(problem.to_string(), "rows 3 and 8: expected 4 cells, found 3 in the first");
+    }
+}

@@ -1,0 +1,172 @@
+//! [`read_release`]: a release folder, for whoever wants to count it again.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use kohort_model::spec::CsvSpec;
+use kohort_model::{Manifest, Progress, Role, Table, TableManifest, ValueType};
+
+use super::OpenTable;
+use super::open::{CheckOptions, read_for_check};
+use super::problem::ReadProblems;
+use crate::digest::sha256_of_file;
+use crate::{ErrorClass, Format};
+
+/// What is wrong with a release folder.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseProblem {
+    /// Something in it can't be read.
+    #[error("{}: can't be read: {source}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// It has no manifest.
+    #[error("{} holds no manifest.json", folder.display())]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Its manifest is none.
+    #[error("{}: {message}", path.display())]
+    BadManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// A file is not the one the manifest speaks of.
+    #[error("{file}: its digest is not the one in manifest.json")]
+    Digest {
+        /// The file.
+        file: String,
+    },
+    /// Columns or rows are not those the manifest speaks of.
+    #[error("{file}: its {what} are not those in manifest.json")]
+    Differs {
+        /// The file.
+        file: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// A table can't be read.
+    #[error(transparent)]
+    Table(#[from] ReadProblems),
+}
+
+impl ReleaseProblem {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ReleaseProblem::NoManifest { .. } => {
+                Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
+            }
+            ReleaseProblem::Digest { .. } | ReleaseProblem::Differs { .. } | ReleaseProblem::BadManifest { .. } => {
+                Some("the release was changed after it was written: don't trust it, write it again".to_owned())
+            }
+            ReleaseProblem::Table(problems) => problems.problems.first().and_then(super::ReadProblem::hint),
+            ReleaseProblem::Io { .. } => None,
+        }
+    }
+
+    /// Who can do something about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ReleaseProblem::Io { .. } => ErrorClass::Io,
+            ReleaseProblem::Table(problems) => problems.class(),
+            ReleaseProblem::NoManifest { .. }
+            | ReleaseProblem::BadManifest { .. }
+            | ReleaseProblem::Digest { .. }
+            | ReleaseProblem::Differs { .. } => ErrorClass::Input,
+        }
+    }
+}
+
+/// Reads a release: its manifest, and its tables with the roles and types the manifest gives their columns. Digests,
+/// columns and rows are checked against it.
+///
+/// # Errors
+/// Where a file is missing, damaged or not the one the manifest speaks of.
+pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+    let path = folder.join("manifest.json");
+    let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
+        _ => ReleaseProblem::Io { path: path.clone(), source },
+    })?;
+    let manifest: Manifest = serde_json::from_str(&json)
+        .map_err(|error| ReleaseProblem::BadManifest { path: path.clone(), message: error.to_string() })?;
+    let tables: Result<Vec<Table>, ReleaseProblem> =
+        manifest.tables.iter().map(|entry| read_entry(folder, &path, entry, progress)).collect();
+    Ok((manifest, tables?))
+}
+
+fn read_entry(
+    folder: &Path,
+    manifest: &Path,
+    entry: &TableManifest,
+    progress: &dyn Progress,
+) -> Result<Table, ReleaseProblem> {
+    let bad_manifest = |message: &str| ReleaseProblem::BadManifest {
+        path: manifest.to_owned(),
+        message: format!("table '{}': {message}", entry.name),
+    };
+    let mut components = Path::new(&entry.file).components();
+    if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
+        return Err(bad_manifest("its file must be in the folder itself"));
+    }
+    let path = folder.join(&entry.file);
+    let sha256 = sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path: path.clone(), source })?;
+    if !sha256.eq_ignore_ascii_case(&entry.sha256) {
+        return Err(ReleaseProblem::Digest { file: entry.file.clone() });
+    }
+    let mut table = read_table(&path, entry, progress)?;
+    table.name.clone_from(&entry.name);
+    let differs = |what| ReleaseProblem::Differs { file: entry.file.clone(), what };
+    if !names_match(table.columns.iter().map(|column| &column.name), entry) {
+        return Err(differs("columns"));
+    }
+    if table.n_rows as u64 != entry.rows_out {
+        return Err(differs("rows"));
+    }
+    for column in &mut table.columns {
+        let known = &entry.columns[&column.name];
+        column.role = known.role.parse::<Role>().map_err(|()| bad_manifest("a column has an unknown role"))?;
+        column.value_type =
+            ValueType::from_word(&known.value_type).ok_or_else(|| bad_manifest("a column has an unknown type"))?;
+    }
+    Ok(table)
+}
+
+/// Reads a table file. The separator of a CSV file is the first that gives the columns of the manifest and fits all
+/// rows; in a file of one column it matters only for which cells are quoted.
+fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+    let mut options = CheckOptions::default();
+    if !matches!(Format::of_path(path), Some(Format::Csv(_))) {
+        return read_for_check(path, &options, progress);
+    }
+    let usual = [',', ';', '\t', '|'];
+    let others = (1..128u8).map(char::from).filter(|other| !usual.contains(other) && !"\"\r\n".contains(*other));
+    let mut first_problem = None;
+    for separator in usual.into_iter().chain(others) {
+        options.csv = CsvSpec { separator: Some(separator), ..CsvSpec::default() };
+        let opened = OpenTable::open(path, None, &options.csv, progress);
+        let fits = opened.is_ok_and(|open| names_match(open.names().iter(), entry));
+        if !fits {
+            continue;
+        }
+        match read_for_check(path, &options, progress) {
+            Ok(table) => return Ok(table),
+            Err(problems) => first_problem = first_problem.or(Some(problems)),
+        }
+    }
+    options.csv = CsvSpec::default();
+    first_problem.map_or_else(|| read_for_check(path, &options, progress), Err)
+}
+
+fn names_match<'a>(names: impl ExactSizeIterator<Item = &'a String>, entry: &TableManifest) -> bool {
+    names.len() == entry.columns.len() && names.collect::<BTreeSet<_>>().into_iter().eq(entry.columns.keys())
+}

@@ -1,0 +1,13 @@
+//! Writing: from a `Verified<Release>` to files that were verified once more.
+
+mod arrow;
+mod cells;
+mod csv;
+mod folder;
+mod problem;
+mod stdout;
+mod table;
+
+pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_release};
+pub use problem::WriteProblem;
+pub use stdout::write_csv_to;

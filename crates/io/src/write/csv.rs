@@ -1,0 +1,123 @@
+//! A released table as CSV.
+//!
+//! Lines end with LF, nulls are bare empty cells, and only cells that would be read as something else are quoted:
+//! empty texts, texts that hold a separator, quote or line break, and words for null. Blocks of rows are spelled by
+//! all cores and written in order.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use kohort_model::{Cells, NULL, ReleasedTable, Texts};
+use memchr::memchr3;
+use rayon::prelude::*;
+
+use super::cells::CellIds;
+use crate::LoadedTable;
+
+const ROWS_PER_BLOCK: usize = 1 << 14;
+const BLOCKS_AT_ONCE: usize = 16;
+
+/// Writes a released table.
+pub(super) fn write_csv(
+    released: &ReleasedTable,
+    original: &LoadedTable,
+    separator: u8,
+    target: &mut dyn Write,
+) -> io::Result<()> {
+    let null_words = &original.origin.null_words;
+    let columns: Vec<CsvColumn<'_>> = released
+        .columns
+        .iter()
+        .map(|column| {
+            let texts = match &column.cells {
+                Cells::Recoded { labels, .. } => Some(labels),
+                Cells::Copied => Some(&original.table.columns[column.source].texts),
+                Cells::Surrogate { .. } => None,
+            };
+            CsvColumn::new(CellIds::of(column, released, &original.table), texts, separator, null_words)
+        })
+        .collect();
+    let mut header = Vec::new();
+    for (position, column) in released.columns.iter().enumerate() {
+        let before = if position == 0 { None } else { Some(separator) };
+        header.extend(before);
+        push_text(&column.name, needs_quotes(&column.name, separator, null_words), &mut header);
+    }
+    header.push(b'\n');
+    target.write_all(&header)?;
+
+    let n_rows = released.rows.len();
+    for first in (0..n_rows).step_by(ROWS_PER_BLOCK * BLOCKS_AT_ONCE) {
+        let blocks: Vec<Vec<u8>> = (0..BLOCKS_AT_ONCE)
+            .into_par_iter()
+            .map(|block| {
+                let start = (first + block * ROWS_PER_BLOCK).min(n_rows);
+                spell_rows(&columns, start..(start + ROWS_PER_BLOCK).min(n_rows), separator)
+            })
+            .collect();
+        for block in blocks {
+            target.write_all(&block)?;
+        }
+    }
+    Ok(())
+}
+
+fn spell_rows(columns: &[CsvColumn<'_>], rows: Range<usize>, separator: u8) -> Vec<u8> {
+    let mut block = Vec::new();
+    for row in rows {
+        for (position, column) in columns.iter().enumerate() {
+            if position > 0 {
+                block.push(separator);
+            }
+            column.push_cell(row, &mut block);
+        }
+        block.push(b'\n');
+    }
+    block
+}
+
+/// A column to be spelled: its texts and which of them are quoted, or numbers.
+struct CsvColumn<'a> {
+    ids: CellIds<'a>,
+    texts: Option<(&'a Texts, Vec<bool>)>,
+}
+
+impl<'a> CsvColumn<'a> {
+    fn new(ids: CellIds<'a>, texts: Option<&'a Texts>, separator: u8, null_words: &[String]) -> Self {
+        let quoted = |texts: &Texts| texts.iter().map(|text| needs_quotes(text, separator, null_words)).collect();
+        CsvColumn { ids, texts: texts.map(|texts| (texts, quoted(texts))) }
+    }
+
+    fn push_cell(&self, row: usize, block: &mut Vec<u8>) {
+        match (self.ids.id(row), &self.texts) {
+            (NULL, _) => {}
+            (id, Some((texts, quoted))) => push_text(texts.get(id), quoted[id as usize], block),
+            (number, None) => write!(block, "{number}").expect("a Vec takes every byte"),
+        }
+    }
+}
+
+fn needs_quotes(text: &str, separator: u8, null_words: &[String]) -> bool {
+    let bytes = text.as_bytes();
+    bytes.is_empty()
+        || memchr3(separator, b'"', b'\n', bytes).is_some()
+        || bytes.contains(&b'\r')
+        // At the start of a file it would be taken for a byte order mark.
+        || text.starts_with('\u{feff}')
+        || null_words.iter().any(|word| word == text)
+}
+
+fn push_text(text: &str, quoted: bool, block: &mut Vec<u8>) {
+    if !quoted {
+        block.extend_from_slice(text.as_bytes());
+        return;
+    }
+    block.push(b'"');
+    for byte in text.bytes() {
+        if byte == b'"' {
+            block.push(b'"');
+        }
+        block.push(byte);
+    }
+    block.push(b'"');
+}

@@ -1,0 +1,318 @@
+//! [`write_release`]: a release folder that appears whole, verified, or not at all.
+//!
+//! # Guarantee
+//! Under the folder's name there is never anything but a complete release whose files were read back and verified
+//! after they were written. Whatever fails, what was written so far is removed. After a kill a folder
+//! `.kohort-partial-...` may stay beside it; inside, a manifest is written last, when all else was verified.
+//!
+//! A release that is replaced is moved into the partial folder before the new one takes its name, and moved back if
+//! that fails.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path};
+
+use kohort_model::{Manifest, Progress, Release, ReleasedTable, Requirement};
+use kohort_verify::{Findings, Verified, Violation, verify_written};
+use tempfile::TempDir;
+
+use super::problem::WriteProblem;
+use super::table::{Target, read_back, write_table};
+use crate::digest::sha256_of_file;
+use crate::{Format, LoadedTable};
+
+/// How a release is written.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    /// The format of tables; the input's if absent.
+    pub format: Option<Format>,
+    /// What becomes of a release that is already there.
+    pub existing: Existing,
+}
+
+/// What becomes of a release that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and nothing is written.
+    Refuse,
+    /// It is deleted when the new one is complete.
+    Replace,
+}
+
+/// A file of a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Its name within the folder.
+    pub name: String,
+    /// Its digest.
+    pub sha256: String,
+    /// Its rows.
+    pub n_rows: u64,
+}
+
+/// Checks, before any work is done, that a release can be written there.
+///
+/// # Errors
+/// Where something is there that must not be overwritten, or nothing can be.
+pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteProblem> {
+    let (parent, _) = split_target(folder)?;
+    if !parent.is_dir() {
+        return Err(WriteProblem::NoParent { path: parent.to_owned() });
+    }
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(WriteProblem::BadTarget { path: folder.to_owned() });
+        }
+        Err(error) => return Err(WriteProblem::io(folder)(error)),
+    };
+    let is_empty = entries.take(1).count() == 0;
+    match existing {
+        _ if is_empty => Ok(()),
+        Existing::Refuse => Err(WriteProblem::NotEmpty { path: folder.to_owned() }),
+        // Replacing deletes a whole folder: it must be one of ours.
+        Existing::Replace if folder.join("manifest.json").is_file() => Ok(()),
+        Existing::Replace => Err(WriteProblem::NotARelease { path: folder.to_owned() }),
+    }
+}
+
+/// Writes a release of one table to a folder. `manifest` is given the file that was written and what the verifier
+/// counted in it.
+///
+/// # Errors
+/// Where it can't be written or read back, or what is read back is not what was verified. Nothing is kept then.
+pub fn write_release(
+    release: &Verified<Release>,
+    original: &LoadedTable,
+    requirements: &[Requirement],
+    manifest: impl FnOnce(&WrittenFile, &Findings) -> Manifest,
+    folder: &Path,
+    options: WriteOptions,
+    progress: &dyn Progress,
+) -> Result<Manifest, WriteProblem> {
+    let create = |path: &Path| File::create_new(path).map(|file| Box::new(file) as Target);
+    write_with(&create, release, original, requirements, manifest, folder, options, progress)
+}
+
+#[allow(clippy::too_many_arguments, reason = "write_release's, and how files are created")]
+fn write_with(
+    create: &dyn Fn(&Path) -> io::Result<Target>,
+    release: &Verified<Release>,
+    original: &LoadedTable,
+    requirements: &[Requirement],
+    manifest: impl FnOnce(&WrittenFile, &Findings) -> Manifest,
+    folder: &Path,
+    options: WriteOptions,
+    progress: &dyn Progress,
+) -> Result<Manifest, WriteProblem> {
+    check_target(folder, options.existing)?;
+    let table = only_table(release)?;
+    let format = options.format.unwrap_or(original.origin.format);
+    let file_name = file_name_of(&table.name, format)?;
+    let (parent, _) = split_target(folder)?;
+    // Nobody else may look into it before it is verified; the release inside has the usual permissions.
+    let partial =
+        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
+    let complete = partial.path().join("release");
+    fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
+
+    let path = complete.join(&file_name);
+    progress.begin("writing", 0);
+    let target = create(&path).map_err(WriteProblem::io(&path))?;
+    write_table(table, original, format, target, &path)?;
+    sync(&path)?;
+    progress.begin("verifying what was written", 0);
+    let findings = verify_file(&path, format, release, original, requirements)?;
+    let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
+    let manifest = manifest(&WrittenFile { name: file_name, sha256, n_rows: table.rows.len() as u64 }, &findings);
+
+    let path = complete.join("manifest.json");
+    let mut json = serde_json::to_string_pretty(&manifest)
+        .map_err(|error| WriteProblem::Encode { path: path.clone(), message: error.to_string() })?;
+    json.push('\n');
+    fs::write(&path, json).map_err(WriteProblem::io(&path))?;
+    sync(&path)?;
+    sync(&complete)?;
+    check_target(folder, options.existing)?;
+    put_in_place(partial, &complete, folder)?;
+    sync(parent)?;
+    Ok(manifest)
+}
+
+/// Reads a written table back and verifies it.
+pub(super) fn verify_file(
+    path: &Path,
+    format: Format,
+    release: &Verified<Release>,
+    original: &LoadedTable,
+    requirements: &[Requirement],
+) -> Result<Findings, WriteProblem> {
+    let written = read_back(path, format, original).map_err(WriteProblem::ReadBack)?;
+    verify_written(&written, release, &original.table, requirements).map_err(WriteProblem::Changed)
+}
+
+/// The table of a release of one.
+pub(super) fn only_table(release: &Verified<Release>) -> Result<&ReleasedTable, WriteProblem> {
+    match release.get().tables.as_slice() {
+        [table] => Ok(table),
+        tables => Err(WriteProblem::Changed(Violation::NotOneTable { n: tables.len() as u64 }.into())),
+    }
+}
+
+/// Gives a complete folder its name. Another one of that name goes into the partial folder, and away with it.
+fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), WriteProblem> {
+    let old = partial.path().join("old");
+    let had_old = match fs::rename(folder, &old) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(WriteProblem::io(folder)(error)),
+    };
+    if let Err(error) = fs::rename(complete, folder) {
+        if had_old && fs::rename(&old, folder).is_err() {
+            // Better a strange name than no old release at all.
+            let _ = partial.keep();
+        }
+        return Err(WriteProblem::io(folder)(error));
+    }
+    // The release is in place; what is left of the partial folder is of no use but does no harm either.
+    let _ = partial.close();
+    Ok(())
+}
+
+/// The folder above, and the name in it.
+fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteProblem> {
+    match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) if parent.as_os_str().is_empty() => Ok((Path::new("."), name)),
+        (Some(parent), Some(name)) => Ok((parent, name)),
+        _ => Err(WriteProblem::BadTarget { path: folder.to_owned() }),
+    }
+}
+
+fn file_name_of(table: &str, format: Format) -> Result<String, WriteProblem> {
+    let mut components = Path::new(table).components();
+    let is_plain =
+        matches!((components.next(), components.next()), (Some(Component::Normal(name)), None) if name == table);
+    if !is_plain || table.contains(['/', '\\', '\0']) || table.starts_with('.') {
+        return Err(WriteProblem::BadTableName { name: table.to_owned() });
+    }
+    Ok(format!("{table}.{}", format.extension()))
+}
+
+/// Waits until a file or folder is on the disk.
+fn sync(path: &Path) -> Result<(), WriteProblem> {
+    if cfg!(windows) && path.is_dir() {
+        return Ok(());
+    }
+    File::open(path).and_then(|file| file.sync_all()).map_err(WriteProblem::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use kohort_model::{Cells, Column, ReleasedColumn, Role, Silent, Table, Texts};
+    use kohort_verify::verify_release;
+
+    use super::*;
+    use crate::{Compression, Origin};
+
+    fn example() -> (LoadedTable, Verified<Release>) {
+        let cells: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();
+        let column = Column::from_cells("ward", Role::Plain, cells.iter().map(|cell| Some(cell.as_str())));
+        let quasi = Column::from_cells("city", Role::Quasi, cells.iter().map(|_| Some("x")));
+        let table = Table { name: "patient".into(), columns: vec![quasi, column], n_rows: 10_000, person: None };
+        let origin = Origin {
+            format: Format::Csv(Compression::None),
+            separator: b',',
+            null_words: Vec::new(),
+            fields: vec![None, None],
+        };
+        let labels = Cells::Recoded { labels: Texts::from_iter(["*"]), ids: vec![0; 10_000] };
+        let columns = vec![
+            ReleasedColumn { name: "city".into(), source: 0, cells: labels },
+            ReleasedColumn { name: "ward".into(), source: 1, cells: Cells::Copied },
+        ];
+        let released = ReleasedTable { name: "patient".into(), rows: (0..10_000).collect(), columns };
+        let release = verify_release(Release { tables: vec![released] }, &table, &[Requirement::K(2)]).unwrap();
+        (LoadedTable { table, origin }, release)
+    }
+
+    /// A disk with room for so many bytes.
+    struct SmallDisk {
+        file: File,
+        n_left: usize,
+    }
+
+    impl Write for SmallDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.n_left == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let n_written = self.file.write(&bytes[..bytes.len().min(self.n_left)])?;
+            self.n_left -= n_written;
+            Ok(n_written)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.file.flush()
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_nothing_and_the_old_release_alone() {
+        let (original, release) = example();
+        let beside = tempfile::tempdir().unwrap();
+        let folder = beside.path().join("out");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("manifest.json"), "old").unwrap();
+        let never = |_: &WrittenFile, _: &Findings| -> Manifest { unreachable!("the file is not whole") };
+        for format in Format::ALL {
+            for n_left in [0, 10, 4_000] {
+                let create =
+                    |path: &Path| File::create_new(path).map(|file| Box::new(SmallDisk { file, n_left }) as Target);
+                let options = WriteOptions { format: Some(format), existing: Existing::Replace };
+                let result = write_with(&create, &release, &original, &[], never, &folder, options, &Silent);
+                let problem = result.unwrap_err();
+                assert_eq!(problem.class(), crate::ErrorClass::Io, "{problem}");
+                assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
+                assert_eq!(fs::read_to_string(folder.join("manifest.json")).unwrap(), "old");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_lies_about_what_was_written_is_refused() {
+        let (original, release) = example();
+        let beside = tempfile::tempdir().unwrap();
+        let never = |_: &WrittenFile, _: &Findings| -> Manifest { unreachable!("the file is not whole") };
+        // Takes every byte and keeps the first few.
+        struct Forgetful(SmallDisk);
+        impl Write for Forgetful {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let _ = self.0.write(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let create = |path: &Path| {
+            File::create_new(path).map(|file| Box::new(Forgetful(SmallDisk { file, n_left: 500 })) as Target)
+        };
+        let options = WriteOptions { format: None, existing: Existing::Refuse };
+        let folder = beside.path().join("out");
+        let problem = write_with(&create, &release, &original, &[], never, &folder, options, &Silent).unwrap_err();
+        assert!(matches!(problem, WriteProblem::ReadBack(_) | WriteProblem::Changed(_)), "{problem}");
+        assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn table_names_stay_within_the_folder() {
+        let format = Format::Parquet;
+        assert_eq!(file_name_of("patient", format).unwrap(), "patient.parquet");
+        for bad in ["", ".", "..", "a/b", "/a", "a\\b", ".hidden", "a/"] {
+            assert!(file_name_of(bad, format).is_err(), "{bad}");
+        }
+    }
+}

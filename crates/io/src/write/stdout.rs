@@ -1,0 +1,38 @@
+//! [`write_csv_to`]: a release of one table to a stream, which can't be taken back once it has begun.
+//!
+//! So the bytes go to a temporary file first, are read back and verified there, and only then copied.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use kohort_model::{Release, Requirement};
+use kohort_verify::{Findings, Verified};
+
+use super::folder::{only_table, verify_file};
+use super::problem::WriteProblem;
+use super::table::write_table;
+use crate::{Compression, Format, LoadedTable};
+
+/// Writes a release of one table as CSV, verified before the first byte leaves.
+///
+/// # Errors
+/// Where the disk fails, the stream is closed, or what was written is not what was verified.
+pub fn write_csv_to(
+    target: &mut dyn Write,
+    release: &Verified<Release>,
+    original: &LoadedTable,
+    requirements: &[Requirement],
+) -> Result<Findings, WriteProblem> {
+    let folder = tempfile::Builder::new()
+        .prefix(".kohort-partial-")
+        .tempdir()
+        .map_err(WriteProblem::io(&std::env::temp_dir()))?;
+    let path = folder.path().join("table.csv");
+    let format = Format::Csv(Compression::None);
+    let file = File::create_new(&path).map_err(WriteProblem::io(&path))?;
+    write_table(only_table(release)?, original, format, Box::new(file), &path)?;
+    let findings = verify_file(&path, format, release, original, requirements)?;
+    let mut file = File::open(&path).map_err(WriteProblem::io(&path))?;
+    io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteProblem::io("standard output".as_ref()))?;
+    Ok(findings)
+}

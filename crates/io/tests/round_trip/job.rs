@@ -1,0 +1,93 @@
+//! A whole job in one call: a private file in, a release of its cells as they are out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WriteProblem, WrittenFile, load, write_release};
+use kohort_model::spec::{ColumnSpec, CsvSpec, TableSpec};
+use kohort_model::{
+    Achieved, BeforeAfter, Cells, ColumnManifest, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable,
+    Requirement, RequirementManifest, Risk, Role, Silent, Spec, TableManifest, Texts,
+};
+use kohort_verify::{Verified, verify_release};
+
+/// How a table is read whose first column is quasi and all others plain.
+pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpec {
+    let role = |position| if position == 0 { Role::Quasi } else { Role::Plain };
+    let columns = names.iter().enumerate().map(|(position, name)| ColumnSpec {
+        name: name.clone(),
+        role: role(position),
+        value_type: None,
+        hierarchy: None,
+        requirements: Vec::new(),
+    });
+    TableSpec {
+        name: "patient".to_owned(),
+        file: file.into(),
+        csv,
+        person: None,
+        key: None,
+        parent: None,
+        columns: columns.collect(),
+    }
+}
+
+pub(crate) fn load_file(folder: &Path, file: &str, names: &[String], csv: CsvSpec) -> LoadedTable {
+    load(folder, &Spec::new(1), &table_spec(file, names, csv), &Silent).unwrap()
+}
+
+/// The rows in this order, the first column blurred to `*`, all others as they are.
+pub(crate) fn release(loaded: &LoadedTable, rows: Vec<u32>) -> Verified<Release> {
+    let n_rows = rows.len();
+    let columns = loaded.table.columns.iter().enumerate().map(|(source, column)| ReleasedColumn {
+        name: column.name.clone(),
+        source,
+        cells: match source {
+            0 => Cells::Recoded { labels: Texts::from_iter(["*"]), ids: vec![0; n_rows] },
+            _ => Cells::Copied,
+        },
+    });
+    let table = ReleasedTable { name: "patient".to_owned(), rows, columns: columns.collect() };
+    verify_release(Release { tables: vec![table] }, &loaded.table, &[Requirement::K(1)]).unwrap()
+}
+
+pub(crate) fn write(
+    release: &Verified<Release>,
+    loaded: &LoadedTable,
+    folder: &Path,
+    format: Option<Format>,
+    existing: Existing,
+) -> Result<Manifest, WriteProblem> {
+    let options = WriteOptions { format, existing };
+    let manifest = |file: &WrittenFile, findings: &kohort_verify::Findings| manifest(loaded, file, findings.k);
+    write_release(release, loaded, &[Requirement::K(1)], manifest, folder, options, &Silent)
+}
+
+fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Manifest {
+    let columns = loaded.table.columns.iter().map(|column| {
+        let known = ColumnManifest { role: column.role.to_string(), value_type: column.value_type.to_string() };
+        (column.name.clone(), known)
+    });
+    let n_rows = loaded.table.n_rows as u64;
+    let none = BeforeAfter { before: 1.0, after: 1.0 };
+    Manifest {
+        kohort: "0".to_owned(),
+        algorithm: "none".to_owned(),
+        requirement: RequirementManifest { k: 1, person_k: false, max_suppressed: 0.0, sensitive: BTreeMap::new() },
+        achieved: Achieved { k, sensitive: BTreeMap::new() },
+        persons: Persons { n_in: n_rows, n_out: file.n_rows, suppressed: n_rows - file.n_rows },
+        classes: 1,
+        loss: Loss::default(),
+        risk: Risk { highest: none, average: none },
+        tables: vec![TableManifest {
+            name: "patient".to_owned(),
+            file: file.name.clone(),
+            rows_in: n_rows,
+            rows_out: file.n_rows,
+            rows_suppressed: n_rows - file.n_rows,
+            sha256: file.sha256.clone(),
+            columns: columns.collect(),
+        }],
+        verified: true,
+    }
+}

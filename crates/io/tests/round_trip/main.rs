@@ -1,0 +1,8 @@
+//! What is read, released unchanged and written comes back as it was, in every format, through the public door only.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod arrow;
+mod csv;
+mod folder;
+mod job;
