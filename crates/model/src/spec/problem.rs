@@ -82,7 +82,7 @@ pub enum SpecFault {
     #[error("k and preset are both given")]
     KAndPreset,
     /// Nobody may be suppressed, and leftovers shall be.
-    #[error("leftovers = \"suppress\", but max_suppressed lets nobody be left out")]
+    #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
     /// No table at all.
     #[error("there is no table")]
@@ -223,7 +223,7 @@ pub enum SpecFault {
     #[error("a register needs a table that names its persons")]
     RegisterWithoutPerson,
     /// The order that gives register rows away.
-    #[error("order = \"input\" would tell register rows from the others")]
+    #[error("\"input\" would tell register rows from the others")]
     OrderWithRegister,
 }
 

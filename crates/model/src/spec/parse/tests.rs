@@ -137,7 +137,7 @@ fn all_problems_are_reported_together() {
 
 #[test]
 fn suppressing_needs_a_limit() {
-    let expected = "line 2: leftovers: leftovers = \"suppress\", but max_suppressed lets nobody be left out\n  \
+    let expected = "line 2: leftovers: \"suppress\" needs a max_suppressed above 0\n  \
                     say which share of the persons may be left out, for example max_suppressed = 0.02\n";
     let table = "[tables.a]\nfile = \"a.csv\"\ncolumns = { q = \"quasi\" }";
     assert_eq!(problems(&format!("k = 5\nleftovers = \"suppress\"\n{table}")), expected);
@@ -292,7 +292,7 @@ fn registers_need_a_key_and_persons() {
                 [register]\nmethod = \"refined\"\n";
     assert_eq!(
         problems(text),
-        "line 2: order: order = \"input\" would tell register rows from the others\n  \
+        "line 2: order: \"input\" would tell register rows from the others\n  \
          take order out, or set order = \"sorted\"\n\
          line 6: registers: a register needs a table that names its persons\n  \
          add for example person = \"patient_id\" to the table\n\

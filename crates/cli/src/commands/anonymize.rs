@@ -1,0 +1,350 @@
+//! `kohort anonymize`: from a spec, or a table and flags, to a verified release.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use kohort_core::anonymize;
+use kohort_io::{
+    Existing, Format, LoadedTable, WriteOptions, WrittenFile, check_target, load, write_csv_to, write_release,
+};
+use kohort_model::spec::Algorithm;
+use kohort_model::{Manifest, Progress, Release, Requirement, Role, Spec};
+use kohort_verify::{Verified, measure, verify_release};
+
+use super::Output;
+use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::files::{folder_of, read_spec};
+use crate::flags::FlagSpec;
+use crate::manifest::{Facts, is_within_limit};
+use crate::progress::Bars;
+use crate::render::summary;
+use crate::terminal;
+
+/// Anonymize a table, verify the release and write it
+///
+/// INPUT is a spec (release.toml), or a table whose columns the flags describe. Every column needs a role.
+#[derive(Args)]
+pub(crate) struct Anonymize {
+    /// A spec (.toml), or a table: CSV (also .gz, .zst), Parquet or Arrow; - is a table on stdin
+    input: PathBuf,
+    /// The folder of the release; - prints the table as CSV
+    #[arg(short, long, value_name = "FOLDER", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+
+    /// For algorithms that use chance; never in the release
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many threads; all cores without it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// How much memory may be used, such as 2GB
+    #[arg(long, value_name = "SIZE", hide = true)]
+    memory: Option<String>,
+    /// The format of the released table: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
+    #[arg(long)]
+    format: Option<String>,
+    /// Replace the release that is already in the folder
+    #[arg(long)]
+    force: bool,
+    /// Do everything but write
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object: the manifest, and where the release is
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    table: TableFlags,
+}
+
+/// What a spec says otherwise.
+#[derive(Args)]
+#[command(next_help_heading = "Without a spec")]
+struct TableFlags {
+    /// Persons in the smallest class; there is no default
+    #[arg(long, allow_negative_numbers = true)]
+    k: Option<i64>,
+    /// Columns that others could know about a person; generalized
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    quasi: Vec<String>,
+    /// Columns that nobody should learn, with requirements: disease:l=3,t=0.2
+    #[arg(long, value_name = "COLUMN[:SETTING,...]")]
+    sensitive: Vec<String>,
+    /// Columns that name a person outright; never released
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    identifier: Vec<String>,
+    /// The column that names the person; without it each row is one
+    #[arg(long, value_name = "COLUMN")]
+    person: Option<String>,
+    /// Columns that are released as they are
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    plain: Vec<String>,
+    /// Columns that are not released
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    drop: Vec<String>,
+    /// zip=zip.csv | age=steps:5,10,50 | zip=mask:right | birth=date | birth=dates:month,year | sex=flat
+    #[arg(long, value_name = "COLUMN=HIERARCHY")]
+    hierarchy: Vec<String>,
+    /// Which partitioner runs
+    #[arg(long, value_parser = ["auto", "mondrian", "top-down", "datafly", "cluster", "full-domain"])]
+    algorithm: Option<String>,
+    /// At most this share of the persons may be left out
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    max_suppressed: Option<f64>,
+    /// What becomes of persons that fit into no class
+    #[arg(long, value_parser = ["merge", "suppress"])]
+    leftovers: Option<String>,
+    /// The order of released rows; input can give people away
+    #[arg(long, value_parser = ["sorted", "input"])]
+    order: Option<String>,
+}
+
+impl Anonymize {
+    pub(crate) fn output(&self) -> Output {
+        Output::from_flag(self.json)
+    }
+
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let target = self.target()?;
+        let (spec, folder) = self.spec()?;
+        refuse_what_is_to_come(&self.input, &spec)?;
+        super::use_threads(self.threads)?;
+        if let Target::Folder { path, options } = &target {
+            check_target(path, options.existing)?;
+        }
+
+        let bars = Bars::new();
+        let original = load(&folder, &spec, &spec.tables[0], &bars)?;
+        let requirements = spec.requirements(&spec.tables[0]);
+        let anonymized = anonymize(&original.table, &spec, &requirements, &bars)?;
+        bars.begin("verifying", 0);
+        let quasi = original.table.with_role(Role::Quasi);
+        let before = measure(&original.table, &quasi, &[], &[]).map_err(|violations| fault(&violations.0))?;
+        let (facts, release) = Facts::new(&spec, &original, anonymized, before);
+        let verified =
+            verify_release(release, &original.table, &requirements).map_err(|violations| fault(&violations.0))?;
+        if !is_within_limit(facts.persons, spec.max_suppressed) {
+            let message = "more persons would be left out than max_suppressed allows";
+            return Err(Failure::new(Status::Fault, vec![Report::new(message)]));
+        }
+        let manifest = target.write(&facts, &verified, &original, &requirements, &bars)?;
+        bars.clear();
+
+        let place = target.place();
+        match self.output() {
+            Output::Words => terminal::say(&summary::words(&manifest, place.as_deref())),
+            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref()))?,
+        }
+        Ok(())
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        if self.memory.is_some() {
+            return Err(Failure::input("--memory is not available in this version", "leave it out"));
+        }
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
+        let format = match &self.format {
+            None => None,
+            Some(word) => Some(Format::from_word(word).ok_or_else(|| {
+                Failure::input(format!("--format {word}: no such format"), format!("use {}", known.join(", ")))
+            })?),
+        };
+        let existing = if self.force { Existing::Replace } else { Existing::Refuse };
+        match &self.output {
+            _ if self.dry_run => Ok(Target::Nowhere),
+            None => Ok(Target::Nowhere),
+            Some(path) if path == Path::new("-") => match format.map(Format::extension) {
+                None | Some("csv") if !self.json => Ok(Target::Stdout),
+                None | Some("csv") => Err(Failure::input("-o - and --json both print to stdout", "keep one of them")),
+                Some(_) => Err(Failure::input("only CSV can be printed", "leave --format out, or name a folder")),
+            },
+            Some(path) => Ok(Target::Folder { path: path.clone(), options: WriteOptions { format, existing } }),
+        }
+    }
+
+    /// The spec, and the folder its paths start from.
+    fn spec(&self) -> Result<(Spec, PathBuf), Failure> {
+        let is_spec = self.input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        let (mut spec, folder) = if is_spec {
+            let given = self.table.given();
+            if !given.is_empty() {
+                let reports = given.iter().map(|flag| {
+                    Report::new(format!("{flag} can't be given with a spec"))
+                        .hint(format!("say it in {}", self.input.display()))
+                });
+                return Err(Failure::new(Status::Input, reports.collect()));
+            }
+            (read_spec(&self.input)?, folder_of(&self.input).to_owned())
+        } else {
+            (self.table.spec(&self.input)?, PathBuf::new())
+        };
+        spec.seed = self.seed.unwrap_or(spec.seed);
+        Ok((spec, folder))
+    }
+}
+
+impl TableFlags {
+    /// The flags that were given.
+    fn given(&self) -> Vec<&'static str> {
+        let flags = [
+            ("--k", self.k.is_some()),
+            ("--quasi", !self.quasi.is_empty()),
+            ("--sensitive", !self.sensitive.is_empty()),
+            ("--identifier", !self.identifier.is_empty()),
+            ("--person", self.person.is_some()),
+            ("--plain", !self.plain.is_empty()),
+            ("--drop", !self.drop.is_empty()),
+            ("--hierarchy", !self.hierarchy.is_empty()),
+            ("--algorithm", self.algorithm.is_some()),
+            ("--max-suppressed", self.max_suppressed.is_some()),
+            ("--leftovers", self.leftovers.is_some()),
+            ("--order", self.order.is_some()),
+        ];
+        flags.into_iter().filter(|&(_, is_given)| is_given).map(|(flag, _)| flag).collect()
+    }
+
+    /// The flags as a spec of this file.
+    fn spec(&self, file: &Path) -> Result<Spec, Failure> {
+        let mut missing = Vec::new();
+        if self.k.is_none() {
+            missing.push(Report::new("there is no k").hint("say how many persons must look alike, for example --k 5"));
+        }
+        if self.quasi.is_empty() {
+            missing.push(
+                Report::new("no column is quasi, so nothing would be protected")
+                    .hint("name the columns that others could know, for example --quasi age,postcode"),
+            );
+        }
+        if !missing.is_empty() {
+            return Err(Failure::new(Status::Input, missing));
+        }
+        let mut flags = FlagSpec::default();
+        flags.set("k", self.k.unwrap_or_default());
+        let words = [("algorithm", &self.algorithm), ("leftovers", &self.leftovers), ("order", &self.order)];
+        for (key, word) in words {
+            if let Some(word) = word {
+                flags.set(key, word.as_str());
+            }
+        }
+        if let Some(share) = self.max_suppressed {
+            flags.set("max_suppressed", share);
+        }
+        flags.data("-", self.person.as_deref());
+        flags.columns("quasi", &self.quasi);
+        flags.sensitive(&self.sensitive);
+        flags.columns("identifier", &self.identifier);
+        flags.columns("plain", &self.plain);
+        flags.columns("drop", &self.drop);
+        flags.hierarchies(&self.hierarchy);
+        let mut spec = flags.finish()?;
+        // Set here, since a path need not be text.
+        spec.tables[0].file = file.to_owned();
+        spec.tables[0].name = table_name(file);
+        Ok(spec)
+    }
+}
+
+/// What a file is called up to its first dot.
+fn table_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().replace([':', '*', '?', '"', '<', '>', '|'], "_");
+    match name.split('.').find(|part| !part.is_empty()) {
+        Some(part) if part != "-" => part.to_owned(),
+        _ => "table".to_owned(),
+    }
+}
+
+/// Names everything the spec asks for that later versions will do.
+fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
+    let to_come = [
+        ("several tables", spec.tables.len() > 1),
+        ("audiences", !spec.audiences.is_empty()),
+        ("registers", !spec.registers.is_empty()),
+    ];
+    let mut reports: Vec<Report> = to_come
+        .into_iter()
+        .filter(|&(_, is_asked)| is_asked)
+        .map(|(name, _)| {
+            Report::new(format!("{}: {name} are not available in this version", input.display()))
+                .hint("release one table, to one audience, without a register")
+        })
+        .collect();
+    if !matches!(spec.algorithm, Algorithm::Auto | Algorithm::Mondrian) {
+        let message =
+            format!("{}: algorithm '{}' is not available in this version", input.display(), spec.algorithm.word());
+        reports.push(Report::new(message).hint("use auto or mondrian"));
+    }
+    if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
+}
+
+/// Our own release did not pass: nothing the user did.
+fn fault(violations: &[kohort_verify::Violation]) -> Failure {
+    let mut reports = vec![
+        Report::new("the release did not pass its verification, so nothing was written")
+            .hint("this is a fault of kohort: please report it"),
+    ];
+    reports.extend(violation_reports(violations));
+    Failure::new(Status::Fault, reports)
+}
+
+/// Where a release goes.
+enum Target {
+    Folder {
+        path: PathBuf,
+        options: WriteOptions,
+    },
+    Stdout,
+    /// A dry run.
+    Nowhere,
+}
+
+impl Target {
+    fn write(
+        &self,
+        facts: &Facts<'_>,
+        release: &Verified<Release>,
+        original: &LoadedTable,
+        requirements: &[Requirement],
+        progress: &dyn Progress,
+    ) -> Result<Manifest, Failure> {
+        let manifest = |file: &WrittenFile, found: &kohort_verify::Findings| facts.manifest(release.get(), file, found);
+        let n_rows = release.get().tables[0].rows.len() as u64;
+        let unnamed = WrittenFile { name: String::new(), sha256: String::new(), n_rows };
+        match self {
+            Target::Folder { path, options } => {
+                Ok(write_release(release, original, requirements, manifest, path, *options, progress)?)
+            }
+            Target::Stdout => {
+                let found = write_csv_to(&mut std::io::stdout().lock(), release, original, requirements)?;
+                Ok(manifest(&unnamed, &found))
+            }
+            Target::Nowhere => Ok(manifest(&unnamed, release.findings())),
+        }
+    }
+
+    /// Where the release is, if anywhere.
+    fn place(&self) -> Option<String> {
+        match self {
+            Target::Folder { path, .. } => Some(path.display().to_string()),
+            Target::Stdout => Some("stdout".to_owned()),
+            Target::Nowhere => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_called_as_its_file_up_to_the_first_dot() {
+        for (file, name) in [
+            ("a/patients.csv", "patients"),
+            ("patients.csv.gz", "patients"),
+            ("-", "table"),
+            (".hidden.csv", "hidden"),
+            ("a:b.csv", "a_b"),
+        ] {
+            assert_eq!(table_name(Path::new(file)), name);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `kohort hierarchy`: check a file, show it as a tree, make one by rule.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use kohort_io::{CheckOptions, infer_type, read_for_check};
+use kohort_model::hierarchy::{Hierarchy as Tree, Rule};
+use kohort_model::spec::HierarchySource;
+use kohort_model::{Notation, ValueType};
+
+use crate::failure::{Failure, Report, Status};
+use crate::files::read_text;
+use crate::flags::FlagSpec;
+use crate::progress::Bars;
+use crate::terminal;
+
+/// Check, show or make hierarchies
+#[derive(Subcommand)]
+pub(crate) enum Hierarchy {
+    Check(CheckFile),
+    Show(Show),
+    Make(Make),
+}
+
+/// Read a hierarchy and report every problem, by line
+#[derive(Args)]
+pub(crate) struct CheckFile {
+    #[command(flatten)]
+    file: File,
+}
+
+/// Show a hierarchy as a tree
+#[derive(Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    file: File,
+    /// Show only so many levels below the root
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+}
+
+/// Make a hierarchy by rule from a column's values, and print it as value;parent;...;root
+#[derive(Args)]
+pub(crate) struct Make {
+    /// The table: CSV, Parquet or Arrow; - is stdin
+    data: PathBuf,
+    /// The column
+    #[arg(long)]
+    column: String,
+    /// steps:5,10,50 | mask:right | mask:left | date | dates:month,year | flat
+    #[arg(long)]
+    rule: String,
+    /// What the values are; found by itself if absent
+    #[arg(long = "type", value_name = "TYPE", value_parser = type_words())]
+    value_type: Option<String>,
+}
+
+#[derive(Args)]
+struct File {
+    /// One row per value: value;parent;...;root, separated by ; or ,
+    file: PathBuf,
+    /// The file holds child;parent rows instead
+    #[arg(long)]
+    edges: bool,
+}
+
+impl Hierarchy {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self {
+            Hierarchy::Check(command) => command.run(),
+            Hierarchy::Show(command) => command.run(),
+            Hierarchy::Make(command) => command.run(),
+        }
+    }
+}
+
+impl File {
+    fn read(&self) -> Result<Tree, Failure> {
+        let text = read_text(&self.file)?;
+        let tree = if self.edges { Tree::from_edges(&text) } else { Tree::from_paths(&text) };
+        tree.map_err(|problems| Failure::hierarchy(&self.file, &problems))
+    }
+}
+
+impl CheckFile {
+    fn run(&self) -> Result<(), Failure> {
+        let tree = self.file.read()?;
+        let n_values = tree.leaves().len();
+        let n_inner = tree.n_nodes() - n_values;
+        terminal::print(&format!(
+            "values      {n_values}\ninner nodes {n_inner}\nheight      {}\nroot        {}\n",
+            tree.height(),
+            tree.label(tree.root()),
+        ))
+    }
+}
+
+impl Show {
+    fn run(&self) -> Result<(), Failure> {
+        let tree = self.file.read()?;
+        let n_leaves = leaves_below(&tree);
+        let mut shown = String::new();
+        let mut open = vec![(tree.root(), 0)];
+        while let Some((node, depth)) = open.pop() {
+            shown += &"  ".repeat(depth);
+            shown += tree.label(node);
+            if !tree.is_leaf(node) {
+                shown += &format!("  ({})", n_leaves[node as usize]);
+            }
+            shown.push('\n');
+            if self.depth.is_none_or(|deepest| depth < deepest) {
+                open.extend(tree.children(node).iter().rev().map(|&child| (child, depth + 1)));
+            }
+        }
+        terminal::print(&shown)
+    }
+}
+
+/// Per node how many values are below it. Children have larger numbers than their parents.
+fn leaves_below(tree: &Tree) -> Vec<usize> {
+    let mut n_leaves = vec![0; tree.n_nodes()];
+    for node in (0..tree.n_nodes() as u32).rev() {
+        n_leaves[node as usize] += usize::from(tree.is_leaf(node));
+        if let Some(parent) = tree.parent(node) {
+            n_leaves[parent as usize] += n_leaves[node as usize];
+        }
+    }
+    n_leaves
+}
+
+impl Make {
+    fn run(&self) -> Result<(), Failure> {
+        let rule = self.rule()?;
+        let bars = Bars::new();
+        let table = read_for_check(&self.data, &CheckOptions::default(), &bars)?;
+        bars.clear();
+        let Some(column) = table.column(&self.column) else {
+            let known: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+            let message = format!("{}: no such column: '{}'", self.data.display(), self.column);
+            return Err(Failure::input(message, format!("the file has {}", known.join(", "))));
+        };
+        let notation = Notation::default();
+        let given = self.value_type.as_deref().and_then(ValueType::from_word);
+        let value_type = given.unwrap_or_else(|| infer_type(&column.texts, &notation));
+        let tree = rule.make(&column.texts, value_type, &notation).map_err(|problem| {
+            let message = format!("{}: column '{}': {problem}", self.data.display(), self.column);
+            Failure::input(message, problem.hint())
+        })?;
+        let lines = render_paths(&tree).ok_or_else(|| {
+            let message = format!("{}: column '{}' holds line breaks", self.data.display(), self.column);
+            Failure::new(Status::Input, vec![Report::new(message).hint("a hierarchy's label stands on one line")])
+        })?;
+        terminal::print(&lines)
+    }
+
+    /// The rule, read as a spec reads it.
+    fn rule(&self) -> Result<Rule, Failure> {
+        let mut flags = FlagSpec::default();
+        flags.set("k", 1);
+        flags.data("-", None);
+        flags.columns("quasi", &["column".to_owned()]);
+        flags.hierarchies(&[format!("column={}", self.rule)]);
+        let spec = flags.finish().map_err(|mut failure| {
+            for report in &mut failure.reports {
+                let message = report.message.trim_start_matches("column column.hierarchy: ");
+                report.message = format!("--rule {}: {message}", self.rule);
+            }
+            failure
+        })?;
+        match spec.tables[0].columns[0].hierarchy.clone() {
+            Some(HierarchySource::Rule(rule)) => Ok(rule),
+            _ => Err(Failure::input(
+                format!("--rule {}: not a rule", self.rule),
+                "use steps:5,10,50, mask:right, mask:left, date, dates:month,year or flat",
+            )),
+        }
+    }
+}
+
+fn type_words() -> Vec<&'static str> {
+    ValueType::ALL.iter().map(|value_type| value_type.word()).collect()
+}
+
+/// One row per value, in ARX's format, `None` where a label holds a line break.
+fn render_paths(tree: &Tree) -> Option<String> {
+    let quote = |label: &str| -> Option<String> {
+        let is_plain = !label.is_empty() && !label.contains([';', '"']);
+        match label {
+            _ if label.contains(['\n', '\r']) => None,
+            _ if is_plain => Some(label.to_owned()),
+            _ => Some(format!("\"{}\"", label.replace('"', "\"\""))),
+        }
+    };
+    let mut lines = String::new();
+    for leaf in tree.leaves() {
+        let labels: Option<Vec<String>> = tree.path(leaf).map(|node| quote(tree.label(node))).collect();
+        lines += &labels?.join(";");
+        lines.push('\n');
+    }
+    Some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rendered_hierarchy_is_read_back_as_it_was() {
+        let tree = Tree::from_paths("\"a;b\";\"say \"\"x\"\"\";*\n\"\";other;*\n12,5;[10,15);*\n").unwrap();
+        assert_eq!(Tree::from_paths(&render_paths(&tree).unwrap()).unwrap(), tree);
+    }
+
+    #[test]
+    fn values_below_a_node_are_counted() {
+        let tree = Tree::from_paths("a;x;*\nb;x;*\nc;*\n").unwrap();
+        let n_leaves = leaves_below(&tree);
+        assert_eq!(n_leaves[tree.root() as usize], 3);
+        assert_eq!(n_leaves[tree.node("x").unwrap() as usize], 2);
+    }
+}

@@ -1,0 +1,21 @@
+//! The `kohort` command.
+
+mod arguments;
+mod columns;
+mod commands;
+mod failure;
+mod fault;
+mod files;
+mod flags;
+mod glossary;
+mod manifest;
+mod progress;
+mod render;
+mod suggest;
+mod terminal;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fault::guard(commands::run)
+}

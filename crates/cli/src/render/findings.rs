@@ -1,0 +1,116 @@
+//! What was counted in a table.
+
+use kohort_verify::{Counted, Findings, SensitiveFindings};
+use serde_json::{Map, Value, json};
+
+use super::{count_of, number};
+
+/// The widest bar of the histogram.
+const WIDTH: u64 = 40;
+
+/// For people.
+pub(crate) fn words(findings: &Findings) -> String {
+    let persons = match findings.counted {
+        Counted::Persons => findings.persons.to_string(),
+        Counted::Rows => format!("{} (each row counts as one)", findings.persons),
+    };
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| text += &format!("{name:<16} {value}\n");
+    line("rows", &findings.rows.to_string());
+    line("persons", &persons);
+    line("classes", &findings.classes.to_string());
+    line("k", &findings.k.to_string());
+    line("unique persons", &count_of(findings.unique_persons, findings.persons));
+    line("highest risk", &number(findings.highest_risk));
+    line("average risk", &number(findings.average_risk));
+    text += &histogram(&findings.smallest_classes);
+    if !findings.sensitive.is_empty() {
+        text += &sensitive(&findings.sensitive);
+    }
+    text
+}
+
+fn histogram(smallest: &[(u64, u64)]) -> String {
+    let most = smallest.iter().map(|&(_, n_classes)| n_classes).max().unwrap_or(1);
+    let mut text = "\nsmallest classes\n     persons     classes\n".to_owned();
+    for &(size, n_classes) in smallest {
+        let bar = "█".repeat((n_classes * WIDTH).div_ceil(most) as usize);
+        text += &format!("{size:>12}{n_classes:>12}  {bar}\n");
+    }
+    text
+}
+
+fn sensitive(columns: &[SensitiveFindings]) -> String {
+    let width = columns.iter().map(|column| column.column.chars().count()).max().unwrap_or(0).max(16);
+    let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8} {:>8}\n", "sensitive", "l", "entropy l", "t", "alpha");
+    for column in columns {
+        let [entropy_l, t, alpha] = [column.entropy_l, column.t, column.alpha].map(number);
+        text += &format!("{:<width$} {:>8} {entropy_l:>10} {t:>8} {alpha:>8}\n", column.column, column.l);
+        let more = [
+            ("t by order", column.t_ordered),
+            ("t by hierarchy", column.t_hierarchical),
+            ("recursive c", column.recursive_c),
+        ];
+        for (name, value) in more {
+            if let Some(value) = value {
+                text += &format!("  {name:<14} {}\n", number(value));
+            }
+        }
+    }
+    text
+}
+
+/// For programs. `asked` says whether there was anything to meet.
+pub(crate) fn json(findings: &Findings, asked: bool) -> String {
+    let mut object = object(findings);
+    if asked {
+        let unmet: Vec<String> = findings.unmet.iter().map(ToString::to_string).collect();
+        object.insert("met".to_owned(), unmet.is_empty().into());
+        object.insert("unmet".to_owned(), unmet.into());
+    }
+    format!("{:#}\n", Value::Object(object))
+}
+
+/// The counts as a JSON object.
+pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
+    let counted = match findings.counted {
+        Counted::Persons => "persons",
+        Counted::Rows => "rows",
+    };
+    let smallest: Vec<Value> = findings
+        .smallest_classes
+        .iter()
+        .map(|&(persons, classes)| json!({ "persons": persons, "classes": classes }))
+        .collect();
+    let sensitive: Map<String, Value> =
+        findings.sensitive.iter().map(|column| (column.column.clone(), sensitive_object(column))).collect();
+    let object = json!({
+        "counted": counted,
+        "rows": findings.rows,
+        "persons": findings.persons,
+        "classes": findings.classes,
+        "k": findings.k,
+        "unique_persons": findings.unique_persons,
+        "smallest_classes": smallest,
+        "risk": { "highest": findings.highest_risk, "average": findings.average_risk },
+        "sensitive": sensitive,
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn sensitive_object(column: &SensitiveFindings) -> Value {
+    json!({
+        "l": column.l,
+        "entropy_l": column.entropy_l,
+        "recursive_c": column.recursive_c,
+        "t": column.t,
+        "t_ordered": column.t_ordered,
+        "t_hierarchical": column.t_hierarchical,
+        "alpha": column.alpha,
+        "beta": column.beta,
+        "enhanced_beta": column.enhanced_beta,
+    })
+}

@@ -1,0 +1,74 @@
+//! What became of a job: k asked and reached, what it cost, where the release is.
+
+use kohort_model::{Manifest, Setting};
+use serde_json::{Value, json};
+
+use super::{count_of, number};
+
+/// For people.
+pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| text += &format!("{name:<16} {value}\n");
+    line("k", &format!("{} asked, {} reached", manifest.requirement.k, manifest.achieved.k));
+    for (column, settings) in &manifest.requirement.sensitive {
+        for (key, setting) in settings {
+            if let Some(reached) = reached(manifest, column, key) {
+                line(column, &format!("{key} = {} asked, {reached} reached", setting_text(setting)));
+            }
+        }
+    }
+    line("classes", &manifest.classes.to_string());
+    let persons = &manifest.persons;
+    line("persons", &format!("{} in, {} released", persons.n_in, persons.n_out));
+    line("suppressed", &count_of(persons.suppressed, persons.n_in));
+    line("loss", &format!("{} (0 is nothing lost, 1 is everything)", number(manifest.loss.lm)));
+    for (column, loss) in &manifest.loss.columns {
+        line(&format!("  {column}"), &number(*loss));
+    }
+    let risk = &manifest.risk;
+    line("highest risk", &format!("{} before, {} after", number(risk.highest.before), number(risk.highest.after)));
+    line("average risk", &format!("{} before, {} after", number(risk.average.before), number(risk.average.after)));
+    let release = match (place, manifest.tables[0].file.as_str()) {
+        (None, _) => "nowhere: this was a dry run".to_owned(),
+        (Some(place), "") => place.to_owned(),
+        (Some(place), file) => format!("{place} ({file}, manifest.json)"),
+    };
+    line("release", &release);
+    text
+}
+
+/// What the verifier counted for a setting, in the setting's terms.
+fn reached(manifest: &Manifest, column: &str, key: &str) -> Option<String> {
+    let achieved = manifest.achieved.sensitive.get(column)?;
+    match key {
+        "l" => Some(achieved.l.to_string()),
+        "entropy_l" => Some(number(achieved.entropy_l)),
+        "t" => Some(number(achieved.t_by_distance.unwrap_or(achieved.t))),
+        "alpha" => Some(number(achieved.alpha)),
+        "beta" => Some(number(achieved.beta)),
+        _ => None,
+    }
+}
+
+fn setting_text(setting: &Setting) -> String {
+    match setting {
+        Setting::Whole(value) => value.to_string(),
+        Setting::Number(value) => number(*value),
+        Setting::Word(word) => word.clone(),
+        Setting::Numbers(numbers) => numbers.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// For programs: the manifest, and where the release is, null after a dry run.
+pub(crate) fn json(manifest: &Manifest, place: Option<&str>) -> String {
+    let mut object = serde_json::to_value(manifest).unwrap_or_default();
+    if let Value::Object(fields) = &mut object {
+        fields.insert("release".to_owned(), json!(place));
+        let unwritten = fields.get_mut("tables").and_then(Value::as_array_mut).filter(|_| place.is_none());
+        for table in unwritten.into_iter().flatten().filter_map(Value::as_object_mut) {
+            table.remove("file");
+            table.remove("sha256");
+        }
+    }
+    format!("{object:#}\n")
+}

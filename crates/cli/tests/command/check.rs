@@ -1,0 +1,83 @@
+//! `kohort check`.
+
+use insta::assert_snapshot;
+
+use crate::runner::{Folder, PATIENTS};
+
+fn clinic() -> Folder {
+    Folder::with(&[("patients.csv", PATIENTS)])
+}
+
+#[test]
+fn a_table_is_counted() {
+    let ran = clinic().run(&["check", "patients.csv", "--quasi", "sex,ward", "--sensitive", "disease,name"]);
+    assert_snapshot!("check", ran);
+}
+
+#[test]
+fn persons_with_several_rows_count_once() {
+    let folder = Folder::with(&[("visits.csv", "id,sex\n1,f\n1,f\n2,f\n3,m\n")]);
+    let ran = folder.run(&["check", "visits.csv", "--quasi", "sex", "--person", "id"]);
+    assert_snapshot!("check_persons", ran);
+}
+
+#[test]
+fn a_requirement_that_is_met_ends_in_exit_code_0() {
+    let arguments = ["check", "patients.csv", "--quasi", "sex", "--sensitive", "disease:l=2", "--k", "4"];
+    let ran = clinic().run(&arguments);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_requirement_that_is_not_met_ends_in_exit_code_1() {
+    let arguments = ["check", "patients.csv", "--quasi", "age", "--sensitive", "disease:l=2,t=0.1", "--k", "2"];
+    assert_snapshot!("check_not_met", clinic().run(&arguments));
+}
+
+#[test]
+fn programs_get_one_object() {
+    let mut arguments =
+        vec!["check", "patients.csv", "--quasi", "sex", "--sensitive", "disease:t=0.2,distance=ordered"];
+    arguments.extend(["--k", "5", "--json"]);
+    assert_snapshot!("check_json", clinic().run(&arguments));
+}
+
+#[test]
+fn columns_that_are_not_there_are_named() {
+    let ran = clinic().run(&["check", "patients.csv", "--quasi", "agee,zip,sexx"]);
+    assert_snapshot!("check_unknown_columns", ran);
+}
+
+#[test]
+fn a_table_comes_from_stdin() {
+    let ran = clinic().pipe(PATIENTS.as_bytes(), &["check", "-", "--quasi", "sex"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stdout.starts_with("rows             8\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn errors_are_json_too() {
+    let ran = clinic().run(&["check", "nowhere.csv", "--quasi", "sex", "--json"]);
+    assert_snapshot!("check_json_error", ran);
+}
+
+#[test]
+fn a_person_who_is_null_is_an_error() {
+    let folder = Folder::with(&[("visits.csv", "id,sex\n1,f\n,f\n")]);
+    assert_snapshot!("check_null_person", folder.run(&["check", "visits.csv", "--quasi", "sex", "--person", "id"]));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    use std::process::{Command, Stdio};
+    let folder = clinic();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kohort"))
+        .args(["check", "patients.csv", "--quasi", "sex"])
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,103 @@
+//! Help, and commands that only print.
+
+use insta::assert_snapshot;
+
+use crate::runner::Folder;
+
+#[test]
+fn every_command_has_help() {
+    let folder = Folder::new();
+    for command in [
+        "",
+        "anonymize",
+        "check",
+        "verify",
+        "hierarchy",
+        "hierarchy check",
+        "hierarchy show",
+        "hierarchy make",
+        "init",
+        "schema",
+        "explain",
+        "completions",
+    ] {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let ran = folder.run(&arguments);
+        assert_eq!(ran.code, 0);
+        assert_eq!(ran.stderr, "");
+        assert_snapshot!(format!("help {command}").trim().replace([' ', '-'], "_"), ran.stdout);
+    }
+}
+
+#[test]
+fn wrong_use_ends_in_exit_code_2() {
+    let folder = Folder::new();
+    for arguments in [
+        &["frobnicate"][..],
+        &["check", "data.csv"],
+        &["anonymize", "data.csv", "--k", "5"],
+        &["anonymize", "data.csv", "--k", "five", "-o", "out"],
+        &["anonymize", "data.csv", "--leftovers", "eat", "-o", "out"],
+    ] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}");
+        assert_eq!(ran.stdout, "");
+        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_schema_is_json() {
+    let ran = Folder::new().run(&["schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = Folder::new().run(&["completions", shell]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.stdout.contains("max-suppressed"), "{shell}");
+    }
+}
+
+#[test]
+fn words_are_explained() {
+    let folder = Folder::new();
+    assert_snapshot!("explain", folder.run(&["explain"]));
+    assert_snapshot!("explain_t-closeness", folder.run(&["explain", "t-closeness"]));
+    assert_snapshot!("explain_entropy_l-diversity", folder.run(&["explain", "entropy", "l-diversity"]));
+    assert_snapshot!("explain_something_unknown", folder.run(&["explain", "privacy"]));
+}
+
+#[test]
+fn programs_that_are_not_installed_are_named() {
+    let folder = Folder::new();
+    for command in ["sql", "serve", "cluster"] {
+        let ran = folder.run(&[command, "--help"]);
+        assert_eq!(ran.code, 2);
+        let bin = std::path::Path::new(env!("CARGO_BIN_EXE_kohort")).parent().unwrap().display();
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            ran.stderr,
+            format!("error: kohort-{command} is not installed\nhint: install kohort-{command} {version} into {bin}\n")
+        );
+    }
+}
+
+#[test]
+fn programs_beside_the_command_are_run_with_its_arguments() {
+    let folder = Folder::new();
+    // The command itself, under the other's name, is a program of the right version.
+    for name in ["kohort", "kohort-sql"] {
+        let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        std::fs::hard_link(env!("CARGO_BIN_EXE_kohort"), folder.path(&name)).unwrap();
+    }
+    let command = folder.path(&format!("kohort{}", std::env::consts::EXE_SUFFIX));
+    let ran = folder.run_program(&command, &["sql", "explain", "plain"], b"");
+    assert_eq!(ran.stdout, "A column that helps nobody to find a person. Released unchanged.\n");
+    assert_eq!(folder.run_program(&command, &["sql", "explain", "nothing"], b"").code, 2);
+    assert_eq!(folder.run_program(&command, &["serve"], b"").code, 2);
+}

@@ -1,0 +1,12 @@
+//! The command as a user meets it: what it prints, how it ends, what it writes and what it leaves alone.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod anonymize;
+mod bad_input;
+mod check;
+mod help;
+mod hierarchy;
+mod init;
+mod runner;
+mod verify;
