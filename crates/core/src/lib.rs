@@ -115,13 +115,19 @@ pub fn anonymize(
     let kept = suppress::rows_that_can_stand(table, &encoded, requirements, spec.max_suppressed)?;
     let rules = Rules::compile(table, requirements, &kept)?;
     let rows = encoded.fold(&kept);
-    let task = Task { rows: &rows, domains: &encoded.domains, rules: &rules, progress };
-    let mut classes = partitioner.partition(&task)?;
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let n_in = suppress::n_persons(&rules, &all);
+    let unplaceable = n_in - suppress::n_persons(&rules, &kept);
+    // Nobody is left out by halves: where persons have several rows, partitioners place them all.
+    let allowance = match rules.person_of_row() {
+        None => suppress::allowance(spec.max_suppressed, n_in) - unplaceable,
+        Some(_) => 0,
+    };
+    let task =
+        Task { rows: &rows, domains: &encoded.domains, rules: &rules, allowance, leftovers: spec.leftovers, progress };
+    let mut classes = partitioner.partition(&task)?;
     if spec.leftovers == Leftovers::Suppress {
-        let spent = n_in - suppress::n_persons(&rules, &kept);
-        classes = suppress::trim(&task, classes, suppress::allowance(spec.max_suppressed, n_in) - spent);
+        classes = suppress::trim(&task, classes);
     }
 
     progress.begin("recode", 0);

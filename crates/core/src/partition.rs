@@ -1,7 +1,8 @@
 //! [`Partitioner`]: turns folded rows into classes that satisfy the rules.
 //!
 //! # Guarantee
-//! every class of the result satisfies the rules, and every row is in exactly one class; or an error
+//! every class of the result satisfies the rules, every row is in at most one class, and rows in none belong to no
+//! more persons than the task allows; or an error
 
 mod cut;
 mod leftovers;
@@ -11,6 +12,7 @@ pub(crate) use leftovers::join_leftovers;
 pub use mondrian::{KeepTree, Mondrian};
 
 use kohort_model::Progress;
+use kohort_model::spec::Leftovers;
 
 use crate::encode::{Domain, Rows};
 use crate::requirement::{Rules, Tally};
@@ -23,6 +25,10 @@ pub struct Task<'a> {
     pub domains: &'a [Domain],
     /// What every class must satisfy.
     pub rules: &'a Rules,
+    /// How many persons may be left out.
+    pub allowance: u64,
+    /// What becomes of rows that fit into no class.
+    pub leftovers: Leftovers,
     /// Told of folded rows that have found their class.
     pub progress: &'a dyn Progress,
 }
@@ -56,12 +62,15 @@ fn all_stand_together(task: &Task<'_>) -> bool {
     all.stands()
 }
 
-/// Folded rows, class by class.
+/// Folded rows, class by class. Rows in no class are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classes {
     rows: Vec<u32>,
     /// Class `c` is `rows[starts[c]..starts[c + 1]]`.
     starts: Vec<u32>,
+    /// What each class shows, one interval per column and class after class, where that is more than the smallest
+    /// box that holds it: a publisher may need every cell of a column at one level.
+    pub boxes: Option<Vec<(u32, u32)>>,
     /// The cuts that led to the classes, where they were asked for.
     pub tree: Option<CutTree>,
 }
@@ -90,7 +99,7 @@ impl Classes {
     /// Classes by their rows and where each starts; the last start is the end.
     pub fn new(rows: Vec<u32>, starts: Vec<u32>) -> Classes {
         debug_assert_eq!(starts.last().copied().unwrap_or(0) as usize, rows.len());
-        Classes { rows, starts, tree: None }
+        Classes { rows, starts, boxes: None, tree: None }
     }
 
     /// Classes as lists of folded rows.

@@ -43,7 +43,10 @@ impl Shown {
         let hulls: Vec<Vec<Label>> = (0..classes.len())
             .into_par_iter()
             .map(|class| {
-                let bounds = rows.bounds(classes.rows(class));
+                let bounds = match &classes.boxes {
+                    Some(boxes) => boxes[class * rows.n_columns()..][..rows.n_columns()].to_vec(),
+                    None => rows.bounds(classes.rows(class)),
+                };
                 let hulls = bounds.iter().zip(&encoded.domains).map(|(&(lo, hi), domain)| domain.hull(lo, hi));
                 hulls.map(|(lo, hi)| Label { lo, hi }).collect()
             })

@@ -15,8 +15,8 @@ mod write;
 
 pub use format::{Compression, Format};
 pub use read::{
-    CheckOptions, LoadedTable, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load,
-    read_for_check, read_release,
+    CheckOptions, LoadedTable, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type,
+    load, read_for_check, read_release,
 };
 pub use write::{Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release};
 

@@ -13,7 +13,7 @@ mod typing;
 
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
-pub use problem::{ReadProblem, ReadProblems, Row, Rows};
+pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use release::{ReleaseProblem, read_release};
 pub use typing::infer_type;
 

@@ -174,7 +174,7 @@ impl Found {
             nodes.par_sort_unstable_by_key(|node| (node.first, std::cmp::Reverse(node.end)));
             CutTree { nodes }
         });
-        Classes { rows: packed.par_iter().map(|row| row.row).collect(), starts: self.starts, tree }
+        Classes { rows: packed.par_iter().map(|row| row.row).collect(), starts: self.starts, boxes: None, tree }
     }
 }
 

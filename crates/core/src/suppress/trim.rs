@@ -5,10 +5,11 @@
 //! cells then count 1 each. The best bargain of all classes goes first, until the allowance is used up.
 //!
 //! # Guarantee
-//! what is left of a class satisfies the rules; at most `allowance` persons leave
+//! what is left of a class satisfies the rules; no more persons are left out than the task allows
 //! # Deviations
-//! nobody leaves where persons have several rows, who would have to leave several classes at once, nor where a
-//! requirement compares classes with the whole release, which changes with everybody who leaves
+//! nobody leaves where persons have several rows, who would have to leave several classes at once, where a
+//! requirement compares classes with the whole release, which changes with everybody who leaves, or where the
+//! partitioner says what classes show
 //! # Cost
 //! each class is looked at once and again for each bargain it makes
 
@@ -30,8 +31,11 @@ struct Bargain {
 }
 
 /// The classes without the rows whose leaving pays.
-pub(crate) fn trim(task: &Task<'_>, classes: Classes, mut allowance: u64) -> Classes {
-    if allowance == 0 || task.rules.person_of_row().is_some() || task.rules.measures_against_release() {
+pub(crate) fn trim(task: &Task<'_>, classes: Classes) -> Classes {
+    let placed: u64 = classes.all_rows().iter().map(|&row| u64::from(task.rows.weight(row))).sum();
+    let mut allowance = task.allowance.saturating_sub(task.rows.n_members() as u64 - placed);
+    let fixed = classes.boxes.is_some() || task.rules.measures_against_release();
+    if allowance == 0 || fixed || task.rules.person_of_row().is_some() {
         return classes;
     }
     let mut of_class: Vec<Vec<u32>> = (0..classes.len()).map(|class| classes.rows(class).to_vec()).collect();
@@ -141,6 +145,7 @@ impl Eq for Bargain {}
 mod tests {
     use super::*;
     use crate::requirement::Rules;
+    use kohort_model::spec::Leftovers;
     use kohort_model::{Column, Role, Silent, ValueType};
 
     fn trimmed(cells: &[u32], allowance: u64) -> Vec<u32> {
@@ -149,9 +154,10 @@ mod tests {
         let (domain, _) = Domain::of(&column.typed(ValueType::Integer)).unwrap();
         let rows = Rows::from_folded(1, cells.to_vec(), &vec![1; cells.len()]);
         let rules = Rules::k_only(3);
-        let task = Task { rows: &rows, domains: &[domain], rules: &rules, progress: &Silent };
+        let (domains, leftovers) = ([domain], Leftovers::Suppress);
+        let task = Task { rows: &rows, domains: &domains, rules: &rules, allowance, leftovers, progress: &Silent };
         let all = Classes::new((0..cells.len() as u32).collect(), vec![0, cells.len() as u32]);
-        trim(&task, all, allowance).rows(0).to_vec()
+        trim(&task, all).rows(0).to_vec()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Column, Hierarchy, NULL, Texts};
 
-use super::problem::{ReadProblem, Rows};
+use super::problem::{MissingValue, ReadProblem};
 
 /// The hierarchies of one table; a file that several columns name is read once.
 pub(super) struct Hierarchies<'a> {
@@ -37,11 +37,9 @@ impl<'a> Hierarchies<'a> {
                 .map(Arc::new)
                 .map_err(|problem| ReadProblem::HierarchyRule { column: column.name.clone(), problem })?,
         };
-        let missing: Vec<bool> = column.texts.iter().map(|text| hierarchy.leaf(text).is_none()).collect();
-        let n_missing = missing.iter().filter(|&&is_missing| is_missing).count();
-        if n_missing > 0 {
-            let rows = Rows::with_ids(&column.ids, |id| id != NULL && missing[id as usize]);
-            return Err(ReadProblem::NotInHierarchy { column: column.name.clone(), n_values: n_missing, rows });
+        let missing = missing_values(column, &hierarchy);
+        if !missing.is_empty() {
+            return Err(ReadProblem::NotInHierarchy { column: column.name.clone(), values: missing });
         }
         Ok(hierarchy)
     }
@@ -73,6 +71,27 @@ impl<'a> Hierarchies<'a> {
         self.read.insert(path.to_owned(), Arc::clone(&hierarchy));
         Ok(hierarchy)
     }
+}
+
+/// The values of a column that are no leaf of its hierarchy, by their first row.
+fn missing_values(column: &Column, hierarchy: &Hierarchy) -> Vec<MissingValue> {
+    let mut by_id: Vec<Option<MissingValue>> = column
+        .texts
+        .iter()
+        .map(|text| hierarchy.leaf(text).is_none().then_some(MissingValue { first_row: 0, n_rows: 0 }))
+        .collect();
+    if by_id.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    for (row, &id) in column.ids.iter().enumerate().filter(|&(_, &id)| id != NULL) {
+        if let Some(value) = &mut by_id[id as usize] {
+            value.first_row = if value.n_rows == 0 { row as u64 + 1 } else { value.first_row };
+            value.n_rows += 1;
+        }
+    }
+    let mut missing: Vec<MissingValue> = by_id.into_iter().flatten().collect();
+    missing.sort_unstable_by_key(|value| value.first_row);
+    missing
 }
 
 /// A column's texts by value, and where values are equal by text.
@@ -113,7 +132,7 @@ mod tests {
         let column = Column::from_cells("zip", Role::Quasi, cells);
         let source = HierarchySource::Paths("zip.csv".into());
         let problem = Hierarchies::new(folder.path()).of_column(&source, &column).unwrap_err();
-        assert_eq!(problem.to_string(), "column 'zip': 2 values are missing from the hierarchy, in rows 2, 5 and 6");
+        assert_eq!(problem.to_string(), "column 'zip': 2 values are missing from the hierarchy: row 2 (2 rows), row 5");
     }
 
     #[test]

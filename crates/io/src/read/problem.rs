@@ -211,14 +211,17 @@ pub enum ReadProblem {
         problem: MakeProblem,
     },
     /// Values the hierarchy does not have.
-    #[error("column '{column}': {n_values} {} missing from the hierarchy, in {rows}", values_are(*n_values))]
+    #[error(
+        "column '{column}': {} {} missing from the hierarchy: {}",
+        values.len(),
+        values_are(values.len()),
+        each_once(values)
+    )]
     NotInHierarchy {
         /// The column.
         column: String,
-        /// How many distinct values.
-        n_values: usize,
-        /// Where.
-        rows: Rows,
+        /// Every missing value, by its first row.
+        values: Vec<MissingValue>,
     },
     /// Hierarchical distance without a hierarchy.
     #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
@@ -412,6 +415,29 @@ impl fmt::Display for Rows {
     }
 }
 
+/// A value that a hierarchy does not have, by where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingValue {
+    /// The first row that holds it, counted from 1.
+    pub first_row: u64,
+    /// How many rows hold it.
+    pub n_rows: u64,
+}
+
+/// Missing values by first row and number of rows, as many as a person reads.
+fn each_once(values: &[MissingValue]) -> String {
+    const SHOWN: usize = 40;
+    let rows = |value: &MissingValue| match value.n_rows {
+        1 => format!("row {}", value.first_row),
+        n_rows => format!("row {} ({n_rows} rows)", value.first_row),
+    };
+    let shown: Vec<String> = values.iter().take(SHOWN).map(rows).collect();
+    match values.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        hidden => format!("{} and {hidden} values more", shown.join(", ")),
+    }
+}
+
 fn quoted(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     names.join(", ")
@@ -479,8 +505,10 @@ mod tests {
     #[test]
     fn messages_say_where_and_how_many() {
         let rows = Rows { first: vec![3, 8], total: 2 };
-        let problem = ReadProblem::NotInHierarchy { column: "zip".into(), n_values: 2, rows: rows.clone() };
-        assert_eq!(problem.to_string(), "column 'zip': 2 values are missing from the hierarchy, in rows 3 and 8");
+        let values = vec![MissingValue { first_row: 3, n_rows: 2 }, MissingValue { first_row: 8, n_rows: 1 }];
+        let problem = ReadProblem::NotInHierarchy { column: "zip".into(), values };
+        let expected = "column 'zip': 2 values are missing from the hierarchy: row 3 (2 rows), row 8";
+        assert_eq!(problem.to_string(), expected);
         let problem = ReadProblem::RaggedRows { expected: 4, found: 3, rows };
         assert_eq!(problem.to_string(), "rows 3 and 8: expected 4 cells, found 3 in the first");
     }

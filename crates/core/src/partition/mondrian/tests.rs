@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kohort_model::spec::Leftovers;
 use kohort_model::{Column, Role, Silent, ValueType};
 use proptest::prelude::*;
 
@@ -29,7 +30,8 @@ fn fold(cells: &[Vec<u32>]) -> Rows {
 
 fn partition(rows: &Rows, k: u32, spec: MondrianSpec) -> Result<Classes, Unreachable> {
     let (domains, rules) = (domains(rows.n_columns()), Rules::k_only(k));
-    let task = Task { rows, domains: &domains, rules: &rules, progress: &Silent };
+    let leftovers = Leftovers::Merge;
+    let task = Task { rows, domains: &domains, rules: &rules, allowance: 0, leftovers, progress: &Silent };
     Mondrian { spec, keep_tree: KeepTree::Yes }.partition(&task)
 }
 

@@ -1,0 +1,143 @@
+//! The corpus: small named cases in `corpus/*.toml` that every partitioner runs.
+//!
+//! A case is a table as CSV text, a spec as it stands in `release.toml`, the files the spec names, and what must come
+//! out: for every partitioner under `expect`, for one alone under `expect_of.<its name>`, which wins field by field.
+//! What comes out is verified, counted once more by the oracles, and compared as the released file's text.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use kohort_model::spec::{Algorithm, Choose, Cuts, MondrianSpec};
+use serde::Deserialize;
+
+use crate::oracle;
+use crate::scenario::Scenario;
+
+/// A partitioner with its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Partitioner {
+    /// What cases call it.
+    pub name: &'static str,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// How it cuts, if it does.
+    pub mondrian: MondrianSpec,
+}
+
+/// Every partitioner that runs the corpus.
+pub const PARTITIONERS: &[Partitioner] = &[
+    mondrian("mondrian strict widest", Cuts::Strict, Choose::Widest),
+    mondrian("mondrian strict round-robin", Cuts::Strict, Choose::RoundRobin),
+    mondrian("mondrian relaxed widest", Cuts::Relaxed, Choose::Widest),
+    mondrian("mondrian relaxed round-robin", Cuts::Relaxed, Choose::RoundRobin),
+];
+
+const fn mondrian(name: &'static str, cuts: Cuts, choose: Choose) -> Partitioner {
+    Partitioner { name, algorithm: Algorithm::Mondrian, mondrian: MondrianSpec { cuts, choose } }
+}
+
+/// One case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// A sentence that is true if the case passes.
+    pub name: String,
+    table: String,
+    spec: String,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    expect: Expect,
+    #[serde(default)]
+    expect_of: BTreeMap<String, Expect>,
+}
+
+/// What must come out; what is absent may be anything.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    /// Whether the requirement can't be reached.
+    unreachable: Option<bool>,
+    /// Persons in the smallest class.
+    k: Option<usize>,
+    classes: Option<usize>,
+    suppressed: Option<u64>,
+    lm: Option<f64>,
+    /// The released file.
+    rows: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorpusFile {
+    case: Vec<Case>,
+}
+
+/// Every case, in the order of the files' names.
+///
+/// # Panics
+/// Where a file of the corpus can't be read.
+pub fn cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let entries = std::fs::read_dir(folder).expect("the corpus is beside this crate");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("the corpus can be listed").path()).collect();
+    paths.sort();
+    let read = |path: &Path| {
+        let text = std::fs::read_to_string(path).expect("the corpus can be read");
+        let file: CorpusFile = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        file.case
+    };
+    paths.iter().flat_map(|path| read(path)).collect()
+}
+
+impl Case {
+    /// Runs the case; what is not as expected comes back in words.
+    ///
+    /// # Errors
+    /// All that differs.
+    pub fn run(&self, partitioner: &Partitioner) -> Result<(), String> {
+        let mut scenario = Scenario::with_files(&self.table, &self.spec, &self.files);
+        scenario.spec.algorithm = partitioner.algorithm;
+        scenario.spec.mondrian = partitioner.mondrian;
+        let expected = self.expected(partitioner);
+        let done = match (scenario.run(), expected.unreachable) {
+            (Err(_), Some(true)) => return Ok(()),
+            (Err(error), _) => return Err(format!("there is no release: {error}")),
+            (Ok(_), Some(true)) => return Err("there is a release, and none was expected".to_owned()),
+            (Ok(done), _) => done,
+        };
+        let table = &scenario.loaded.table;
+        let classes = oracle::classes(table, &done.release);
+        let smallest = classes.iter().map(|class| oracle::persons(table, &class.rows).len()).min();
+        let mut differences = Vec::new();
+        let mut compare = |what: &str, expected: Option<String>, found: String| {
+            if let Some(expected) = expected.filter(|expected| *expected != found) {
+                differences.push(format!("{what}: expected\n{expected}\nand found\n{found}"));
+            }
+        };
+        compare("k", expected.k.map(|k| k.to_string()), smallest.unwrap_or(0).to_string());
+        compare("classes", expected.classes.map(|n| n.to_string()), classes.len().to_string());
+        compare("suppressed", expected.suppressed.map(|n| n.to_string()), done.persons.suppressed.to_string());
+        compare("lm", expected.lm.map(|lm| format!("{lm:.9}")), format!("{:.9}", done.loss.lm));
+        compare("rows", expected.rows, scenario.released_csv());
+        if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
+    }
+
+    fn expected(&self, partitioner: &Partitioner) -> Expect {
+        let own = self.expect_of.get(partitioner.name).cloned().unwrap_or_default();
+        let all = self.expect.clone();
+        Expect {
+            unreachable: own.unreachable.or(all.unreachable),
+            k: own.k.or(all.k),
+            classes: own.classes.or(all.classes),
+            suppressed: own.suppressed.or(all.suppressed),
+            lm: own.lm.or(all.lm),
+            rows: own.rows.or(all.rows),
+        }
+    }
+
+    /// Names under `expect_of` that no partitioner has.
+    pub fn unknown_partitioners(&self) -> Vec<&str> {
+        let known = |name: &str| PARTITIONERS.iter().any(|partitioner| partitioner.name == name);
+        self.expect_of.keys().map(String::as_str).filter(|name| !known(name)).collect()
+    }
+}

@@ -1,0 +1,13 @@
+//! What tests of several crates share: random jobs, brute-force oracles, the corpus of cases, and where data lies.
+//!
+//! - [`generate`]: random tables, hierarchies, requirements and specs;
+//! - [`oracle`]: what a release satisfies and loses, by definition, without code of `kohort-core` or `kohort-verify`;
+//! - [`corpus`]: small named cases that every partitioner runs;
+//! - [`scenario`]: one job given as texts, from file to released file;
+//! - [`data`]: the goldens, which every clone has, and the real data, which it may not.
+
+pub mod corpus;
+pub mod data;
+pub mod generate;
+pub mod oracle;
+pub mod scenario;

@@ -1,0 +1,90 @@
+//! The least LM any release of a tiny table can have, by trying every partition of its rows.
+//!
+//! # Cost
+//! the Bell number of the rows times 2 to their number where persons may be left out: seven rows at most
+
+use kohort_model::{Column, Hierarchy, Requirement, Role, Table, Value};
+
+use super::{Verdict, cell_loss, persons, stands};
+
+/// The least LM of all partitions whose classes may stand, `None` where there is none. At most the given share of
+/// persons may be left out. Partitions that rounding might allow are allowed.
+///
+/// # Panics
+/// Where the table has more than seven rows.
+pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Option<f64> {
+    assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
+    let all: Vec<u32> = (0..table.n_rows as u32).collect();
+    let allowed = (max_suppressed * persons(table, &all).len() as f64 + 1e-9).floor() as usize;
+    let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
+    let mut least: Option<f64> = None;
+    for left_out in 0u32..1 << table.n_rows {
+        let (gone, kept): (Vec<u32>, Vec<u32>) = all.iter().partition(|&&row| left_out >> row & 1 == 1);
+        let gone_persons = persons(table, &gone);
+        let split = persons(table, &kept).intersection(&gone_persons).count() > 0;
+        if split || gone_persons.len() > allowed || kept.is_empty() {
+            continue;
+        }
+        for classes in partitions(&kept) {
+            if classes.iter().any(|class| stands(table, requirements, class, &kept) == Verdict::Fails) {
+                continue;
+            }
+            let mut lost = (gone.len() * quasi.len()) as f64;
+            for class in &classes {
+                lost += quasi.iter().map(|column| class_loss(column, class)).sum::<f64>() * class.len() as f64;
+            }
+            let lm = lost / (table.n_rows * quasi.len()) as f64;
+            least = Some(least.map_or(lm, |least| least.min(lm)));
+        }
+    }
+    least
+}
+
+/// Every way to put rows into classes.
+fn partitions(rows: &[u32]) -> Vec<Vec<Vec<u32>>> {
+    let mut found: Vec<Vec<Vec<u32>>> = vec![Vec::new()];
+    for &row in rows {
+        let mut more = Vec::new();
+        for classes in found {
+            for position in 0..classes.len() {
+                let mut joined = classes.clone();
+                joined[position].push(row);
+                more.push(joined);
+            }
+            let mut alone = classes;
+            alone.push(vec![row]);
+            more.push(alone);
+        }
+        found = more;
+    }
+    found
+}
+
+/// LM of the smallest cell that covers a class.
+fn class_loss(column: &Column, class: &[u32]) -> f64 {
+    let cells: Vec<Option<&str>> = class.iter().map(|&row| column.cell(row as usize)).collect();
+    if cells.iter().all(|cell| *cell == cells[0]) {
+        return 0.0;
+    }
+    match &column.hierarchy {
+        Some(hierarchy) => cell_loss(column, Some(covering_label(hierarchy, &cells))).0,
+        None if column.value_type.is_ordered() && cells.iter().all(Option::is_some) => {
+            let parse =
+                |text| Value::parse(text, column.value_type, &column.notation).expect("values are of their type");
+            let mut values: Vec<(Value<'_>, &str)> = cells.iter().flatten().map(|&text| (parse(text), text)).collect();
+            values.sort_unstable();
+            let ((low_value, low), (high_value, high)) = (values[0], values[values.len() - 1]);
+            if low_value == high_value { 0.0 } else { cell_loss(column, Some(&format!("[{low},{high}]"))).0 }
+        }
+        None => 1.0,
+    }
+}
+
+/// The label of the lowest node above all cells; null is below the root alone.
+fn covering_label<'h>(hierarchy: &'h Hierarchy, cells: &[Option<&str>]) -> &'h str {
+    let leaves: Option<Vec<u32>> = cells.iter().map(|cell| cell.and_then(|text| hierarchy.leaf(text))).collect();
+    let Some(leaves) = leaves else { return hierarchy.label(hierarchy.root()) };
+    let covers = |node: u32| leaves.iter().all(|&leaf| hierarchy.path(leaf).any(|ancestor| ancestor == node));
+    let lowest = hierarchy.path(leaves[0]).find(|&node| covers(node)).unwrap_or(hierarchy.root());
+    hierarchy.label(lowest)
+}

@@ -1,0 +1,135 @@
+//! [`Scenario`]: a small job given as texts, run the way the command runs it, from file to released file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kohort_core::{AnonymizeError, Anonymized, anonymize};
+use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WrittenFile, write_release};
+use kohort_model::{
+    Achieved, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, Release, Requirement, RequirementManifest, Risk,
+    Silent, Spec, TableManifest,
+};
+use kohort_verify::{Verified, verify_release};
+use tempfile::TempDir;
+
+/// A table and a spec, read.
+pub struct Scenario {
+    folder: TempDir,
+    /// The spec; may be changed before it is run.
+    pub spec: Spec,
+    /// The private table.
+    pub loaded: LoadedTable,
+}
+
+impl Scenario {
+    /// Reads a table and a spec from their texts. The spec's first table is the CSV text, whatever file it names.
+    ///
+    /// # Panics
+    /// Where one of them is not right: scenarios are written by hand.
+    pub fn new(csv: &str, spec: &str) -> Scenario {
+        Self::with_files(csv, spec, &BTreeMap::new())
+    }
+
+    /// The same with files that the spec names, such as hierarchies.
+    ///
+    /// # Panics
+    /// Where something is not right.
+    pub fn with_files(csv: &str, spec: &str, files: &BTreeMap<String, String>) -> Scenario {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let write = |name: &Path, text: &str| std::fs::write(folder.path().join(name), text).expect("it is writable");
+        let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
+        write(&spec.tables[0].file, csv);
+        files.iter().for_each(|(name, text)| write(Path::new(name), text));
+        Self::read(folder, spec)
+    }
+
+    fn read(folder: TempDir, spec: Spec) -> Scenario {
+        let loaded = kohort_io::load(folder.path(), &spec, &spec.tables[0], &Silent)
+            .unwrap_or_else(|problems| panic!("{problems}"));
+        Scenario { folder, spec, loaded }
+    }
+
+    /// What every class must satisfy.
+    pub fn requirements(&self) -> Vec<Requirement> {
+        self.spec.requirements(&self.spec.tables[0])
+    }
+
+    /// The release, or why there is none.
+    ///
+    /// # Errors
+    /// Those of [`anonymize`].
+    pub fn run(&self) -> Result<Anonymized, AnonymizeError> {
+        anonymize(&self.loaded.table, &self.spec, &self.requirements(), &Silent)
+    }
+
+    /// The verified release.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn verified(&self) -> Verified<Release> {
+        let done = self.run().unwrap_or_else(|error| panic!("{error}"));
+        verify_release(done.release, &self.loaded.table, &self.requirements())
+            .unwrap_or_else(|violations| panic!("{violations}"))
+    }
+
+    /// The released file.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn released_csv(&self) -> String {
+        let mut bytes = Vec::new();
+        kohort_io::write_csv_to(&mut bytes, &self.verified(), &self.loaded, &self.requirements())
+            .unwrap_or_else(|problem| panic!("{problem}"));
+        String::from_utf8(bytes).expect("releases are UTF-8")
+    }
+
+    /// Writes the release and its manifest to a folder, and gives back the released file.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn write(&self, format: Format) -> PathBuf {
+        let verified = self.verified();
+        let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
+        let folder = self.folder.path().join(format!("release-{}", format.extension()));
+        let manifest = |written: &WrittenFile, _: &_| self.manifest(verified.get(), written);
+        let written = write_release(&verified, &self.loaded, &self.requirements(), manifest, &folder, options, &Silent)
+            .unwrap_or_else(|problem| panic!("{problem}"));
+        folder.join(&written.tables[0].file)
+    }
+
+    /// A manifest that names the file and its columns; what the command would count is left empty.
+    fn manifest(&self, release: &Release, written: &WrittenFile) -> Manifest {
+        let columns = release.tables[0].columns.iter().map(|column| {
+            let source = &self.loaded.table.columns[column.source];
+            let (role, value_type) = (source.role.word().to_owned(), source.value_type.word().to_owned());
+            (column.name.clone(), ColumnManifest { role, value_type })
+        });
+        let (n_in, n_out) = (self.loaded.table.n_rows as u64, written.n_rows);
+        let risk = BeforeAfter { before: 1.0, after: 1.0 };
+        Manifest {
+            kohort: "0.0.0".to_owned(),
+            algorithm: self.spec.algorithm.word().to_owned(),
+            requirement: RequirementManifest {
+                k: self.spec.k,
+                person_k: false,
+                max_suppressed: self.spec.max_suppressed,
+                sensitive: BTreeMap::new(),
+            },
+            achieved: Achieved { k: u64::from(self.spec.k), sensitive: BTreeMap::new() },
+            persons: Persons { n_in, n_out, suppressed: n_in - n_out },
+            classes: 0,
+            loss: Loss::default(),
+            risk: Risk { highest: risk, average: risk },
+            tables: vec![TableManifest {
+                name: self.loaded.table.name.clone(),
+                file: written.name.clone(),
+                rows_in: n_in,
+                rows_out: n_out,
+                rows_suppressed: n_in - n_out,
+                sha256: written.sha256.clone(),
+                columns: columns.collect(),
+            }],
+            verified: true,
+        }
+    }
+}
