@@ -14,7 +14,6 @@ use kohort_model::spec::{Algorithm, Leftovers};
 use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
 
 use encode::{Encoded, ForeignValues};
-use loss::LeftOut;
 use partition::{KeepTree, Mondrian, Partitioner, Task, join_leftovers};
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -139,16 +138,11 @@ pub fn anonymize(
     }
     let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
     let n_out = suppress::n_persons(&rules, &released);
-    let left_out = LeftOut { rows: (table.n_rows - released.len()) as u64, persons: n_in - n_out };
-    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, left_out);
+    let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
+    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, persons);
     let options = RecodeOptions { order: spec.order, keys: spec.keys };
     let release = recode(table, &encoded, &rows, &classes, &shown, options);
-    Ok(Anonymized {
-        release,
-        loss,
-        persons: Persons { n_in, n_out, suppressed: n_in - n_out },
-        algorithm: partitioner.name(),
-    })
+    Ok(Anonymized { release, loss, persons, algorithm: partitioner.name() })
 }
 
 fn stands(task: &Task<'_>, class: &[u32]) -> bool {

@@ -13,22 +13,13 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::{Loss, Table};
+use kohort_model::{Loss, Persons, Table};
 use rayon::prelude::*;
 
 use crate::encode::{Domain, Encoded, Rows};
 use crate::partition::Classes;
 use crate::recode::Shown;
 use crate::requirement::{Rules, Tally};
-
-/// Rows and persons that are not in the release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Rows.
-    pub rows: u64,
-    /// Persons.
-    pub persons: u64,
-}
 
 /// What each column of one class loses, times its rows, and the class's own part of the sums.
 struct Part {
@@ -48,7 +39,7 @@ pub fn measure(
     rows: &Rows,
     classes: &Classes,
     shown: &Shown,
-    left_out: LeftOut,
+    persons: Persons,
 ) -> Loss {
     let n_columns = encoded.domains.len();
     let parts: Vec<Part> = (0..shown.len())
@@ -57,14 +48,13 @@ pub fn measure(
             || Tally::new(rules),
             |tally, class| {
                 tally.clear();
-                let mut n_rows = 0u64;
-                let mut needed = 0.0;
-                for row in shown.members(class, classes, rows) {
-                    tally.add(row);
-                    needed += f64::from(rules.k_of_row(row));
-                    n_rows += 1;
-                }
-                let n_persons = tally.n_persons();
+                let mut members: Vec<u32> = shown.members(class, classes, rows).collect();
+                members.iter().for_each(|&row| tally.add(row));
+                let (n_rows, n_persons) = (members.len() as u64, tally.n_persons());
+                // A person with several rows needs k once.
+                members.sort_unstable_by_key(|&row| rules.person(row));
+                members.dedup_by_key(|row| rules.person(*row));
+                let needed: f64 = members.iter().map(|&row| f64::from(rules.k_of_row(row))).sum();
                 let of_rows = |measure: fn(&Domain, u32, u32) -> f64| {
                     let intervals = encoded.domains.iter().enumerate().map(|(column, domain)| {
                         let (lo, hi) = shown.interval(class, column);
@@ -78,18 +68,15 @@ pub fn measure(
                     n_rows,
                     n_persons,
                     squares: (n_persons as f64).powi(2),
-                    // A person with several rows needs k once; rows of one person agree on it.
-                    deviation: n_persons as f64 * n_persons as f64 - needed * n_persons as f64 / n_rows.max(1) as f64,
+                    deviation: (n_persons as f64).powi(2) - needed,
                 }
             },
         )
         .collect();
 
     // Summed in class order, so that rounding does not depend on threads.
-    let n_rows = parts.iter().map(|part| part.n_rows).sum::<u64>() as f64 + left_out.rows as f64;
-    let n_persons: u64 = parts.iter().map(|part| part.n_persons).sum();
-    let n_all = n_persons + left_out.persons;
-    let suppressed = left_out.rows as f64;
+    let n_rows = table.n_rows as f64;
+    let suppressed = n_rows - parts.iter().map(|part| part.n_rows).sum::<u64>() as f64;
     let n_cells = (n_rows * n_columns as f64).max(1.0);
     let column_sum = |column: usize| parts.iter().map(|part| part.lm[column]).sum::<f64>() + suppressed;
     let sum = |of: fn(&Part) -> f64| parts.iter().map(of).sum::<f64>();
@@ -100,8 +87,8 @@ pub fn measure(
     Loss {
         lm: widths / n_cells,
         ncp: (sum(|part| part.ncp) + suppressed * n_columns as f64) / n_cells,
-        dm: sum(|part| part.squares) + left_out.persons as f64 * n_all as f64,
-        average_class: n_persons as f64 / (shown.len().max(1)) as f64,
+        dm: sum(|part| part.squares) + persons.suppressed as f64 * persons.n_in as f64,
+        average_class: sum(|part| part.n_persons as f64) / shown.len().max(1) as f64,
         uncertainty_penalty: widths,
         k_deviation: sum(|part| part.deviation),
         columns,

@@ -125,7 +125,7 @@ pub fn recode(
     shown: &Shown,
     options: RecodeOptions,
 ) -> Release {
-    let mut sequence = order::by_class(table, rows, classes, shown);
+    let mut sequence = order::by_class(table, rows, classes, shown, options.keys);
     if options.order == Order::Input {
         order::as_in_the_input(&mut sequence);
     }

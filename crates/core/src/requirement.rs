@@ -141,6 +141,21 @@ impl Rules {
         })
     }
 
+    /// The name of a compiled sensitive column.
+    pub(crate) fn sensitive_column(&self, position: usize) -> &str {
+        &self.sensitive[position].column
+    }
+
+    /// Whether a row holds a value of a compiled sensitive column.
+    pub(crate) fn holds(&self, row: u32, position: usize, code: u32) -> bool {
+        self.sensitive[position].codes[row as usize] == code
+    }
+
+    /// The person of a row: a number of its own where each row is one.
+    pub fn person(&self, row: u32) -> u32 {
+        self.person_of_row.as_ref().map_or(row, |person_of_row| person_of_row[row as usize])
+    }
+
     /// Per row its person, where some person has several rows.
     pub fn person_of_row(&self) -> Option<&[u32]> {
         self.person_of_row.as_deref()
@@ -202,19 +217,23 @@ fn sensitive_codes(column: &Column, distance: Distance) -> Result<(Vec<u32>, usi
     let with_null = if column.has_nulls() { WithNull::Yes } else { WithNull::No };
     let n_texts = column.texts.len();
     let n_null = usize::from(with_null == WithNull::Yes);
+    // Values are equal by value where they have a type, 1.5 is 1.50, but leaves of a hierarchy by their text.
     let by_text = column.value_type == ValueType::Text || column.hierarchy.is_some();
     match distance {
-        Distance::Equal if by_text => Ok(((0..n_texts as u32).collect(), n_texts + n_null)),
-        // Values are equal by value where they have a type: 1.5 is 1.50.
         Distance::Equal | Distance::Ordered => {
-            let values: Option<Vec<_>> =
-                (0..n_texts as u32).map(|id| column.value(id).map(|value| (value, id))).collect();
+            let values: Option<Vec<_>> = (0..n_texts as u32)
+                .map(|id| {
+                    let value = if distance == Distance::Equal && by_text { None } else { Some(column.value(id)?) };
+                    Some((value, column.texts.get(id), id))
+                })
+                .collect();
             let mut values = values.ok_or_else(unfit)?;
+            // Codes by value and text, not by first appearance: nothing may depend on the order of the input.
             values.par_sort_unstable();
             let mut codes = vec![0; n_texts];
             let mut n_values = 0;
-            for (position, (value, id)) in values.iter().enumerate() {
-                n_values += usize::from(position == 0 || values[position - 1].0 != *value);
+            for (position, (value, _, id)) in values.iter().enumerate() {
+                n_values += usize::from(position == 0 || by_text || values[position - 1].0 != *value);
                 codes[*id as usize] = n_values as u32 - 1;
             }
             Ok((codes, n_values + n_null))

@@ -68,7 +68,9 @@ fn finer_classes_than_shown_are_not_visible() {
     let rows = encoded.fold(&all);
     let rules = Rules::compile(table, &scenario.requirements(), &all).unwrap();
     let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No };
-    let task = Task { rows: &rows, domains: &encoded.domains, rules: &rules, progress: &Silent };
+    let leftovers = kohort_model::spec::Leftovers::Merge;
+    let task =
+        Task { rows: &rows, domains: &encoded.domains, rules: &rules, allowance: 0, leftovers, progress: &Silent };
     let classes = mondrian.partition(&task).unwrap();
     assert_eq!(classes.len(), 2, "the partitioner's classes are finer than what they show");
     let first: BTreeSet<&str> = classes

@@ -78,17 +78,26 @@ impl<'r> Tally<'r> {
         columns.map(|(counts, sensitive)| sensitive.holds(counts, n_persons)).position(|holds| !holds)
     }
 
-    /// The most frequent value of the first sensitive column that is not satisfied: the column's name and the value's
-    /// rows among `rows`.
-    pub fn most_frequent_of_unmet(&mut self, rows: &[u32]) -> Option<(&'r str, Vec<u32>)> {
+    /// Takes a row out again that was added before.
+    pub fn remove(&mut self, row: u32) {
+        self.n_rows -= 1;
+        if self.rules.person_of_row.is_some() {
+            self.rows.retain(|&other| other != row);
+        } else {
+            for (counts, sensitive) in self.columns.iter_mut().zip(&self.rules.sensitive) {
+                counts.remove(sensitive.codes[row as usize]);
+            }
+        }
+    }
+
+    /// The first sensitive column whose requirements the class does not meet, and its most frequent value: the
+    /// column's position among the compiled ones and the value's code.
+    pub fn most_frequent_of_unmet(&mut self) -> Option<(usize, u32)> {
         let n_persons = self.n_persons();
         let column = self.first_unmet(n_persons)?;
-        let sensitive = &self.rules.sensitive[column];
         let counts = &self.columns[column];
-        let code =
-            *counts.codes.iter().max_by_key(|&&code| (counts.of_code[code as usize], std::cmp::Reverse(code)))?;
-        let holders = rows.iter().copied().filter(|&row| sensitive.codes[row as usize] == code).collect();
-        Some((&sensitive.column, holders))
+        let code = counts.codes.iter().max_by_key(|&&code| (counts.of_code[code as usize], std::cmp::Reverse(code)))?;
+        Some((column, *code))
     }
 
     /// Where persons have several rows: counts each pair of a person and a value once.
@@ -112,6 +121,14 @@ impl Counts {
             self.codes.push(code);
         }
         *count += 1;
+    }
+
+    fn remove(&mut self, code: u32) {
+        let count = &mut self.of_code[code as usize];
+        *count -= 1;
+        if *count == 0 {
+            self.codes.retain(|&other| other != code);
+        }
     }
 
     fn clear(&mut self) {
