@@ -109,15 +109,10 @@ impl Failure {
     }
 }
 
-/// What the verifier found, its inline hints apart.
+/// What the verifier found.
 pub(crate) fn violation_reports(violations: &[Violation]) -> Vec<Report> {
-    let report = |violation: &Violation| {
-        let text = violation.to_string();
-        match text.split_once("; hint: ") {
-            Some((message, hint)) => Report::new(message).hint(hint),
-            None => Report::new(text),
-        }
-    };
+    let report =
+        |violation: &Violation| Report { message: violation.to_string(), hint: violation.hint().map(str::to_owned) };
     violations.iter().map(report).collect()
 }
 
@@ -153,7 +148,9 @@ impl From<ReleaseProblem> for Failure {
         }
         let status = match problem {
             // The release can be read, and is not what it says it is.
-            ReleaseProblem::Digest { .. } | ReleaseProblem::Differs { .. } => Status::NotMet,
+            ReleaseProblem::Digest { .. } | ReleaseProblem::Differs { .. } | ReleaseProblem::Bounds { .. } => {
+                Status::NotMet
+            }
             _ => status_of(problem.class()),
         };
         Failure::new(status, vec![Report { message: problem.to_string(), hint: problem.hint() }])

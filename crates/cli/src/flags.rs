@@ -2,7 +2,7 @@
 //! that flags and specs can't come to mean different things.
 
 use kohort_model::Spec;
-use kohort_model::spec::SpecProblem;
+use kohort_model::spec::{SpecFault, SpecProblem};
 use toml::{Table, Value};
 
 use crate::failure::{Failure, Report, Status};
@@ -142,8 +142,21 @@ fn report(problem: &SpecProblem) -> Report {
         None if key.is_empty() || key.contains('.') => String::new(),
         None => format!("--{}: ", key.replace('_', "-")),
     };
-    let hint = problem.hint().map(|hint| hint.replace("max_suppressed = ", "--max-suppressed "));
+    let hint = match &problem.fault {
+        SpecFault::RuleWithoutSetting { rule } => Some(format!("for example {}", rule_example(rule))),
+        _ => problem.hint().map(|hint| hint.replace("max_suppressed = ", "--max-suppressed ")),
+    };
     Report { message: format!("{place}{}", problem.fault), hint }
+}
+
+/// A rule with its setting, as a flag writes it.
+fn rule_example(rule: &str) -> &'static str {
+    match rule {
+        "steps" => "steps:5,10,50",
+        "mask" => "mask:right",
+        "dates" => "dates:month,year, or date for every level",
+        _ => "edges:edges.csv",
+    }
 }
 
 /// A number where it is one, `3:2` as a list of numbers, else a word.

@@ -7,7 +7,7 @@ use kohort_core::Anonymized;
 use kohort_io::{LoadedTable, WrittenFile};
 use kohort_model::spec::TableSpec;
 use kohort_model::{
-    Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Distance, Loss, Manifest, Persons, Release, Requirement,
+    Achieved, AchievedSensitive, BeforeAfter, Distance, Loss, Manifest, Persons, Release, Requirement,
     RequirementManifest, Risk, Setting, Spec, TableManifest,
 };
 use kohort_verify::{Findings, SensitiveFindings};
@@ -39,12 +39,6 @@ impl<'a> Facts<'a> {
     pub(crate) fn manifest(&self, release: &Release, written: &WrittenFile, found: &Findings) -> Manifest {
         let table = &self.original.table;
         let released = &release.tables[0];
-        let columns = released.columns.iter().map(|column| {
-            let source = &table.columns[column.source];
-            let entry =
-                ColumnManifest { role: source.role.word().to_owned(), value_type: source.value_type.word().to_owned() };
-            (column.name.clone(), entry)
-        });
         Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
@@ -64,7 +58,7 @@ impl<'a> Facts<'a> {
                 rows_out: written.n_rows,
                 rows_suppressed: table.n_rows as u64 - written.n_rows,
                 sha256: written.sha256.clone(),
-                columns: columns.collect(),
+                columns: self.original.column_manifests(released),
             }],
             verified: true,
         }

@@ -11,10 +11,12 @@ pub(crate) fn number(number: f64) -> String {
 
 /// `12 (0.2 %)`.
 pub(crate) fn count_of(count: u64, all: u64) -> String {
-    if all == 0 {
+    if count == 0 || all == 0 {
         return count.to_string();
     }
-    format!("{count} ({:.1} %)", 100.0 * count as f64 / all as f64)
+    let percent = 100.0 * count as f64 / all as f64;
+    // Somebody is never nobody.
+    if percent < 0.05 { format!("{count} (below 0.1 %)") } else { format!("{count} ({percent:.1} %)") }
 }
 
 #[cfg(test)]
@@ -28,6 +30,8 @@ mod tests {
         assert_eq!(number(1.0 / 3.0), "0.3333");
         assert_eq!(number(100.0), "100");
         assert_eq!(count_of(3, 12), "3 (25.0 %)");
+        assert_eq!(count_of(1, 10_000), "1 (below 0.1 %)");
+        assert_eq!(count_of(0, 12), "0");
         assert_eq!(count_of(0, 0), "0");
     }
 }

@@ -90,7 +90,9 @@ fn role_of(profile: &Profile, sounds: Sounds) -> (Role, &'static [(&'static str,
         return say(Role::Identifier, "a number that is different in every row");
     }
     if sounds.is_sensitive {
-        return say(Role::Sensitive, "sounds like what nobody should learn; give it a requirement too, such as l = 3");
+        let l = profile.n_distinct.min(3);
+        let ask = if l < 2 { String::new() } else { format!("; give it a requirement too, such as l = {l}") };
+        return (Role::Sensitive, NONE, format!("sounds like what nobody should learn{ask}"));
     }
     if !sounds.is_quasi {
         if profile.value_type == ValueType::Text && profile.average_length > PROSE && profile.distinct_share() > 0.5 {
@@ -121,8 +123,8 @@ fn generalization(profile: &Profile, sounds: Sounds) -> (&'static [(&'static str
         ValueType::Text if sounds.is_place_code || profile.looks_like_codes() => {
             (MASK, "codes lose their last characters first")
         }
-        ValueType::Text if profile.n_distinct > 5 => (FLAT, "shown or hidden; a hierarchy file would lose less"),
-        ValueType::Text | ValueType::Boolean => (FLAT, "shown or hidden"),
+        ValueType::Text if profile.n_distinct > 5 => (FLAT, "shown as it is or as *; a hierarchy file would lose less"),
+        ValueType::Text | ValueType::Boolean => (FLAT, "shown as it is or as *"),
     }
 }
 

@@ -9,12 +9,15 @@ pub mod partition;
 pub mod recode;
 pub mod requirement;
 mod suppress;
+pub mod utility;
 
-use kohort_model::spec::{Algorithm, Leftovers};
+use kohort_model::spec::{Algorithm, ClusteringSpec, Leftovers};
 use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
 
 use encode::{Encoded, ForeignValues};
-use partition::{KeepTree, Mondrian, Partitioner, Task, join_leftovers};
+use partition::{
+    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Objective, Partitioner, Task, join_leftovers,
+};
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
 
@@ -88,7 +91,7 @@ impl AnonymizeError {
                 Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
             }
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
-            AnonymizeError::Unavailable(_) => Some("use algorithm = \"auto\" or \"mondrian\""),
+            AnonymizeError::Unavailable(_) => Some("use algorithm = \"auto\""),
             AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
         }
     }
@@ -151,17 +154,19 @@ fn stands(task: &Task<'_>, class: &[u32]) -> bool {
     tally.stands()
 }
 
-/// The partitioner a spec asks for. Until another loses less, `auto` is Mondrian.
+/// The partitioner a spec asks for.
 fn partitioner(spec: &Spec) -> Result<Box<dyn Partitioner>, AnonymizeError> {
-    match spec.algorithm {
-        Algorithm::Auto | Algorithm::Mondrian => {
-            Ok(Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }))
+    Ok(match spec.algorithm {
+        Algorithm::Auto => Box::new(LeastLoss),
+        Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
+        Algorithm::Datafly => Box::new(Datafly::default()),
+        Algorithm::Cluster => {
+            let ClusteringSpec { threshold, cluster_limit, pairing: _ } = spec.clustering;
+            Box::new(Cluster { threshold, cluster_limit })
         }
-        Algorithm::TopDown
-        | Algorithm::Datafly
-        | Algorithm::Cluster
-        | Algorithm::FullDomain
-        | Algorithm::Miracle
-        | Algorithm::MiracleX => Err(AnonymizeError::Unavailable(spec.algorithm)),
-    }
+        Algorithm::FullDomain => Box::new(FullDomain { objective: Objective::Lm }),
+        Algorithm::TopDown | Algorithm::Miracle | Algorithm::MiracleX => {
+            return Err(AnonymizeError::Unavailable(spec.algorithm));
+        }
+    })
 }

@@ -4,12 +4,24 @@
 //! every class of the result satisfies the rules, every row is in at most one class, and rows in none belong to no
 //! more persons than the task allows; or an error
 
+mod cluster;
 mod cut;
+mod datafly;
+mod full_domain;
+mod least_loss;
 mod leftovers;
+mod levels;
 mod mondrian;
+mod top_down;
 
+pub use cluster::Cluster;
+pub use datafly::{Block, Datafly, Lookup, Step};
+pub use full_domain::{FullDomain, Objective};
+pub use least_loss::LeastLoss;
 pub(crate) use leftovers::join_leftovers;
+pub use levels::Levels;
 pub use mondrian::{KeepTree, Mondrian};
+pub use top_down::TopDown;
 
 use kohort_model::Progress;
 use kohort_model::spec::Leftovers;

@@ -8,15 +8,17 @@
 //! value bit by bit (`arrow_text`), and becomes an Arrow value again when it is written.
 
 mod arrow_text;
+mod bounds;
 mod digest;
 mod format;
 mod read;
 mod write;
 
+pub use bounds::CellForm;
 pub use format::{Compression, Format};
 pub use read::{
     CheckOptions, LoadedTable, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type,
-    load, read_for_check, read_release,
+    load, read_for_check, read_release, read_release_of,
 };
 pub use write::{Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release};
 

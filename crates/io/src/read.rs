@@ -14,10 +14,11 @@ mod typing;
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
-pub use release::{ReleaseProblem, read_release};
+pub use release::{ReleaseProblem, read_release, read_release_of};
 pub use typing::infer_type;
 
 pub(crate) use csv::CsvFile;
+pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use open::OpenTable;
 
 use arrow_schema::Field;

@@ -156,11 +156,20 @@ pub struct TableManifest {
 /// One released column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnManifest {
-    /// Its role, in the spec's words.
+    /// Its role, in the spec's words; of a quasi column written as two, [`ColumnManifest::LOWER_BOUND`] or
+    /// [`ColumnManifest::UPPER_BOUND`].
     pub role: String,
     /// The type of its values.
     #[serde(rename = "type")]
     pub value_type: String,
+}
+
+impl ColumnManifest {
+    /// The role of the column that holds the lowest value each quasi cell may stand for. It is named after the quasi
+    /// column with `_lo` behind, and the column of upper bounds stands next to it.
+    pub const LOWER_BOUND: &'static str = "quasi_lo";
+    /// The role of the column that holds the highest one, named with `_hi` behind.
+    pub const UPPER_BOUND: &'static str = "quasi_hi";
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

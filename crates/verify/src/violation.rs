@@ -42,41 +42,38 @@ pub enum Violation {
     #[error("table '{table}' has {n_rows} rows; at most 4294967294 can be verified")]
     TooManyRows { table: String, n_rows: u64 },
     /// A release of several tables, or of none.
-    #[error("the release holds {n} tables where exactly one is meant")]
+    #[error("the release holds {} where exactly one table is meant", count(*n, "table"))]
     NotOneTable { n: u64 },
     /// A column of another length than its table.
-    #[error("column '{column}' has {n_cells} cells where the table has {n_rows} rows")]
+    #[error("column '{column}' has {} where the table has {}", count(*n_cells, "cell"), count(*n_rows, "row"))]
     ColumnLength { column: String, n_cells: u64, n_rows: u64 },
     /// A cell that points behind its dictionary.
-    #[error("column '{column}': {n} cells point to no text, first in row {first_row}")]
+    #[error("column '{column}': {} no text, first in row {first_row}", does(*n, "cell", "points to", "point to"))]
     CellWithoutText { column: String, n: u64, first_row: u64 },
     /// A requirement on a column that is not there.
     #[error("a requirement names column '{column}', which the table does not have")]
     UnknownColumn { column: String },
     /// Persons that can't be told apart.
-    #[error(
-        "person column '{column}' is null in {n} rows, first in row {first_row}; \
-         hint: give each person an id, or leave the person column out so that each row is one"
-    )]
+    #[error("person column '{column}' is null in {}, first in row {first_row}", count(*n, "row"))]
     PersonMissing { column: String, n: u64, first_row: u64 },
     /// An own k that is no whole number.
-    #[error("column '{column}': {n} persons' own k is not a whole number, first in row {first_row}")]
+    #[error("column '{column}': the own k of {} is not a whole number, first in row {first_row}", count(*n, "person"))]
     OwnKUnreadable { column: String, n: u64, first_row: u64 },
     /// A distance by hierarchy without one.
-    #[error("column '{column}' has no hierarchy, so its hierarchical distance is not defined; hint: give it one")]
+    #[error("column '{column}' has no hierarchy, so its hierarchical distance is not defined")]
     NoHierarchy { column: String },
     /// Values that the hierarchy does not know.
-    #[error("column '{column}': {n} distinct values are no leaves of its hierarchy")]
+    #[error("column '{column}': {} not in its hierarchy", does(*n, "distinct value", "is", "are"))]
     NotInHierarchy { column: String, n: u64 },
 
     /// A released row that comes from nowhere.
-    #[error("{n} released rows name a source row that does not exist, first in released row {first_row}")]
+    #[error("{} a source row that does not exist, first in released row {first_row}", does(*n, "released row", "names", "name"))]
     SourceRowOutOfRange { n: u64, first_row: u64 },
     /// A row of the private table that was released twice.
-    #[error("{n} released rows repeat a source row, first in released row {first_row}")]
+    #[error("{} a source row, first in released row {first_row}", does(*n, "released row", "repeats", "repeat"))]
     SourceRowTwice { n: u64, first_row: u64 },
     /// A person of whom some rows are released and some not.
-    #[error("{n} persons are released only in part, first seen in row {first_row} of the original")]
+    #[error("{} released only in part, first seen in row {first_row} of the original", does(*n, "person", "is", "are"))]
     PersonSplit { n: u64, first_row: u64 },
     /// A released column that has no source.
     #[error("released column '{column}' comes from no column of the original")]
@@ -100,12 +97,15 @@ pub enum Violation {
     #[error("column '{column}' of role {role} must be released {expected}")]
     WrongCells { column: String, role: Role, expected: &'static str },
     /// Released cells that do not cover what they stand for.
-    #[error("column '{column}': {n} released cells do not cover their original, first in released row {first_row}")]
+    #[error(
+        "column '{column}': {} not cover the original, first in released row {first_row}",
+        does(*n, "released cell", "does", "do")
+    )]
     NotCovered { column: String, n: u64, first_row: u64 },
     /// Keys whose renumbering is no renumbering.
     #[error(
-        "key column '{column}': {n} rows are not numbered from 1 in the released order with equal keys kept equal, \
-         first in released row {first_row}"
+        "key column '{column}': {} not numbered from 1 in the released order with equal keys kept equal, \
+         first in released row {first_row}", does(*n, "row", "is", "are")
     )]
     KeyRenumbering { column: String, n: u64, first_row: u64 },
 
@@ -113,31 +113,60 @@ pub enum Violation {
     #[error("the written file's columns are not those of the release, first at column {position}")]
     WrittenColumns { position: u64 },
     /// The file has another number of rows than the release.
-    #[error("the written file has {written} rows where the release has {released}")]
+    #[error("the written file has {} where the release has {released}", count(*written, "row"))]
     WrittenRows { released: u64, written: u64 },
     /// The file has other cells than the release.
-    #[error("column '{column}': {n} cells of the written file are not those of the release, first in row {first_row}")]
+    #[error(
+        "column '{column}': the written file differs from the release in {}, first in row {first_row}",
+        count(*n, "cell")
+    )]
     WrittenCells { column: String, n: u64, first_row: u64 },
 
     /// Released rows that no assignment can trace back to a row of the original.
-    #[error("{n} released rows can't have come from the original, such as released row {first_row}")]
+    #[error("{} can't have come from the original, such as released row {first_row}", count(*n, "released row"))]
     WithoutOrigin { n: u64, first_row: u64 },
     /// More rows left out than admitted, or fewer.
-    #[error("{counted} {what} of the original are not released where {admitted} are said to be suppressed")]
+    #[error("suppressed {what}: {counted} counted, {admitted} admitted")]
     SuppressedMiscounted { what: &'static str, admitted: u64, counted: u64 },
     /// Too many ways to trace rows back.
-    #[error(
-        "the released boxes overlap so much that more than {limit} origins would have to be weighed; \
-         hint: verify without the original"
-    )]
+    #[error("the released boxes overlap so much that more than {limit} origins would have to be weighed")]
     TooManyOrigins { limit: u64 },
 
     /// A requirement that some class does not satisfy.
     #[error(
-        "{}: {n_classes} classes fail, the worst reaching {}; the first stands in row {first_row} and has \
-         {class_size} persons", Asked(requirement), Reached(*reached)
+        "{}: {}, the worst reaching {}; the first stands in row {first_row} and has {}",
+        Asked(requirement), does(*n_classes, "class", "fails", "fail"), Reached(*reached), count(*class_size, "person")
     )]
     Unmet { requirement: Requirement, n_classes: u64, reached: f64, first_row: u64, class_size: u64 },
+}
+
+impl Violation {
+    /// What to do about it, where that does not follow from what is wrong.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Violation::PersonMissing { .. } => {
+                Some("give each person an id, or leave the person column out so that each row is one")
+            }
+            Violation::NoHierarchy { .. } => Some("give it one, or another distance"),
+            Violation::TooManyOrigins { .. } => Some("verify without the original"),
+            _ => None,
+        }
+    }
+}
+
+/// `1 row`, `2 rows`.
+fn count(n: u64, noun: &str) -> String {
+    let ending = match noun {
+        _ if n == 1 => "",
+        noun if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{n} {noun}{ending}")
+}
+
+/// `1 row is`, `2 rows are`.
+fn does(n: u64, noun: &str, one: &str, many: &str) -> String {
+    format!("{} {}", count(n, noun), if n == 1 { one } else { many })
 }
 
 /// A requirement in words.
@@ -146,12 +175,14 @@ struct Asked<'a>(&'a Requirement);
 impl fmt::Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Requirement::K(k) => write!(f, "at least {k} persons in each class"),
+            Requirement::K(k) => write!(f, "at least {} in each class", count(u64::from(*k), "person")),
             Requirement::PersonK { column } => {
                 write!(f, "at least as many persons as each member asks for in '{column}'")
             }
-            Requirement::DistinctL { column, l } => write!(f, "column '{column}': at least {l} distinct values"),
-            Requirement::EntropyL { column, l } => write!(f, "column '{column}': entropy of at least ln {l}"),
+            Requirement::DistinctL { column, l } => {
+                write!(f, "column '{column}': at least {}", count(u64::from(*l), "distinct value"))
+            }
+            Requirement::EntropyL { column, l } => write!(f, "column '{column}': entropy_l of at least {l}"),
             Requirement::RecursiveCL { column, c, l } => {
                 write!(f, "column '{column}': recursive ({c}, {l})-diversity")
             }
@@ -161,7 +192,7 @@ impl fmt::Display for Asked<'_> {
                     Distance::Ordered => "ordered",
                     Distance::Hierarchical => "hierarchical",
                 };
-                write!(f, "column '{column}': {distance} distance of at most {t}")
+                write!(f, "column '{column}': t of at most {t} ({distance} distance)")
             }
             Requirement::Alpha { column, alpha } => {
                 write!(f, "column '{column}': no value held by more than {alpha} of the persons")
@@ -198,9 +229,29 @@ mod tests {
         assert_eq!(
             Violations(vec![Violation::NoRows { table: "visit".to_owned() }, unmet(t)]).to_string(),
             "table 'visit' has no rows, so nothing can be said of it\n\
-             column 'disease': ordered distance of at most 0.2: 2 classes fail, the worst reaching 0.2500; \
+             column 'disease': t of at most 0.2 (ordered distance): 2 classes fail, the worst reaching 0.2500; \
              the first stands in row 7 and has 4 persons"
         );
         assert!(unmet(Requirement::K(5)).to_string().starts_with("at least 5 persons in each class: 2 classes fail"));
+    }
+
+    #[test]
+    fn numbers_agree_with_their_nouns() {
+        let unmet = |n| Violation::Unmet {
+            requirement: Requirement::K(n as u32),
+            n_classes: n,
+            reached: 1.0,
+            first_row: 7,
+            class_size: n,
+        };
+        assert_eq!(
+            unmet(1).to_string(),
+            "at least 1 person in each class: 1 class fails, the worst reaching 1; the first stands in row 7 and has \
+             1 person"
+        );
+        assert!(unmet(2).to_string().starts_with("at least 2 persons in each class: 2 classes fail, "));
+        let split = |n| Violation::PersonSplit { n, first_row: 3 }.to_string();
+        assert_eq!(split(1), "1 person is released only in part, first seen in row 3 of the original");
+        assert_eq!(split(2), "2 persons are released only in part, first seen in row 3 of the original");
     }
 }

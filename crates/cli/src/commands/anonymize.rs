@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kohort_core::anonymize;
 use kohort_io::{
-    Existing, Format, LoadedTable, WriteOptions, WrittenFile, check_target, load, write_csv_to, write_release,
+    CellForm, Existing, Format, LoadedTable, WriteOptions, WrittenFile, check_target, load, write_csv_to, write_release,
 };
 use kohort_model::spec::Algorithm;
 use kohort_model::{Manifest, Progress, Release, Requirement, Role, Spec};
@@ -43,6 +43,10 @@ pub(crate) struct Anonymize {
     /// The format of the released table: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
     #[arg(long)]
     format: Option<String>,
+    /// What quasi cells look like: labels such as [20,29], or bounds, two typed columns age_lo and age_hi in place of
+    /// age. Columns with a hierarchy, with nulls, or of text have labels in any case
+    #[arg(long, default_value = "labels", value_parser = ["labels", "bounds"])]
+    cells: String,
     /// Replace the release that is already in the folder
     #[arg(long)]
     force: bool,
@@ -114,7 +118,8 @@ impl Anonymize {
         }
 
         let bars = Bars::new();
-        let original = load(&folder, &spec, &spec.tables[0], &bars)?;
+        let cells = if self.cells == "bounds" { CellForm::Bounds } else { CellForm::Labels };
+        let original = load(&folder, &spec, &spec.tables[0], &bars)?.released_as(cells)?;
         let requirements = spec.requirements(&spec.tables[0]);
         let anonymized = anonymize(&original.table, &spec, &requirements, &bars)?;
         bars.begin("verifying", 0);
@@ -268,10 +273,10 @@ fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
                 .hint("release one table, to one audience, without a register")
         })
         .collect();
-    if !matches!(spec.algorithm, Algorithm::Auto | Algorithm::Mondrian) {
+    if matches!(spec.algorithm, Algorithm::TopDown | Algorithm::Miracle | Algorithm::MiracleX) {
         let message =
             format!("{}: algorithm '{}' is not available in this version", input.display(), spec.algorithm.word());
-        reports.push(Report::new(message).hint("use auto or mondrian"));
+        reports.push(Report::new(message).hint("use auto, mondrian, datafly, cluster or full-domain"));
     }
     if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
 }

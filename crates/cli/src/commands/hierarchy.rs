@@ -8,6 +8,7 @@ use kohort_model::hierarchy::{Hierarchy as Tree, Rule};
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Notation, ValueType};
 
+use crate::columns;
 use crate::failure::{Failure, Report, Status};
 use crate::files::read_text;
 use crate::flags::FlagSpec;
@@ -134,17 +135,14 @@ impl Make {
         let bars = Bars::new();
         let table = read_for_check(&self.data, &CheckOptions::default(), &bars)?;
         bars.clear();
-        let Some(column) = table.column(&self.column) else {
-            let known: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-            let message = format!("{}: no such column: '{}'", self.data.display(), self.column);
-            return Err(Failure::input(message, format!("the file has {}", known.join(", "))));
-        };
+        let position = columns::positions(&self.data, &table, std::slice::from_ref(&self.column))?[0];
+        let column = &table.columns[position];
         let notation = Notation::default();
         let given = self.value_type.as_deref().and_then(ValueType::from_word);
         let value_type = given.unwrap_or_else(|| infer_type(&column.texts, &notation));
         let tree = rule.make(&column.texts, value_type, &notation).map_err(|problem| {
             let message = format!("{}: column '{}': {problem}", self.data.display(), self.column);
-            Failure::input(message, problem.hint())
+            Failure::input(message, problem.hint().replace("with type", "with --type"))
         })?;
         let lines = render_paths(&tree).ok_or_else(|| {
             let message = format!("{}: column '{}' holds line breaks", self.data.display(), self.column);

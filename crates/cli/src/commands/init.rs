@@ -22,7 +22,15 @@ pub(crate) struct Init {
 
 const HEADER: &str = "\
 # A spec to begin with, suggested from the names of columns and from how many values they hold. Go through it line by
-# line: what others could know about the people in this table, only you can tell.
+# line: what others could know about the people in this table, only you can tell. Then run it:
+#
+#     kohort anonymize release.toml -o release
+#
+# Roles: identifier (names a person outright; never released), quasi (others could know it; blurred until k persons look
+# the same), sensitive (nobody should learn it; released as it is, under requirements), plain (helps nobody to find a
+# person; released as it is), key (tells persons or rows apart), drop (not released). In doubt: quasi, or drop.
+#
+# Bits say how well a column tells people apart: with b bits about one in 2^b has the same value.
 
 # How many persons must look the same. There is no default and no suggestion: the larger k, the safer and the coarser
 # the release. 5 is common, health agencies ask for 11 or 12. This spec does not run before k is set.

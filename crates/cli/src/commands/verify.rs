@@ -1,9 +1,9 @@
 //! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_io::{load, read_release};
+use kohort_io::{load, read_release, read_release_of};
 use kohort_model::{AchievedSensitive, Distance, Manifest, Requirement, Role, Table};
 use kohort_verify::{Counted, Findings, Suppressed, Violations, verify_against, verify_alone};
 
@@ -41,16 +41,15 @@ impl Verify {
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         super::use_threads(self.threads)?;
         let bars = Bars::new();
-        let (manifest, mut tables) = read_release(&self.release, &bars)?;
-        let (Some(table), []) = (tables.pop(), tables.as_slice()) else {
-            let message = format!("{}: a release of several tables can't be verified yet", self.release.display());
-            return Err(Failure::input(message, "use the version that wrote it"));
-        };
         let mut notes = Vec::new();
         let mut wrong = Vec::new();
-        let counted = match &self.against {
-            None => self.count_alone(&manifest, &table, &mut notes)?,
-            Some(spec) => count_against(spec, &manifest, &table, &mut wrong, &bars)?,
+        let (manifest, counted) = match &self.against {
+            None => {
+                let (manifest, tables) = read_release(&self.release, &bars)?;
+                let counted = self.count_alone(&manifest, &self.only_table(tables)?, &mut notes)?;
+                (manifest, counted)
+            }
+            Some(spec) => self.count_against(spec, &mut wrong, &bars)?,
         };
         bars.clear();
         let found = match counted {
@@ -96,6 +95,46 @@ impl Verify {
         Ok(verify_alone(table, &table.with_role(Role::Quasi), &countable))
     }
 
+    /// Counts persons, and compares rows with the private table.
+    fn count_against(
+        &self,
+        path: &Path,
+        wrong: &mut Vec<Report>,
+        bars: &Bars,
+    ) -> Result<(Manifest, Result<Findings, Violations>), Failure> {
+        let spec = read_spec(path)?;
+        let [table_spec] = spec.tables.as_slice() else {
+            let message = format!("{}: several tables are not available in this version", path.display());
+            return Err(Failure::input(message, "name the spec of one table that the release was made from"));
+        };
+        let original = load(folder_of(path), &spec, table_spec, bars)?;
+        let (manifest, tables) = read_release_of(&original.table, &self.release, bars)?;
+        let table = self.only_table(tables)?;
+        if requirement(&spec, table_spec) != manifest.requirement {
+            wrong.push(
+                Report::new(format!("{} asks for something else than manifest.json says was asked", path.display()))
+                    .hint("verify against the spec that the release was made from"),
+            );
+        }
+        if !is_within_limit(manifest.persons, spec.max_suppressed) {
+            wrong.push(Report::new("more persons were left out than max_suppressed allows"));
+        }
+        let rows = manifest.tables.first().map_or(0, |table| table.rows_suppressed);
+        let suppressed = Suppressed { rows, persons: manifest.persons.suppressed };
+        let counted = verify_against(&table, &original.table, &spec.requirements(table_spec), suppressed);
+        Ok((manifest, counted))
+    }
+
+    fn only_table(&self, mut tables: Vec<Table>) -> Result<Table, Failure> {
+        match (tables.pop(), tables.as_slice()) {
+            (Some(table), []) => Ok(table),
+            _ => {
+                let message = format!("{}: a release of several tables can't be verified yet", self.release.display());
+                Err(Failure::input(message, "use the version that wrote it"))
+            }
+        }
+    }
+
     fn render(&self, manifest: &Manifest, found: &Findings, notes: &[String], is_verified: bool) -> String {
         match self.output() {
             Output::Words => {
@@ -120,34 +159,6 @@ impl Verify {
             }
         }
     }
-}
-
-/// Counts persons, and compares rows with the private table.
-fn count_against(
-    path: &std::path::Path,
-    manifest: &Manifest,
-    table: &Table,
-    wrong: &mut Vec<Report>,
-    bars: &Bars,
-) -> Result<Result<Findings, Violations>, Failure> {
-    let spec = read_spec(path)?;
-    let [table_spec] = spec.tables.as_slice() else {
-        let message = format!("{}: several tables are not available in this version", path.display());
-        return Err(Failure::input(message, "name the spec of one table that the release was made from"));
-    };
-    if requirement(&spec, table_spec) != manifest.requirement {
-        wrong.push(
-            Report::new(format!("{} asks for something else than manifest.json says was asked", path.display()))
-                .hint("verify against the spec that the release was made from"),
-        );
-    }
-    let original = load(folder_of(path), &spec, table_spec, bars)?;
-    if !is_within_limit(manifest.persons, spec.max_suppressed) {
-        wrong.push(Report::new("more persons were left out than max_suppressed allows"));
-    }
-    let rows = manifest.tables.first().map_or(0, |table| table.rows_suppressed);
-    let suppressed = Suppressed { rows, persons: manifest.persons.suppressed };
-    Ok(verify_against(table, &original.table, &spec.requirements(table_spec), suppressed))
 }
 
 /// Figures of the manifest that are not those counted.

@@ -42,7 +42,7 @@ fn histogram(smallest: &[(u64, u64)]) -> String {
 
 fn sensitive(columns: &[SensitiveFindings]) -> String {
     let width = columns.iter().map(|column| column.column.chars().count()).max().unwrap_or(0).max(16);
-    let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8} {:>8}\n", "sensitive", "l", "entropy l", "t", "alpha");
+    let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8} {:>8}\n", "worst class of", "l", "entropy l", "t", "alpha");
     for column in columns {
         let [entropy_l, t, alpha] = [column.entropy_l, column.t, column.alpha].map(number);
         text += &format!("{:<width$} {:>8} {entropy_l:>10} {t:>8} {alpha:>8}\n", column.column, column.l);

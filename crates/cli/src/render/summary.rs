@@ -7,14 +7,20 @@ use super::{count_of, number};
 
 /// For people.
 pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
+    let widest = manifest.loss.columns.keys().map(|column| column.chars().count() + 2).max().unwrap_or(0).max(16);
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| text += &format!("{name:<16} {value}\n");
+    let mut line = |name: &str, value: &str| text += &format!("{name:<widest$} {value}\n");
     line("k", &format!("{} asked, {} reached", manifest.requirement.k, manifest.achieved.k));
     for (column, settings) in &manifest.requirement.sensitive {
         for (key, setting) in settings {
             if let Some(reached) = reached(manifest, column, key) {
                 line(column, &format!("{key} = {} asked, {reached} reached", setting_text(setting)));
             }
+        }
+    }
+    for (column, achieved) in &manifest.achieved.sensitive {
+        if !manifest.requirement.sensitive.contains_key(column) {
+            line(column, &format!("nothing asked, l = {} reached", achieved.l));
         }
     }
     line("classes", &manifest.classes.to_string());

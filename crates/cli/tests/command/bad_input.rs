@@ -205,7 +205,7 @@ fn a_spec_that_is_no_toml() {
 
 #[test]
 fn what_later_versions_do() {
-    assert_snapshot!(refused_spec("k = 2", "k = 2\nalgorithm = \"datafly\""));
+    assert_snapshot!(refused_spec("k = 2", "k = 2\nalgorithm = \"miracle\""));
     let spec = format!("{SPEC}[audiences.hr]\nquasi = [\"age\", \"zip\", \"sex\"]\n");
     assert_snapshot!(refused(&[("release.toml", &spec)]));
     let spec = SPEC.replace("file = \"patients.csv\"", "file = \"patients.csv\"\nperson = \"name\"");
@@ -262,4 +262,14 @@ fn a_full_disk() {
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(before, folder.contents());
     assert_snapshot!(String::from_utf8(output.stderr).unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_target_that_nobody_can_write_to() {
+    let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", SPEC)]);
+    let ran = refused_in(&folder, &["anonymize", "release.toml", "-o", "/proc/kohort-release"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.starts_with("error: /proc: can't be written: "), "{ran}");
+    assert!(ran.stderr.contains("\nhint: check that there is space left and that you may write there"), "{ran}");
 }

@@ -36,6 +36,7 @@ fn a_hierarchy_is_made_by_rule() {
     assert_snapshot!("hierarchy_make_wrong_steps", make("age", "steps:5,12"));
     assert_snapshot!("hierarchy_make_wrong_type", make("sex", "steps:5"));
     assert_snapshot!("hierarchy_make_no_rule", make("sex", "sex.csv"));
+    assert_snapshot!("hierarchy_make_half_a_rule", make("zip", "mask"));
     assert_snapshot!("hierarchy_make_no_column", make("height", "flat"));
 }
 

@@ -4,9 +4,11 @@
 
 mod anonymize;
 mod bad_input;
+mod bounds;
 mod check;
 mod help;
 mod hierarchy;
 mod init;
+mod killed;
 mod runner;
 mod verify;

@@ -27,9 +27,12 @@ pub struct Domain {
 enum Shape {
     /// Per code but NULL's, its place between the smallest value (0) and the largest (1).
     Ordered { places: Vec<f64> },
-    /// `labels` per node of the tree.
-    Tree { tree: Tree, labels: Texts },
+    /// `labels` per node of the tree; `widths` per pair of codes, where they are few.
+    Tree { tree: Tree, labels: Texts, widths: Vec<f64> },
 }
+
+/// Trees with at most so many codes keep a table of widths, which partitioners ask for all the time.
+const TABULATED: u32 = 128;
 
 /// A text of the dictionary that has no place in its domain. Readers refuse such columns, so this is a fault of ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,13 +80,17 @@ impl Domain {
             .map(|id| hierarchy.leaf(column.texts.get(id)).map_or(NULL, |leaf| code_of_node[leaf as usize]))
             .collect();
         refuse_foreign(column, &codes)?;
+        let n_codes = tree.n_codes();
+        let n_tabulated = if n_codes <= TABULATED { n_codes } else { 0 };
+        let pairs = (0..n_tabulated).flat_map(|lo| (0..n_tabulated).map(move |hi| (lo.min(hi), lo.max(hi))));
         let domain = Domain {
-            n_codes: tree.n_codes(),
+            n_codes,
             null: (with_null == WithNull::Yes).then_some(n_leaves),
             texts: (0..n_leaves).filter_map(|code| tree.leaf_node(code)).map(|leaf| hierarchy.label(leaf)).collect(),
             separator: ',',
             shape: Shape::Tree {
                 labels: (0..hierarchy.n_nodes() as u32).map(|node| hierarchy.label(node)).collect(),
+                widths: pairs.map(|(lo, hi)| width_of_hull(&tree, lo, hi)).collect(),
                 tree,
             },
         };
@@ -173,10 +180,8 @@ impl Domain {
         match &self.shape {
             Shape::Ordered { .. } if self.mixes_null(lo, hi) => 1.0,
             Shape::Ordered { places } => places[hi as usize] - places[lo as usize],
-            Shape::Tree { tree, .. } => {
-                let (lo, hi) = tree.hull(lo, hi);
-                f64::from(hi - lo) / f64::from(self.n_codes - 1)
-            }
+            Shape::Tree { tree, widths, .. } if widths.is_empty() => width_of_hull(tree, lo, hi),
+            Shape::Tree { widths, .. } => widths[(lo * self.n_codes + hi) as usize],
         }
     }
 
@@ -200,9 +205,14 @@ impl Domain {
         Some(match &self.shape {
             Shape::Ordered { .. } if self.mixes_null(lo, hi) => ANYTHING.to_owned(),
             Shape::Ordered { .. } => format!("[{}{}{}]", self.texts.get(lo), self.separator, self.texts.get(hi)),
-            Shape::Tree { tree, labels } => labels.get(tree.common_ancestor(lo, hi)).to_owned(),
+            Shape::Tree { tree, labels, .. } => labels.get(tree.common_ancestor(lo, hi)).to_owned(),
         })
     }
+}
+
+fn width_of_hull(tree: &Tree, lo: u32, hi: u32) -> f64 {
+    let (first, last) = tree.hull(lo, hi);
+    f64::from(last - first) / f64::from((tree.n_codes() - 1).max(1))
 }
 
 fn refuse_foreign(column: &Column, codes: &[u32]) -> Result<(), ForeignValues> {

@@ -117,6 +117,11 @@ impl Rows {
         self.starts[row as usize + 1] - self.starts[row as usize]
     }
 
+    /// How many rows of the table these folded rows stand for.
+    pub fn weight_of(&self, rows: &[u32]) -> u64 {
+        rows.iter().map(|&row| u64::from(self.weight(row))).sum()
+    }
+
     /// The smallest box that holds these folded rows: the first and last code per column.
     pub fn bounds(&self, rows: &[u32]) -> Vec<(u32, u32)> {
         let mut bounds = vec![(u32::MAX, 0); self.n_columns];

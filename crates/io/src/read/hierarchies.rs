@@ -50,12 +50,13 @@ impl<'a> Hierarchies<'a> {
         path: &Path,
         column: &str,
     ) -> Result<Arc<Hierarchy>, ReadProblem> {
-        if let Some(hierarchy) = self.read.get(path) {
+        let path = self.spec_folder.join(path);
+        if let Some(hierarchy) = self.read.get(&path) {
             return Ok(Arc::clone(hierarchy));
         }
-        let text = std::fs::read_to_string(self.spec_folder.join(path)).map_err(|source| ReadProblem::HierarchyIo {
+        let text = std::fs::read_to_string(&path).map_err(|source| ReadProblem::HierarchyIo {
             column: column.to_owned(),
-            path: path.to_owned(),
+            path: path.clone(),
             source,
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -65,10 +66,10 @@ impl<'a> Hierarchies<'a> {
         };
         let hierarchy = parsed.map(Arc::new).map_err(|problems| ReadProblem::Hierarchy {
             column: column.to_owned(),
-            path: path.to_owned(),
+            path: path.clone(),
             problems,
         })?;
-        self.read.insert(path.to_owned(), Arc::clone(&hierarchy));
+        self.read.insert(path, Arc::clone(&hierarchy));
         Ok(hierarchy)
     }
 }
@@ -121,7 +122,8 @@ mod tests {
         let column = Column::from_cells("zip", Role::Quasi, [Some("1")]);
         let source = HierarchySource::Paths("zip.csv".into());
         let problem = Hierarchies::new(folder.path()).of_column(&source, &column).unwrap_err();
-        assert!(problem.to_string().starts_with("column 'zip': hierarchy zip.csv: can't be read: "));
+        let place = format!("column 'zip': hierarchy {}: can't be read: ", folder.path().join("zip.csv").display());
+        assert!(problem.to_string().starts_with(&place));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::roles::{check_names, roles_of};
 use super::typing::{self, Misfit, Why};
 use super::{OpenTable, RawColumn};
 use crate::arrow_text::{ArrowOrder, TextForm};
-use crate::{Compression, Format};
+use crate::{CellForm, Compression, Format};
 
 /// A private table, and how to write what it keeps in the form it had.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct LoadedTable {
     pub origin: Origin,
 }
 
-/// What a table's file was like.
+/// What a table's file was like, and its releases are.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its format.
@@ -38,6 +38,8 @@ pub struct Origin {
     pub(crate) null_words: Vec<String>,
     /// Per column of the table its Arrow field, if it had one.
     pub(crate) fields: Vec<Option<Field>>,
+    /// What quasi cells of its releases look like.
+    pub(crate) cells: CellForm,
 }
 
 /// Reads a table of a spec. `spec_folder` is where the spec's paths start.
@@ -52,7 +54,7 @@ pub fn load(
 ) -> Result<LoadedTable, ReadProblems> {
     let is_stdin = table_spec.file == Path::new("-");
     let path: PathBuf = if is_stdin { table_spec.file.clone() } else { spec_folder.join(&table_spec.file) };
-    let fail = |problems| ReadProblems { file: table_spec.file.clone(), problems };
+    let fail = |problems| ReadProblems { file: path.clone(), problems };
 
     let open = OpenTable::open(&path, None, &table_spec.csv, progress).map_err(|problem| fail(vec![problem]))?;
     let names = open.names().to_vec();
@@ -102,7 +104,7 @@ pub fn load(
     let null_words = table_spec.csv.null.clone().unwrap_or_default();
     Ok(LoadedTable {
         table: Table { name: table_spec.name.clone(), columns, n_rows, person },
-        origin: Origin { format, separator, null_words, fields },
+        origin: Origin { format, separator, null_words, fields, cells: CellForm::Labels },
     })
 }
 
@@ -405,6 +407,6 @@ pub(crate) mod tests {
         let table = table_spec("nowhere.csv", Vec::new());
         let problems = load(Path::new("/"), &Spec::new(2), &table, &Silent).unwrap_err();
         assert_eq!(problems.class(), crate::ErrorClass::Input);
-        assert!(problems.to_string().starts_with("nowhere.csv: can't be read: "));
+        assert!(problems.to_string().starts_with("/nowhere.csv: can't be read: "));
     }
 }

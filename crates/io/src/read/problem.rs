@@ -236,7 +236,7 @@ impl ReadProblem {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             ReadProblem::Io { .. } | ReadProblem::HierarchyIo { .. } => {
-                "check that the path is right (it is relative to the spec) and that you may read it".into()
+                "check that the path is right and that you may read it".into()
             }
             ReadProblem::UnknownFormat => "name it .csv, .csv.gz, .csv.zst, .parquet or .arrow".into(),
             ReadProblem::NotFromStdin => "give the file by its name".into(),
@@ -244,14 +244,14 @@ impl ReadProblem {
             ReadProblem::Empty | ReadProblem::NoRows => "check that this is the file you mean".into(),
             ReadProblem::TooManyRows => "split the table".into(),
             ReadProblem::RaggedRows { .. } => {
-                "check the separator (separator = \";\" in the spec), and quote cells that hold it".into()
+                "check the separator (separator = \";\" in a spec), and quote cells that hold it".into()
             }
             ReadProblem::TextAfterQuote { .. } => "double the quotes inside a quoted cell: \"a \"\"b\"\" c\"".into(),
             ReadProblem::UnclosedQuote { .. } | ReadProblem::RowTooLong { .. } => {
                 "close the quote, or double it if it is part of the text".into()
             }
             ReadProblem::InvalidText { .. } => {
-                "say how the file is encoded, e.g. encoding = \"windows-1252\" in the spec".into()
+                "say how the file is encoded, e.g. encoding = \"windows-1252\" in a spec".into()
             }
             ReadProblem::UnknownEncoding { .. } => {
                 "use a name such as \"utf-8\", \"windows-1252\" or \"utf-16le\"".into()
@@ -261,12 +261,13 @@ impl ReadProblem {
             ReadProblem::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
             ReadProblem::NoRole { columns } => {
                 let first = columns.first().map_or("", String::as_str);
-                format!("give every column a role, e.g. {first} = \"quasi\" in the spec or --quasi {first}")
+                format!("give every column a role, e.g. {first} = \"quasi\" in a spec or --quasi {first}")
             }
             ReadProblem::UnknownColumn { columns, known } => {
-                let near = columns.first().and_then(|column| nearest(column, known));
+                let near: Option<Vec<String>> =
+                    columns.iter().map(|column| nearest(column, known).map(str::to_owned)).collect();
                 match near {
-                    Some(near) => format!("did you mean '{near}'?"),
+                    Some(near) => format!("did you mean {}?", quoted(&near)),
                     None => format!("the file has {}", quoted(known)),
                 }
             }

@@ -1,15 +1,18 @@
 //! [`read_release`]: a release folder, for whoever wants to count it again.
+//!
+//! Quasi cells that were written as bounds come back as labels.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use kohort_model::spec::CsvSpec;
-use kohort_model::{Manifest, Progress, Role, Table, TableManifest, ValueType};
+use kohort_model::{ColumnManifest, Manifest, Progress, Role, Table, TableManifest, ValueType};
 
 use super::OpenTable;
 use super::open::{CheckOptions, read_for_check};
 use super::problem::ReadProblems;
+use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, Format};
 
@@ -53,6 +56,16 @@ pub enum ReleaseProblem {
         /// What differs.
         what: &'static str,
     },
+    /// Columns of bounds that are no ranges.
+    #[error("{file}: the bounds of '{column}' are no ranges, first in row {first_row}")]
+    Bounds {
+        /// The file.
+        file: String,
+        /// The quasi column.
+        column: String,
+        /// Counted from 1.
+        first_row: u64,
+    },
     /// A table can't be read.
     #[error(transparent)]
     Table(#[from] ReadProblems),
@@ -65,7 +78,10 @@ impl ReleaseProblem {
             ReleaseProblem::NoManifest { .. } => {
                 Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
             }
-            ReleaseProblem::Digest { .. } | ReleaseProblem::Differs { .. } | ReleaseProblem::BadManifest { .. } => {
+            ReleaseProblem::Digest { .. }
+            | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Bounds { .. }
+            | ReleaseProblem::BadManifest { .. } => {
                 Some("the release was changed after it was written: don't trust it, write it again".to_owned())
             }
             ReleaseProblem::Table(problems) => problems.problems.first().and_then(super::ReadProblem::hint),
@@ -81,7 +97,8 @@ impl ReleaseProblem {
             ReleaseProblem::NoManifest { .. }
             | ReleaseProblem::BadManifest { .. }
             | ReleaseProblem::Digest { .. }
-            | ReleaseProblem::Differs { .. } => ErrorClass::Input,
+            | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Bounds { .. } => ErrorClass::Input,
         }
     }
 }
@@ -92,6 +109,26 @@ impl ReleaseProblem {
 /// # Errors
 /// Where a file is missing, damaged or not the one the manifest speaks of.
 pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+    read_with(folder, None, progress)
+}
+
+/// Reads the release of a private table, which tells how its labels are spelled.
+///
+/// # Errors
+/// As [`read_release`].
+pub fn read_release_of(
+    original: &Table,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+    read_with(folder, Some(original), progress)
+}
+
+fn read_with(
+    folder: &Path,
+    original: Option<&Table>,
+    progress: &dyn Progress,
+) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
     let path = folder.join("manifest.json");
     let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
@@ -100,7 +137,7 @@ pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest,
     let manifest: Manifest = serde_json::from_str(&json)
         .map_err(|error| ReleaseProblem::BadManifest { path: path.clone(), message: error.to_string() })?;
     let tables: Result<Vec<Table>, ReleaseProblem> =
-        manifest.tables.iter().map(|entry| read_entry(folder, &path, entry, progress)).collect();
+        manifest.tables.iter().map(|entry| read_entry(folder, &path, entry, original, progress)).collect();
     Ok((manifest, tables?))
 }
 
@@ -108,6 +145,7 @@ fn read_entry(
     folder: &Path,
     manifest: &Path,
     entry: &TableManifest,
+    original: Option<&Table>,
     progress: &dyn Progress,
 ) -> Result<Table, ReleaseProblem> {
     let bad_manifest = |message: &str| ReleaseProblem::BadManifest {
@@ -134,11 +172,39 @@ fn read_entry(
     }
     for column in &mut table.columns {
         let known = &entry.columns[&column.name];
-        column.role = known.role.parse::<Role>().map_err(|()| bad_manifest("a column has an unknown role"))?;
+        column.role = match known.role.as_str() {
+            ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
+            role => role.parse().map_err(|()| bad_manifest("a column has an unknown role"))?,
+        };
         column.value_type =
             ValueType::from_word(&known.value_type).ok_or_else(|| bad_manifest("a column has an unknown type"))?;
     }
+    let mut position = 0;
+    while let Some(column) = table.columns.get(position) {
+        if let Some(name) = bounded(&table, position, entry).map_err(bad_manifest)? {
+            let known = original.and_then(|original| original.column(&name));
+            let separator = separator(column, &table.columns[position + 1], known.map(|known| &known.notation));
+            compose(&mut table, position, &name, |low, high| label(low, high, separator)).map_err(|first_row| {
+                ReleaseProblem::Bounds { file: entry.file.clone(), column: name.clone(), first_row }
+            })?;
+        }
+        position += 1;
+    }
     Ok(table)
+}
+
+/// The name of the quasi column whose bounds begin here, if any do.
+fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Option<String>, &'static str> {
+    let role = |position: usize| table.columns.get(position).map(|column| entry.columns[&column.name].role.as_str());
+    match (role(position), role(position + 1)) {
+        (Some(ColumnManifest::LOWER_BOUND), Some(ColumnManifest::UPPER_BOUND)) => {
+            let [low, high] = [position, position + 1].map(|position| &table.columns[position].name);
+            let name = low.strip_suffix("_lo").filter(|name| bound_names(name)[1] == *high);
+            name.map(|name| Some(name.to_owned())).ok_or("two bounds have names that don't belong together")
+        }
+        (Some(ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND), _) => Err("a bound has no partner"),
+        _ => Ok(None),
+    }
 }
 
 /// Reads a table file. The separator of a CSV file is the first that gives the columns of the manifest and fits all

@@ -1,7 +1,7 @@
 //! A released table as Parquet or Arrow IPC.
 //!
 //! Generalized columns are text, dictionary-encoded; renumbered keys are unsigned integers; copied columns have the
-//! type they were read with, or text if they came from CSV. Metadata of the private file is left behind, but for what
+//! type they were read with, or text if they came from CSV; bounds have a type of their own. Metadata of the private file is left behind, but for what
 //! names an extension type.
 
 use std::collections::HashMap;
@@ -19,20 +19,21 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use kohort_model::{Cells, NULL, ReleasedColumn, ReleasedTable, Texts};
+use kohort_model::{NULL, Texts};
 use rayon::prelude::*;
 
-use super::cells::{CellIds, is_value};
+use super::cells::{CellIds, FileColumn, Kind, is_value};
 use super::problem::WriteProblem;
 use crate::LoadedTable;
 use crate::arrow_text::{Fixed, TextForm};
+use crate::bounds::bound_type;
 
 const ROWS_PER_BATCH: usize = 1 << 15;
 
 /// A released table that can be asked for its rows as Arrow batches.
 pub(super) struct ArrowTable<'a> {
     schema: SchemaRef,
-    columns: Vec<(CellIds<'a>, ToArray<'a>)>,
+    columns: Vec<(&'a CellIds<'a>, ToArray<'a>)>,
     n_rows: usize,
 }
 
@@ -40,23 +41,23 @@ pub(super) struct ArrowTable<'a> {
 type ToArray<'a> = Box<dyn Fn(&[u32]) -> Result<ArrayRef, ArrowError> + Sync + 'a>;
 
 impl<'a> ArrowTable<'a> {
-    pub(super) fn new(released: &'a ReleasedTable, original: &'a LoadedTable) -> Result<Self, WriteProblem> {
+    pub(super) fn new(
+        file_columns: &'a [FileColumn<'a>],
+        n_rows: usize,
+        original: &LoadedTable,
+    ) -> Result<Self, WriteProblem> {
         let mut fields = Vec::new();
         let mut columns = Vec::new();
-        for column in &released.columns {
+        for column in file_columns {
             let field = field_of(column, original);
-            let to_array = match &column.cells {
-                Cells::Recoded { labels, .. } => text_to_array(&column.name, field.data_type(), labels)?,
-                Cells::Copied => {
-                    let source = &original.table.columns[column.source];
-                    text_to_array(&column.name, field.data_type(), &source.texts)?
-                }
-                Cells::Surrogate { .. } => Box::new(|ids: &[u32]| fixed_array(&DataType::UInt32, ids.to_vec(), ids)),
+            let to_array = match column.texts.as_deref() {
+                Some(texts) => text_to_array(&column.name, field.data_type(), texts)?,
+                None => Box::new(|ids: &[u32]| fixed_array(&DataType::UInt32, ids.to_vec(), ids)),
             };
             fields.push(field);
-            columns.push((CellIds::of(column, released, &original.table), to_array));
+            columns.push((&column.ids, to_array));
         }
-        Ok(ArrowTable { schema: Arc::new(Schema::new(fields)), columns, n_rows: released.rows.len() })
+        Ok(ArrowTable { schema: Arc::new(Schema::new(fields)), columns, n_rows })
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
@@ -110,24 +111,26 @@ pub(super) fn write_ipc_stream(table: &ArrowTable<'_>, target: &mut dyn Write) -
     writer.finish()
 }
 
-fn field_of(column: &ReleasedColumn, original: &LoadedTable) -> Field {
+fn field_of(column: &FileColumn<'_>, original: &LoadedTable) -> Field {
     let labels = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    match &column.cells {
-        Cells::Recoded { .. } => Field::new(&column.name, labels, true),
-        Cells::Surrogate { .. } => Field::new(&column.name, DataType::UInt32, true),
-        Cells::Copied => match &original.origin.fields[column.source] {
-            None => Field::new(&column.name, DataType::Utf8, true),
-            Some(field) => {
-                let is_extension = |key: &str| key.starts_with("ARROW:extension:");
-                let metadata: HashMap<String, String> = field
-                    .metadata()
-                    .iter()
-                    .filter(|(key, _)| is_extension(key))
-                    .map(|(key, value)| (key.clone(), value.clone()))
-                    .collect();
-                field.clone().with_name(&column.name).with_metadata(metadata)
-            }
-        },
+    let field = original.origin.fields[column.source].as_ref();
+    match (column.kind, field) {
+        (Kind::Labels, _) => Field::new(&*column.name, labels, true),
+        (Kind::Bounds, field) => {
+            Field::new(&*column.name, bound_type(&original.table.columns[column.source], field), true)
+        }
+        (Kind::Numbers, _) => Field::new(&*column.name, DataType::UInt32, true),
+        (Kind::Copied, None) => Field::new(&*column.name, DataType::Utf8, true),
+        (Kind::Copied, Some(field)) => {
+            let is_extension = |key: &str| key.starts_with("ARROW:extension:");
+            let metadata: HashMap<String, String> = field
+                .metadata()
+                .iter()
+                .filter(|(key, _)| is_extension(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            field.clone().with_name(&*column.name).with_metadata(metadata)
+        }
     }
 }
 

@@ -7,38 +7,27 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use kohort_model::{Cells, NULL, ReleasedTable, Texts};
+use kohort_model::{NULL, Texts};
 use memchr::memchr3;
 use rayon::prelude::*;
 
-use super::cells::CellIds;
-use crate::LoadedTable;
+use super::cells::{CellIds, FileColumn};
 
 const ROWS_PER_BLOCK: usize = 1 << 14;
 const BLOCKS_AT_ONCE: usize = 16;
 
-/// Writes a released table.
+/// Writes a table of these columns. Texts like the words for null are quoted.
 pub(super) fn write_csv(
-    released: &ReleasedTable,
-    original: &LoadedTable,
+    file_columns: &[FileColumn<'_>],
+    n_rows: usize,
     separator: u8,
+    null_words: &[String],
     target: &mut dyn Write,
 ) -> io::Result<()> {
-    let null_words = &original.origin.null_words;
-    let columns: Vec<CsvColumn<'_>> = released
-        .columns
-        .iter()
-        .map(|column| {
-            let texts = match &column.cells {
-                Cells::Recoded { labels, .. } => Some(labels),
-                Cells::Copied => Some(&original.table.columns[column.source].texts),
-                Cells::Surrogate { .. } => None,
-            };
-            CsvColumn::new(CellIds::of(column, released, &original.table), texts, separator, null_words)
-        })
-        .collect();
+    let columns: Vec<CsvColumn<'_>> =
+        file_columns.iter().map(|column| CsvColumn::new(column, separator, null_words)).collect();
     let mut header = Vec::new();
-    for (position, column) in released.columns.iter().enumerate() {
+    for (position, column) in file_columns.iter().enumerate() {
         let before = if position == 0 { None } else { Some(separator) };
         header.extend(before);
         push_text(&column.name, needs_quotes(&column.name, separator, null_words), &mut header);
@@ -46,7 +35,6 @@ pub(super) fn write_csv(
     header.push(b'\n');
     target.write_all(&header)?;
 
-    let n_rows = released.rows.len();
     for first in (0..n_rows).step_by(ROWS_PER_BLOCK * BLOCKS_AT_ONCE) {
         let blocks: Vec<Vec<u8>> = (0..BLOCKS_AT_ONCE)
             .into_par_iter()
@@ -78,14 +66,14 @@ fn spell_rows(columns: &[CsvColumn<'_>], rows: Range<usize>, separator: u8) -> V
 
 /// A column to be spelled: its texts and which of them are quoted, or numbers.
 struct CsvColumn<'a> {
-    ids: CellIds<'a>,
+    ids: &'a CellIds<'a>,
     texts: Option<(&'a Texts, Vec<bool>)>,
 }
 
 impl<'a> CsvColumn<'a> {
-    fn new(ids: CellIds<'a>, texts: Option<&'a Texts>, separator: u8, null_words: &[String]) -> Self {
+    fn new(column: &'a FileColumn<'a>, separator: u8, null_words: &[String]) -> Self {
         let quoted = |texts: &Texts| texts.iter().map(|text| needs_quotes(text, separator, null_words)).collect();
-        CsvColumn { ids, texts: texts.map(|texts| (texts, quoted(texts))) }
+        CsvColumn { ids: &column.ids, texts: column.texts.as_deref().map(|texts| (texts, quoted(texts))) }
     }
 
     fn push_cell(&self, row: usize, block: &mut Vec<u8>) {

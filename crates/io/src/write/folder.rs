@@ -148,7 +148,7 @@ pub(super) fn verify_file(
     original: &LoadedTable,
     requirements: &[Requirement],
 ) -> Result<Findings, WriteProblem> {
-    let written = read_back(path, format, original).map_err(WriteProblem::ReadBack)?;
+    let written = read_back(path, format, only_table(release)?, original)?;
     verify_written(&written, release, &original.table, requirements).map_err(WriteProblem::Changed)
 }
 
@@ -215,7 +215,7 @@ mod tests {
     use kohort_verify::verify_release;
 
     use super::*;
-    use crate::{Compression, Origin};
+    use crate::{CellForm, Compression, Origin};
 
     fn example() -> (LoadedTable, Verified<Release>) {
         let cells: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();
@@ -227,6 +227,7 @@ mod tests {
             separator: b',',
             null_words: Vec::new(),
             fields: vec![None, None],
+            cells: CellForm::Labels,
         };
         let labels = Cells::Recoded { labels: Texts::from_iter(["*"]), ids: vec![0; 10_000] };
         let columns = vec![

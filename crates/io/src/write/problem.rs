@@ -64,6 +64,20 @@ pub enum WriteProblem {
         /// Its Arrow type.
         data_type: String,
     },
+    /// A column of bounds whose name is taken.
+    #[error("column '{column}' can't be written as bounds: there is a column '{bound}' already")]
+    BoundNameTaken {
+        /// The column.
+        column: String,
+        /// The name its bound would have.
+        bound: String,
+    },
+    /// A label without bounds where all have some.
+    #[error("column '{column}' has a label that is neither a value nor a range")]
+    NoBounds {
+        /// The column.
+        column: String,
+    },
     /// The writer of a file format failed.
     #[error("{}: can't be written: {message}", path.display())]
     Encode {
@@ -103,7 +117,8 @@ impl WriteProblem {
             WriteProblem::NoTextForm { column, .. } => {
                 Some(format!("drop '{column}', or write Parquet or Arrow with --format"))
             }
-            WriteProblem::ReadBack(_) | WriteProblem::Changed(_) => {
+            WriteProblem::BoundNameTaken { bound, .. } => Some(format!("rename '{bound}', or use --cells labels")),
+            WriteProblem::NoBounds { .. } | WriteProblem::ReadBack(_) | WriteProblem::Changed(_) => {
                 Some("nothing was kept; this is a fault of the disk or of kohort: please report it".to_owned())
             }
         }
@@ -118,9 +133,11 @@ impl WriteProblem {
             | WriteProblem::NoParent { .. }
             | WriteProblem::BadTableName { .. }
             | WriteProblem::TooManyLabels { .. }
-            | WriteProblem::NoTextForm { .. } => ErrorClass::Input,
+            | WriteProblem::NoTextForm { .. }
+            | WriteProblem::BoundNameTaken { .. } => ErrorClass::Input,
             WriteProblem::Io { .. }
             | WriteProblem::Encode { .. }
+            | WriteProblem::NoBounds { .. }
             | WriteProblem::ReadBack(_)
             | WriteProblem::Changed(_) => ErrorClass::Io,
         }

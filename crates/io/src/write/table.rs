@@ -1,16 +1,21 @@
 //! One released table to a file of any format, and back for verification.
 
+use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use arrow_schema::DataType;
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Cells, ReleasedTable, Silent, Table};
+use kohort_verify::Violation;
 
 use super::arrow::{ArrowTable, write_ipc_file, write_ipc_stream, write_parquet};
+use super::cells::{FileColumn, Kind, file_columns};
 use super::csv::write_csv;
 use super::problem::WriteProblem;
 use crate::arrow_text::TextForm;
-use crate::{CheckOptions, Compression, Format, LoadedTable, ReadProblems, read_for_check};
+use crate::bounds::{bound_names, bound_type, compose, label, split};
+use crate::{CheckOptions, Compression, Format, LoadedTable, read_for_check};
 
 /// Whatever takes the bytes of a file.
 pub(super) type Target = Box<dyn Write + Send>;
@@ -23,26 +28,30 @@ pub(super) fn write_table(
     target: Target,
     path: &Path,
 ) -> Result<(), WriteProblem> {
+    let columns = file_columns(released, original)?;
+    let n_rows = released.rows.len();
     let mut target = BufWriter::with_capacity(1 << 18, target);
     match format {
         Format::Csv(compression) => {
-            check_text_forms(released, original)?;
-            let separator = separator_of(original);
+            check_text_forms(&columns, original)?;
+            let write = |target: &mut dyn Write| {
+                write_csv(&columns, n_rows, separator_of(original), &original.origin.null_words, target)
+            };
             let written = match compression {
-                Compression::None => write_csv(released, original, separator, &mut target),
+                Compression::None => write(&mut target),
                 Compression::Gzip => {
                     let mut encoder = flate2::write::GzEncoder::new(&mut target, flate2::Compression::default());
-                    write_csv(released, original, separator, &mut encoder).and_then(|()| encoder.finish().map(drop))
+                    write(&mut encoder).and_then(|()| encoder.finish().map(drop))
                 }
                 Compression::Zstd => zstd::stream::write::Encoder::new(&mut target, 0).and_then(|mut encoder| {
-                    write_csv(released, original, separator, &mut encoder)?;
+                    write(&mut encoder)?;
                     encoder.finish().map(drop)
                 }),
             };
             written.map_err(WriteProblem::io(path))?;
         }
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
-            let table = ArrowTable::new(released, original)?;
+            let table = ArrowTable::new(&columns, n_rows, original)?;
             let written = match format {
                 Format::Parquet => write_parquet(&table, &mut target),
                 Format::ArrowStream => write_ipc_stream(&table, &mut target),
@@ -54,11 +63,58 @@ pub(super) fn write_table(
     target.flush().map_err(WriteProblem::io(path))
 }
 
-/// Reads what [`write_table`] wrote.
-pub(super) fn read_back(path: &Path, format: Format, original: &LoadedTable) -> Result<Table, ReadProblems> {
+/// Reads what [`write_table`] wrote, bounds composed to labels again.
+pub(super) fn read_back(
+    path: &Path,
+    format: Format,
+    released: &ReleasedTable,
+    original: &LoadedTable,
+) -> Result<Table, WriteProblem> {
     let separator = Some(char::from(separator_of(original)));
     let csv = CsvSpec { separator, ..CsvSpec::default() };
-    read_for_check(path, &CheckOptions { format: Some(format), csv }, &Silent)
+    let mut written =
+        read_for_check(path, &CheckOptions { format: Some(format), csv }, &Silent).map_err(WriteProblem::ReadBack)?;
+    for (position, column) in released.columns.iter().enumerate() {
+        let source = &original.table.columns[column.source];
+        let Cells::Recoded { labels, .. } = &column.cells else { continue };
+        let names = written.columns.iter().skip(position).take(2).map(|column| &column.name);
+        // Other columns are left as they are, for the verifier to find.
+        if !original.shows_bounds(column) || !names.eq(&bound_names(&column.name)) {
+            continue;
+        }
+        let data_type = match format {
+            Format::Csv(_) => DataType::Utf8,
+            Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
+                bound_type(source, original.origin.fields[column.source].as_ref())
+            }
+        };
+        // The file's type may have a spelling of its own for a bound of the release: `1e-5` for `1e-05`.
+        let spelled: HashMap<(String, String), &str> = labels
+            .iter()
+            .filter_map(|label| {
+                let (low, high) = split(label, source)??;
+                Some(((spelling(low, &data_type), spelling(high, &data_type)), label))
+            })
+            .collect();
+        let separator = source.notation.range_separator(source.value_type);
+        let label_of = |low: &str, high: &str| match spelled.get(&(low.to_owned(), high.to_owned())) {
+            Some(&label) => label.to_owned(),
+            None => label(low, high, separator),
+        };
+        compose(&mut written, position, &column.name, label_of).map_err(|first_row| {
+            WriteProblem::Changed(Violation::WrittenCells { column: column.name.clone(), n: 1, first_row }.into())
+        })?;
+    }
+    Ok(written)
+}
+
+/// How a type spells the value of a text.
+fn spelling(text: &str, data_type: &DataType) -> String {
+    match TextForm::of(data_type) {
+        TextForm::Fixed(fixed) => fixed.bits(text).map(|bits| fixed.text(bits)),
+        _ => None,
+    }
+    .unwrap_or_else(|| text.to_owned())
 }
 
 fn separator_of(original: &LoadedTable) -> u8 {
@@ -66,13 +122,13 @@ fn separator_of(original: &LoadedTable) -> u8 {
 }
 
 /// Refuses columns whose cells would be digits without meaning.
-fn check_text_forms(released: &ReleasedTable, original: &LoadedTable) -> Result<(), WriteProblem> {
-    for column in &released.columns {
-        if let (Cells::Copied, Some(field)) = (&column.cells, &original.origin.fields[column.source])
+fn check_text_forms(columns: &[FileColumn<'_>], original: &LoadedTable) -> Result<(), WriteProblem> {
+    for column in columns.iter().filter(|column| column.kind == Kind::Copied) {
+        if let Some(field) = &original.origin.fields[column.source]
             && !TextForm::of(field.data_type()).is_readable()
         {
             let data_type = field.data_type().to_string();
-            return Err(WriteProblem::NoTextForm { column: column.name.clone(), data_type });
+            return Err(WriteProblem::NoTextForm { column: column.name.to_string(), data_type });
         }
     }
     Ok(())

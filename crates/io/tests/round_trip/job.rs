@@ -63,7 +63,7 @@ pub(crate) fn write(
     write_release(release, loaded, &[Requirement::K(1)], manifest, folder, options, &Silent)
 }
 
-fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Manifest {
+pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Manifest {
     let columns = loaded.table.columns.iter().map(|column| {
         let known = ColumnManifest { role: column.role.to_string(), value_type: column.value_type.to_string() };
         (column.name.clone(), known)

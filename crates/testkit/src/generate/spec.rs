@@ -14,10 +14,17 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
         .prop_map(|(cuts, choose)| MondrianSpec { cuts, choose });
     let order = prop_oneof![3 => Just(Order::Sorted), 1 => Just(Order::Input)];
     let keys = prop_oneof![3 => Just(Keys::Surrogate), 1 => Just(Keys::Keep)];
-    (k, max_suppressed, mondrian, order, keys, any::<bool>()).prop_map(
-        |(k, max_suppressed, mondrian, order, keys, suppress)| {
+    let algorithm = prop_oneof![
+        2 => Just(Algorithm::Mondrian),
+        2 => Just(Algorithm::Auto),
+        1 => Just(Algorithm::Datafly),
+        1 => Just(Algorithm::Cluster),
+        1 => Just(Algorithm::FullDomain),
+    ];
+    (k, max_suppressed, algorithm, mondrian, order, keys, any::<bool>()).prop_map(
+        |(k, max_suppressed, algorithm, mondrian, order, keys, suppress)| {
             let mut spec = Spec::new(k);
-            spec.algorithm = Algorithm::Mondrian;
+            spec.algorithm = algorithm;
             spec.max_suppressed = max_suppressed;
             spec.mondrian = mondrian;
             spec.order = order;

@@ -1,0 +1,119 @@
+//! [`Cluster`]: single-pass clustering.
+//!
+//! # Guarantee
+//! every class satisfies the rules, or `Unreachable`; nobody is left out unless the task allows it and joining a class
+//! would lose more
+//! # Paper
+//! CDGH as in `[NCN08]`, algorithm 2, for one table
+//! # Deviations
+//! The paper leaves the order of persons open. Rows come sorted by their cells, the column with fewest values first: a
+//! change there widens a box most, so it should happen least often; on Adult at k = 5 that nearly halves the loss of
+//! sorting by the columns as they come. The nearest cluster is the one where the loss of all its rows together grows least; the paper
+//! takes the one with the least loss per row afterwards, which on Adult loses 1 to 3 % more at k = 5 and 10, and
+//! at k = 100 up to 2 % more or less, depending on the threshold. The threshold bounds the loss per row, as in the paper.
+//! A cluster leaves as soon as it satisfies the rules, not only with more than k persons, and a row that does so by
+//! itself is a class of its own. For what is not full at the end see `place`.
+//! # Cost
+//! a row is compared with at most `cluster_limit` boxes, by one thread; then see `place`
+
+mod group;
+mod place;
+
+use rayon::prelude::*;
+
+use super::{Classes, Partitioner, Task, Unreachable, all_stand_together};
+use group::{Group, Judge, Space};
+use place::place;
+
+/// The threshold where the spec has none. Chosen on Adult, where 0.02 to 0.3 differ by less than 6 %.
+const DEFAULT_THRESHOLD: f64 = 0.15;
+
+/// The limit where the spec has none: that of the paper's experiments.
+const DEFAULT_LIMIT: u32 = 150;
+
+/// How many rows are placed before whoever waits is told.
+const TOLD_EVERY: usize = 1 << 12;
+
+/// Single-pass clustering.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cluster {
+    /// The largest loss, as the mean over its columns, at which a row joins a cluster rather than open another.
+    pub threshold: Option<f64>,
+    /// How many clusters are open at most; when there are so many, a row joins the nearest at any loss.
+    pub cluster_limit: Option<u32>,
+}
+
+impl Partitioner for Cluster {
+    fn name(&self) -> &'static str {
+        "cluster"
+    }
+
+    fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
+        if !all_stand_together(task) {
+            return Err(Unreachable);
+        }
+        task.progress.begin("partition", task.rows.len() as u64);
+        let space = Space::new(task);
+        let mut judge = Judge::new(task);
+        let order = order(task);
+        let mut met = vec![0; order.len()];
+        for (position, &row) in order.iter().enumerate() {
+            met[row as usize] = position as u32;
+        }
+        let groups = self.pass(task, &order, &space, &mut judge);
+        Ok(place(task, &space, &mut judge, &met, groups))
+    }
+}
+
+impl Cluster {
+    /// Full clusters in the order in which they became so, and those that did not.
+    fn pass<'a>(
+        &self,
+        task: &Task<'a>,
+        order: &[u32],
+        space: &Space<'a>,
+        judge: &mut Judge<'a>,
+    ) -> (Vec<Group<'a>>, Vec<Group<'a>>) {
+        let limit = self.cluster_limit.unwrap_or(DEFAULT_LIMIT).max(1) as usize;
+        let most = self.threshold.unwrap_or(DEFAULT_THRESHOLD) * task.domains.len() as f64;
+        let (mut full, mut open): (Vec<Group<'a>>, Vec<Group<'a>>) = (Vec::new(), Vec::new());
+        for (position, &row) in order.iter().enumerate() {
+            if position % TOLD_EVERY == TOLD_EVERY - 1 {
+                task.progress.advance(TOLD_EVERY as u64);
+            }
+            let mut alone = Group::of_row(task, row, position as u32);
+            if judge.stands(&mut alone) {
+                full.push(judge.close(alone));
+                continue;
+            }
+            match space.nearest(&open, &alone) {
+                Some(nearest) if nearest.width <= most || open.len() >= limit => {
+                    let joined = &mut open[nearest.position];
+                    joined.absorb(task, alone, nearest.width);
+                    joined.met = position as u32;
+                    if judge.stands(joined) {
+                        full.push(judge.close(open.swap_remove(nearest.position)));
+                    }
+                }
+                _ => open.push(alone),
+            }
+        }
+        task.progress.advance((task.rows.len() % TOLD_EVERY) as u64);
+        (full, open)
+    }
+}
+
+/// All rows, sorted by their cells, the column with fewest values first.
+fn order(task: &Task<'_>) -> Vec<u32> {
+    let mut columns: Vec<usize> = (0..task.domains.len()).collect();
+    columns.sort_by_key(|&column| task.domains[column].n_codes());
+    let mut order: Vec<u32> = (0..task.rows.len() as u32).collect();
+    order.par_sort_unstable_by(|&a, &b| {
+        let (a, b) = (task.rows.cells(a), task.rows.cells(b));
+        columns.iter().map(|&column| a[column]).cmp(columns.iter().map(|&column| b[column]))
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests;

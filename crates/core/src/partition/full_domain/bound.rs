@@ -1,0 +1,294 @@
+//! What a vector of levels loses, and what all vectors that agree with it on some columns lose at least.
+//!
+//! A [`Partial`] has its first columns at a level for good; further ones have at least the level it names. With the
+//! further columns left aside its groups are unions of the groups of every vector it stands for, so
+//! - a group under k rows is left out by all of them;
+//! - where rules that two groups satisfy are satisfied by both together, a group that does not satisfy them has a part
+//!   that is left out by each of them;
+//! - if that makes too many, none of them is allowed; and a level of a further column with which it makes too many is
+//!   too fine for all of them, so the least level rises.
+//!
+//! LM then is at least that of the named levels, with 1 for the cells of rows that are left out by all. For DM the
+//! named levels are also grouped: no class is smaller than its groups there, and who is left out counts more than
+//! anybody in a class.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::grouping::Grouping;
+use super::lattice::Lattice;
+use super::{Candidate, Objective};
+use crate::partition::{Classes, Task};
+use crate::requirement::Tally;
+
+/// The first columns of a vector of levels, and what is known of the others.
+#[derive(Clone, Debug)]
+pub(super) struct Partial {
+    /// Per column its level, or for those not yet decided the least it can have.
+    pub(super) levels: Vec<usize>,
+    /// What all vectors it stands for lose at least.
+    pub(super) bound: f64,
+    /// How many columns are decided, in the order of the search.
+    n_decided: usize,
+    /// Rows by all decided columns but the last.
+    before: Arc<Grouping>,
+}
+
+impl Partial {
+    /// Whether all columns are decided.
+    pub(super) fn is_whole(&self) -> bool {
+        self.n_decided == self.levels.len()
+    }
+}
+
+/// Groups that can't be classes, and how many persons are left out for it.
+struct Failing {
+    groups: Vec<bool>,
+    n_left_out: u64,
+}
+
+/// What is asked about groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    /// They are what would be released.
+    Final,
+    /// Further columns may tell their rows apart.
+    Unions,
+}
+
+/// Measures vectors of levels.
+pub(super) struct Search<'a> {
+    task: &'a Task<'a>,
+    lattice: &'a Lattice,
+    objective: Objective,
+    allowance: u64,
+    /// Per folded row.
+    weights: Vec<u32>,
+    /// Columns in the order in which they are decided: those with most values first, which leave most out.
+    order: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(task: &'a Task<'a>, lattice: &'a Lattice, objective: Objective) -> Search<'a> {
+        let all_stay = task.rules.measures_against_release() || task.rules.person_of_row().is_some();
+        let mut order: Vec<usize> = (0..lattice.columns.len()).collect();
+        order.sort_by_key(|&column| std::cmp::Reverse(lattice.columns[column].levels[0].n_cells));
+        Search {
+            task,
+            lattice,
+            objective,
+            allowance: if all_stay { 0 } else { task.allowance },
+            weights: (0..task.rows.len() as u32).map(|row| task.rows.weight(row)).collect(),
+            order,
+        }
+    }
+
+    /// What a vector loses, `None` where it leaves too many out.
+    pub(super) fn evaluate(&self, levels: &[usize]) -> Option<Candidate> {
+        let grouping = self.group(Grouping::one(self.lattice.n_rows()), &self.order, levels);
+        let failing = self.failing(&grouping, Groups::Final);
+        if failing.n_left_out > self.allowance {
+            return None;
+        }
+        let loss = match self.objective {
+            Objective::Lm => self.lm(levels, &grouping, &failing),
+            Objective::Dm => {
+                let sizes = self.sizes(&grouping);
+                let kept = sizes.iter().zip(&failing.groups).filter(|(_, failing)| !**failing);
+                let squares: f64 = kept.map(|(&size, _)| (size as f64).powi(2)).sum();
+                squares + failing.n_left_out as f64 * self.task.rows.n_members() as f64
+            }
+        };
+        Some(Candidate { loss, n_left_out: failing.n_left_out, levels: levels.to_vec() })
+    }
+
+    /// What those of the vectors lose that do not leave too many out, in their order.
+    pub(super) fn evaluate_all(&self, vectors: &[Vec<usize>]) -> Vec<Candidate> {
+        vectors.par_iter().filter_map(|levels| self.evaluate(levels)).collect()
+    }
+
+    /// Nothing decided; `None` where no vector can lose at most `most`.
+    pub(super) fn root(&self, most: f64) -> Option<Partial> {
+        let one = Arc::new(Grouping::one(self.lattice.n_rows()));
+        let nothing = Partial { levels: vec![0; self.order.len()], bound: 0.0, n_decided: 0, before: one.clone() };
+        self.bounded(nothing, &one, most)
+    }
+
+    /// The ways to decide the next column that may still lose at most `most`.
+    pub(super) fn extend(&self, partial: &Partial, most: f64) -> Vec<Partial> {
+        let grouping = match partial.n_decided {
+            0 => partial.before.clone(),
+            n_decided => Arc::new(self.refined(&partial.before, self.order[n_decided - 1], &partial.levels)),
+        };
+        let column = self.order[partial.n_decided];
+        let levels: Vec<usize> = (partial.levels[column]..=self.lattice.columns[column].top()).collect();
+        let further: Vec<Option<Partial>> = levels
+            .into_par_iter()
+            .map(|level| {
+                let mut decided =
+                    Partial { n_decided: partial.n_decided + 1, before: grouping.clone(), ..partial.clone() };
+                decided.levels[column] = level;
+                let grouping = self.refined(&grouping, column, &decided.levels);
+                self.bounded(decided, &grouping, most)
+            })
+            .collect();
+        further.into_iter().flatten().collect()
+    }
+
+    /// The partial with the least levels of undecided columns and its bound; `grouping` is that of its decided columns.
+    /// `None` where it stands for no vector that may be released and lose at most `most`.
+    fn bounded(&self, mut partial: Partial, grouping: &Grouping, most: f64) -> Option<Partial> {
+        let failing = self.failing(grouping, Groups::Unions);
+        if failing.n_left_out > self.allowance {
+            return None;
+        }
+        // Cheap first: with the least levels known so far it may lose too much already.
+        if self.objective == Objective::Lm && self.lm(&partial.levels, grouping, &failing) > most {
+            return None;
+        }
+        let undecided = &self.order[partial.n_decided..];
+        let least: Vec<usize> = undecided
+            .par_iter()
+            .map(|&column| {
+                let mut levels = partial.levels.clone();
+                let top = self.lattice.columns[column].top();
+                while levels[column] < top {
+                    let refined = self.refined(grouping, column, &levels);
+                    if self.failing(&refined, Groups::Unions).n_left_out <= self.allowance {
+                        break;
+                    }
+                    levels[column] += 1;
+                }
+                levels[column]
+            })
+            .collect();
+        for (&column, level) in undecided.iter().zip(least) {
+            partial.levels[column] = level;
+        }
+        partial.bound = match self.objective {
+            Objective::Lm => self.lm(&partial.levels, grouping, &failing),
+            Objective::Dm => self.least_dm(&partial, grouping, &failing),
+        };
+        (partial.bound <= most).then_some(partial)
+    }
+
+    fn refined(&self, grouping: &Grouping, column: usize, levels: &[usize]) -> Grouping {
+        let lattice_column = &self.lattice.columns[column];
+        match levels[column] {
+            level if level == lattice_column.top() => grouping.clone(),
+            level => grouping.refined(lattice_column, &lattice_column.levels[level]),
+        }
+    }
+
+    /// Refines by several columns, the one with fewest cells first so that groups stay few for long.
+    fn group(&self, mut grouping: Grouping, columns: &[usize], levels: &[usize]) -> Grouping {
+        for &column in columns.iter().rev() {
+            if levels[column] < self.lattice.columns[column].top() {
+                grouping = self.refined(&grouping, column, levels);
+            }
+        }
+        grouping
+    }
+
+    fn failing(&self, grouping: &Grouping, asked: Groups) -> Failing {
+        let rules = self.task.rules;
+        let weights = grouping.weights(&self.weights);
+        let mut groups: Vec<bool> = weights.iter().map(|&weight| weight < u64::from(rules.k())).collect();
+        let weight_of = |groups: &[bool]| -> u64 {
+            weights.iter().zip(groups).filter(|(_, failing)| **failing).map(|(weight, _)| weight).sum()
+        };
+        let mut n_left_out = weight_of(&groups);
+        // Groups that share persons may stand apart and fail together, so of their unions only the weight tells.
+        let all_told = rules.weight_suffices() || (asked == Groups::Unions && rules.person_of_row().is_some());
+        if all_told || n_left_out > self.allowance {
+            return Failing { groups, n_left_out };
+        }
+        let stands: Vec<bool> = grouping
+            .lists()
+            .into_par_iter()
+            .map_init(
+                || Tally::new(rules),
+                |tally, rows| {
+                    tally.clear();
+                    rows.iter().flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
+                    tally.stands()
+                },
+            )
+            .collect();
+        match asked {
+            Groups::Final => {
+                groups = stands.iter().map(|stands| !stands).collect();
+                n_left_out = weight_of(&groups);
+            }
+            Groups::Unions => {
+                let fails = stands.iter().zip(&groups).filter(|(stands, counted)| !**stands && !**counted);
+                n_left_out += fails.count() as u64;
+            }
+        }
+        Failing { groups, n_left_out }
+    }
+
+    /// LM times the number of cells, where rows of failing groups are left out.
+    fn lm(&self, levels: &[usize], grouping: &Grouping, failing: &Failing) -> f64 {
+        let columns = || self.lattice.columns.iter().zip(levels);
+        let mut loss: f64 = columns().map(|(column, &level)| column.levels[level].loss).sum();
+        if failing.n_left_out > 0 {
+            for (row, &group) in grouping.of_row.iter().enumerate() {
+                if failing.groups[group as usize] {
+                    let gained = columns()
+                        .map(|(column, &level)| 1.0 - column.levels[level].width_of_code[column.codes[row] as usize]);
+                    loss += gained.sum::<f64>() * f64::from(self.weights[row]);
+                }
+            }
+        }
+        loss
+    }
+
+    /// What DM is at least.
+    fn least_dm(&self, partial: &Partial, grouping: &Grouping, failing: &Failing) -> f64 {
+        // The persons of a union can be fewer than those of its parts taken together.
+        if self.task.rules.person_of_row().is_some() {
+            return 0.0;
+        }
+        let finest = self.group(grouping.clone(), &self.order[partial.n_decided..], &partial.levels);
+        let sizes = finest.weights(&self.weights);
+        let n_all = self.task.rows.n_members() as f64;
+        let rows = grouping.of_row.iter().zip(&finest.of_row).zip(&self.weights);
+        rows.map(|((&group, &part), &weight)| {
+            let per_person = if failing.groups[group as usize] { n_all } else { sizes[part as usize] as f64 };
+            f64::from(weight) * per_person
+        })
+        .sum()
+    }
+
+    /// How many persons each group has.
+    fn sizes(&self, grouping: &Grouping) -> Vec<u64> {
+        if self.task.rules.person_of_row().is_none() {
+            return grouping.weights(&self.weights);
+        }
+        let count = |tally: &mut Tally<'_>, rows: Vec<u32>| {
+            tally.clear();
+            rows.iter().flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
+            tally.n_persons()
+        };
+        grouping.lists().into_par_iter().map_init(|| Tally::new(self.task.rules), count).collect()
+    }
+
+    /// The classes of a vector, with what they show.
+    pub(super) fn classes(&self, levels: &[usize]) -> Classes {
+        let grouping = self.group(Grouping::one(self.lattice.n_rows()), &self.order, levels);
+        let failing = self.failing(&grouping, Groups::Final);
+        let mut lists: Vec<Vec<u32>> = grouping
+            .lists()
+            .into_iter()
+            .zip(failing.groups)
+            .filter_map(|(rows, failing)| (!failing).then_some(rows))
+            .collect();
+        lists.sort_unstable_by_key(|rows| rows[0]);
+        let boxes = lists.iter().flat_map(|rows| self.lattice.shown(levels, rows[0])).collect();
+        let mut classes = Classes::from_lists(lists);
+        classes.boxes = Some(boxes);
+        classes
+    }
+}
