@@ -16,7 +16,7 @@ use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Ta
 
 use encode::{Encoded, ForeignValues};
 use partition::{
-    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Objective, Partitioner, Task, join_leftovers,
+    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Objective, Partitioner, Task, TopDown, join_leftovers,
 };
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -165,7 +165,8 @@ fn partitioner(spec: &Spec) -> Result<Box<dyn Partitioner>, AnonymizeError> {
             Box::new(Cluster { threshold, cluster_limit })
         }
         Algorithm::FullDomain => Box::new(FullDomain { objective: Objective::Lm }),
-        Algorithm::TopDown | Algorithm::Miracle | Algorithm::MiracleX => {
+        Algorithm::TopDown => Box::new(TopDown),
+        Algorithm::Miracle | Algorithm::MiracleX => {
             return Err(AnonymizeError::Unavailable(spec.algorithm));
         }
     })

@@ -45,6 +45,7 @@ pub const PARTITIONERS: &[Partitioner] = &[
     mondrian("mondrian relaxed widest", Cuts::Relaxed, Choose::Widest),
     mondrian("mondrian relaxed round-robin", Cuts::Relaxed, Choose::RoundRobin),
     other("auto", Algorithm::Auto, Bar::NoMoreLoss),
+    other("top-down", Algorithm::TopDown, Bar::Sound),
     other("datafly", Algorithm::Datafly, Bar::Sound),
     other("cluster", Algorithm::Cluster, Bar::Sound),
     other("full-domain", Algorithm::FullDomain, Bar::Sound),

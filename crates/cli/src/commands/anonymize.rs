@@ -273,10 +273,10 @@ fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
                 .hint("release one table, to one audience, without a register")
         })
         .collect();
-    if matches!(spec.algorithm, Algorithm::TopDown | Algorithm::Miracle | Algorithm::MiracleX) {
+    if matches!(spec.algorithm, Algorithm::Miracle | Algorithm::MiracleX) {
         let message =
             format!("{}: algorithm '{}' is not available in this version", input.display(), spec.algorithm.word());
-        reports.push(Report::new(message).hint("use auto, mondrian, datafly, cluster or full-domain"));
+        reports.push(Report::new(message).hint("use auto, mondrian, top-down, datafly, cluster or full-domain"));
     }
     if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
 }

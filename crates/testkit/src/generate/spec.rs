@@ -17,6 +17,7 @@ pub(super) fn spec() -> impl Strategy<Value = Spec> {
     let algorithm = prop_oneof![
         2 => Just(Algorithm::Mondrian),
         2 => Just(Algorithm::Auto),
+        1 => Just(Algorithm::TopDown),
         1 => Just(Algorithm::Datafly),
         1 => Just(Algorithm::Cluster),
         1 => Just(Algorithm::FullDomain),

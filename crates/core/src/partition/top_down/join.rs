@@ -1,0 +1,194 @@
+//! Groups that don't satisfy the rules take rows of a neighbour or join one, whichever costs less.
+//!
+//! # Guarantee
+//! the groups that come out satisfy the rules if all rows together do: with every step a group begins to stand or
+//! there is one group fewer
+//! # Deviations
+//! only the [`N_NEIGHBOURS`] groups that would be joined at least cost are asked for rows
+//! # Cost
+//! per group a search in the index and a look at the rows of its neighbours. Groups that still don't stand after
+//! having joined one that did join more until they have doubled, so that they are counted O(log n) times
+
+use rayon::prelude::*;
+
+use super::super::Task;
+use super::group::{Group, Growing, Space};
+use super::nearest::{Index, Near};
+use crate::requirement::Tally;
+
+/// How many neighbours a small group looks at.
+const N_NEIGHBOURS: usize = 16;
+
+/// How many groups look for their neighbours at the same time, before any of them moves.
+const AT_ONCE: usize = 64;
+
+/// Where more than k is asked, rows are taken one by one with a look at all requirements; not from larger groups.
+const LARGEST_GIVER: usize = 1 << 12;
+
+/// The classes, after every small group has found its place.
+pub(super) fn join_small(task: &Task<'_>, space: Space<'_>, groups: Vec<Group>) -> Vec<Vec<u32>> {
+    let index = Index::new(space, &groups);
+    let changed = vec![0; groups.len()];
+    let mut joiner = Joiner { task, space, tally: Tally::new(task.rules), groups, index, changed, round: 0 };
+    loop {
+        let is_small = |&group: &u32| !joiner.groups[group as usize].stands;
+        let small: Vec<u32> = (0..joiner.groups.len() as u32).filter(is_small).collect();
+        if small.is_empty() {
+            break;
+        }
+        small.chunks(AT_ONCE).for_each(|some| joiner.place(some));
+    }
+    joiner.groups.into_iter().map(|group| group.rows).filter(|rows| !rows.is_empty()).collect()
+}
+
+struct Joiner<'a> {
+    task: &'a Task<'a>,
+    space: Space<'a>,
+    tally: Tally<'a>,
+    groups: Vec<Group>,
+    index: Index<'a>,
+    /// Per group the round in which it last changed.
+    changed: Vec<u32>,
+    round: u32,
+}
+
+impl Joiner<'_> {
+    /// Finds a place for these groups, one after the other.
+    fn place(&mut self, small: &[u32]) {
+        self.round += 1;
+        let found: Vec<Vec<Near>> =
+            small.par_iter().map(|&group| self.index.nearest(&self.groups, group, N_NEIGHBOURS)).collect();
+        for (&group, mut near) in small.iter().zip(found) {
+            if self.groups[group as usize].stands {
+                continue;
+            }
+            let is_old = |group: u32| self.changed[group as usize] == self.round;
+            if is_old(group) || near.iter().any(|near| is_old(near.group)) {
+                near = self.index.nearest(&self.groups, group, N_NEIGHBOURS);
+            }
+            self.place_one(group, &near);
+        }
+    }
+
+    fn place_one(&mut self, small: u32, near: &[Near]) {
+        let mut cheapest: Option<(f64, u32, [Group; 2])> = None;
+        for giver in near.iter().map(|near| near.group) {
+            let Some(changed) = self.take_rows(small, giver) else { continue };
+            let cost = changed[0].loss() + changed[1].loss() - self.groups[giver as usize].loss();
+            if cheapest.as_ref().is_none_or(|(least, ..)| cost < *least) {
+                cheapest = Some((cost, giver, changed));
+            }
+        }
+        let Some(host) = self.host(small, near) else { return };
+        match cheapest {
+            Some((cost, from, [taker, giver])) if cost < host.cost => {
+                self.groups[small as usize] = taker;
+                self.groups[from as usize] = giver;
+                self.note(small);
+                self.note(from);
+            }
+            _ => self.join(small, host.group),
+        }
+    }
+
+    /// The neighbour to join: the cheapest that does not cease to stand, else the cheapest.
+    fn host(&mut self, small: u32, near: &[Near]) -> Option<Near> {
+        let joining = &self.groups[small as usize];
+        let harmless = near.iter().find(|near| {
+            let host = &self.groups[near.group as usize];
+            !host.stands || stands(self.task, &mut self.tally, &[&host.rows, &joining.rows])
+        });
+        harmless.or(near.first()).copied()
+    }
+
+    /// Joins a small group to another. If the two do not stand though the other did, so do their neighbours until the
+    /// small group has doubled.
+    fn join(&mut self, small: u32, host: u32) {
+        let stood = self.groups[host as usize].stands;
+        let enough = 2 * self.groups[small as usize].weight;
+        self.absorb(host, small);
+        self.ask(host);
+        if !stood || self.groups[host as usize].stands {
+            return;
+        }
+        while self.groups[host as usize].weight < enough {
+            let Some(next) = self.index.nearest(&self.groups, host, 1).first().copied() else { break };
+            self.absorb(host, next.group);
+        }
+        self.ask(host);
+    }
+
+    fn absorb(&mut self, host: u32, small: u32) {
+        if let Ok([host, small]) = self.groups.get_disjoint_mut([host as usize, small as usize]) {
+            host.absorb(self.space, small);
+            small.stands = true;
+        }
+        self.note(small);
+        self.note(host);
+    }
+
+    /// Asks whether a group stands.
+    fn ask(&mut self, group: u32) {
+        let group = &mut self.groups[group as usize];
+        group.stands = stands(self.task, &mut self.tally, &[&group.rows]);
+    }
+
+    /// Takes notice of a change.
+    fn note(&mut self, group: u32) {
+        self.index.update(group, &self.groups[group as usize]);
+        self.changed[group as usize] = self.round;
+    }
+
+    /// The small group with as many rows of the giver as it needs to stand, and what is left of the giver if that
+    /// stands too.
+    fn take_rows(&mut self, small: u32, giver: u32) -> Option<[Group; 2]> {
+        let (small, giver) = (&self.groups[small as usize], &self.groups[giver as usize]);
+        let rules = self.task.rules;
+        let k = u64::from(rules.k());
+        let too_large = !rules.weight_suffices() && giver.rows.len() > LARGEST_GIVER;
+        if !giver.stands || small.weight + giver.weight < 2 * k || giver.rows.len() < 2 || too_large {
+            return None;
+        }
+        let mut taker = Growing::new(self.space, small.bounds.iter().copied(), small.weight);
+        let mut rows = small.rows.clone();
+        let mut ranked: Vec<(f64, u32)> = giver.rows.iter().map(|&row| (0.0, row)).collect();
+        self.tally.clear();
+        let members = |row: u32| self.space.rows.members(row);
+        if !rules.weight_suffices() {
+            rows.iter().flat_map(|&row| members(row)).for_each(|&member| self.tally.add(member));
+        }
+        let mut n_taken = 0;
+        // The box has grown since the rest was ranked, most by the first rows: rank anew after 1, 2, 4, ... rows.
+        while !(taker.weight >= k && (rules.weight_suffices() || self.tally.stands())) {
+            if n_taken == ranked.len() {
+                return None;
+            }
+            if n_taken == 0 || n_taken.is_power_of_two() {
+                let rest = &mut ranked[n_taken..];
+                rest.iter_mut().for_each(|(width, row)| *width = taker.width_with(self.space, *row));
+                rest.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            }
+            let row = ranked[n_taken].1;
+            taker.add(self.space, row);
+            rows.push(row);
+            if !rules.weight_suffices() {
+                members(row).iter().for_each(|&member| self.tally.add(member));
+            }
+            n_taken += 1;
+        }
+        let rest: Vec<u32> = ranked[n_taken..].iter().map(|&(_, row)| row).collect();
+        let rest_stands = stands(self.task, &mut self.tally, &[&rest]);
+        rest_stands.then(|| [Group::new(self.space, rows, true), Group::new(self.space, rest, true)])
+    }
+}
+
+/// Whether rows stand together.
+fn stands(task: &Task<'_>, tally: &mut Tally<'_>, parts: &[&[u32]]) -> bool {
+    let rows = parts.iter().copied().flatten();
+    if task.rules.weight_suffices() {
+        return rows.map(|&row| u64::from(task.rows.weight(row))).sum::<u64>() >= u64::from(task.rules.k());
+    }
+    tally.clear();
+    rows.flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
+    tally.stands()
+}
