@@ -11,9 +11,10 @@
 //! the top-down half is `[LDR06]` with another choice of cuts; the bottom-up half is ours
 //! # Deviations
 //! where persons have several rows nothing moves: a person in two classes counts in both, and moving a row can break
-//! either in ways that only counting both anew would show
+//! either in ways that only counting both anew would show; above 300,000 distinct rows less is tried, above a million
+//! nothing but the cuts themselves
 //! # Cost
-//! O(d² n log n) for the cuts, times the log of what a node of 256 k rows can be cut into; each round of moves asks an
+//! O(d² n log n) for the cuts, times the log of what a node can be cut into where nodes look ahead; each round of moves asks an
 //! index over boxes once per row at the edge of its class
 
 mod index;
@@ -25,8 +26,24 @@ use rayon::prelude::*;
 
 use super::{Classes, KeepTree, Mondrian, Partitioner, Task, Unreachable};
 
-/// Rounds of moving and cutting: the first gains most by far.
-const ROUNDS: usize = 2;
+/// What a table is worth: the larger, the less there is to gain per row and the longer everybody waits.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Nodes of at most so many times k look ahead before they are cut.
+    foresight: u64,
+    /// Rounds of moving and cutting: the first gains most by far.
+    rounds: usize,
+}
+
+impl Effort {
+    fn for_rows(n_rows: usize) -> Effort {
+        match n_rows {
+            0..=300_000 => Effort { foresight: 256, rounds: 2 },
+            300_001..=1_000_000 => Effort { foresight: 16, rounds: 1 },
+            _ => Effort { foresight: 0, rounds: 0 },
+        }
+    }
+}
 
 /// Least loss: cuts from the top, moves from the bottom.
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +57,17 @@ impl Partitioner for LeastLoss {
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
         let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No }.partition(task)?;
         let mondrian: Vec<Vec<u32>> = (0..mondrian.len()).map(|class| mondrian.rows(class).to_vec()).collect();
+        let effort = Effort::for_rows(task.rows.len());
         task.progress.begin("cut", task.rows.len() as u64);
-        let mut classes = split::split(task, vec![(0..task.rows.len() as u32).collect()]);
+        let mut classes = split::split(task, vec![(0..task.rows.len() as u32).collect()], effort.foresight);
         if loss(task, &mondrian) < loss(task, &classes) {
             classes = mondrian;
         }
         if task.rules.person_of_row().is_none() {
-            for round in 1..=ROUNDS {
-                task.progress.begin(&format!("improve {round}/{ROUNDS}"), 0);
+            for round in 1..=effort.rounds {
+                task.progress.begin(&format!("improve {round}/{}", effort.rounds), 0);
                 let moved = moves::improve(task, &mut classes);
-                classes = split::split(task, classes);
+                classes = split::split(task, classes, effort.foresight);
                 if !moved {
                     break;
                 }

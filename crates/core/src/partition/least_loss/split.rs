@@ -17,10 +17,9 @@ use crate::requirement::Tally;
 /// Larger nodes choose their cut by so many of their rows.
 const SAMPLE: usize = 1 << 12;
 
-/// Nodes of at most so many rows, and of at most so many times k, look ahead before they are cut: further up, what
-/// one cut spoils the cuts below mend, and looking ahead costs as much as all of them.
+/// Nodes of more rows never look ahead before they are cut: further up, what one cut spoils the cuts below mend, and
+/// looking ahead costs as much as all of them.
 const FORESIGHT_ROWS: usize = 1 << 15;
-const FORESIGHT_CLASSES: u64 = 256;
 
 /// So many cuts are tried when looking ahead, none with less than this share of the best one's score.
 const TRIED: usize = 3;
@@ -55,8 +54,9 @@ impl Cut {
     }
 }
 
-/// Cuts classes until no cut stands. The order of the result is that of the cuts, neighbours next to each other.
-pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+/// Cuts classes until no cut stands; nodes of at most `foresight` times k look ahead. The order of the result is that
+/// of the cuts, neighbours next to each other.
+pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>, foresight: u64) -> Vec<Vec<u32>> {
     let found = Mutex::new(Vec::new());
     let k = u64::from(task.rules.k());
     rayon::scope(|scope| {
@@ -64,7 +64,7 @@ pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
             let node = Node { place: vec![position as u32], rows };
             if task.rows.weight_of(&node.rows) >= 2 * k && node.rows.len() > 1 {
                 let found = &found;
-                scope.spawn(move |scope| work(scope, task, node, found));
+                scope.spawn(move |scope| work(scope, task, node, foresight, found));
             } else {
                 push(&found, vec![node]);
             }
@@ -86,13 +86,13 @@ fn push(found: &Mutex<Vec<Node>>, mut nodes: Vec<Node>) {
     found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut nodes);
 }
 
-fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, found: &'s Mutex<Vec<Node>>) {
+fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, foresight: u64, found: &'s Mutex<Vec<Node>>) {
     let mut cutter = Cutter::new(task);
     let mut closed = Vec::new();
     let mut n_placed = 0;
     let mut open = vec![node];
     while let Some(node) = open.pop() {
-        let Some(cut) = cutter.cut_with_foresight(&node.rows) else {
+        let Some(cut) = cutter.cut_with_foresight(&node.rows, foresight) else {
             n_placed += node.rows.len() as u64;
             closed.push(node);
             continue;
@@ -101,7 +101,7 @@ fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, found: &'s Mutex<
             let place = node.place.iter().copied().chain([side as u32]).collect();
             let side = Node { place, rows };
             if side.rows.len() > SHARED_NODE {
-                scope.spawn(move |scope| work(scope, task, side, found));
+                scope.spawn(move |scope| work(scope, task, side, foresight, found));
             } else {
                 open.push(side);
             }
@@ -178,10 +178,10 @@ impl<'t> Cutter<'t> {
     }
 
     /// Of the best few cuts the one after which going on with the best cut each time loses least.
-    fn cut_with_foresight(&mut self, rows: &[u32]) -> Option<Cut> {
+    fn cut_with_foresight(&mut self, rows: &[u32], foresight: u64) -> Option<Cut> {
         let best = self.best_cut(rows)?;
         let (k, weight) = (u64::from(self.task.rules.k()), self.task.rows.weight_of(rows));
-        if rows.len() > FORESIGHT_ROWS || weight > FORESIGHT_CLASSES * k || weight < 3 * k {
+        if rows.len() > FORESIGHT_ROWS || weight > foresight * k || weight < 3 * k {
             return Some(best);
         }
         let others = std::mem::take(&mut self.runners_up);

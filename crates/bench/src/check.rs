@@ -1,0 +1,230 @@
+//! `kohort check` beside pycanon, on the same files.
+//!
+//! Ours is the whole command: start, reading the file, every measure at once. Theirs is one call on a table in memory,
+//! without Python's start, imports and reading. The ratios are therefore lower than what a user sees.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::census::{self, Census};
+use crate::measure::Cost;
+use crate::report::{Grid, Section, count, ratio, seconds};
+use crate::{adult, child};
+
+const N_RUNS: usize = 3;
+/// pycanon is given this long per table.
+const LIMIT: Duration = Duration::from_secs(600);
+const N_CENSUS: usize = 1_000_000;
+
+const EXPLANATION: &str = "\
+`kohort check` is the whole command: start, reading the file, all measures at once; medians of 3. pycanon's time is the
+call of one check alone, on a DataFrame already in memory: no start, no import, no reading. Both must find the same k, l
+and t, or the benchmark fails. The release is our own of Adult at k = 10.
+";
+
+/// A table and what is measured in it.
+struct Case {
+    name: String,
+    file: PathBuf,
+    quasi: String,
+    sensitive: Option<&'static str>,
+    /// What must be reached, per measure.
+    measures: &'static [(&'static str, &'static str)],
+    /// How often pycanon runs.
+    n_runs: usize,
+}
+
+#[derive(Deserialize)]
+struct Pycanon {
+    python: String,
+    versions: String,
+    checks: BTreeMap<String, Check>,
+}
+
+#[derive(Deserialize)]
+struct Check {
+    value: f64,
+    wall: Vec<f64>,
+    cpu: Vec<f64>,
+}
+
+impl Pycanon {
+    /// The median cost of a check that found the same as ours.
+    fn agreeing(&self, measure: &str, value: f64, case: &Case) -> Result<Cost, Box<dyn Error>> {
+        let check = self.checks.get(measure).ok_or("pycanon did not measure all")?;
+        if (value - check.value).abs() > 1e-9 {
+            return Err(format!("{}: {measure} is {value} here and {} in pycanon", case.name, check.value).into());
+        }
+        let runs = check
+            .wall
+            .iter()
+            .zip(&check.cpu)
+            .map(|(&wall, &cpu)| Cost { wall: Duration::from_secs_f64(wall), cpu: Duration::from_secs_f64(cpu) });
+        Ok(Cost::median(&runs.collect::<Vec<_>>()))
+    }
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
+    let kohort = child::kohort()?;
+    let python = python()?;
+    let folder = tempfile::tempdir()?;
+    let mut grid = Grid::new([
+        "table",
+        "measure",
+        "value",
+        "kohort check",
+        "its CPU",
+        "pycanon",
+        "its CPU",
+        "ratio, wall",
+        "ratio, CPU",
+        "to reach",
+    ]);
+    let mut versions = String::new();
+    for case in cases(data, folder.path(), &kohort)? {
+        eprintln!("check: {}", case.name);
+        let (found, ours) = check(&kohort, &case)?;
+        let pycanon = pycanon(&python, &case)?;
+        if let Some(pycanon) = &pycanon {
+            versions = format!("Python {}, {}", pycanon.python, pycanon.versions);
+        }
+        for &(measure, to_reach) in case.measures {
+            let value = value_of(&found, measure, &case)?;
+            let theirs = match &pycanon {
+                Some(pycanon) => {
+                    let theirs = pycanon.agreeing(measure, value, &case)?;
+                    let [wall, cpu] = [theirs.wall, theirs.cpu].map(seconds);
+                    [wall, cpu, ratio(theirs.wall, ours.wall), ratio(theirs.cpu, ours.cpu)]
+                }
+                None => {
+                    let [time, times] = [seconds(LIMIT), ratio(LIMIT, ours.wall)].map(|least| format!("over {least}"));
+                    [time, String::new(), times, String::new()]
+                }
+            };
+            let [wall, cpu, wall_ratio, cpu_ratio] = theirs;
+            grid.push([
+                case.name.clone(),
+                measure.to_owned(),
+                format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+                seconds(ours.wall),
+                seconds(ours.cpu),
+                wall,
+                cpu,
+                wall_ratio,
+                cpu_ratio,
+                to_reach.to_owned(),
+            ]);
+        }
+    }
+    Ok(Section { name: "check", body: format!("{EXPLANATION}\n{versions}.\n\n{}", grid.render()) })
+}
+
+fn cases(data: &Path, folder: &Path, kohort: &Path) -> Result<Vec<Case>, Box<dyn Error>> {
+    let adult = data.join("adult/adult.csv");
+    let quasi = adult::QUASI.join(",");
+    let release = folder.join("release");
+    let arguments = ["anonymize", path(&adult)?, "--k", "10", "--quasi", &quasi];
+    let more = ["--sensitive", adult::SENSITIVE, "--json", "-o", path(&release)?];
+    child::run(kohort, &[arguments.as_slice(), more.as_slice()].concat())?;
+    let census = folder.join("persons.parquet");
+    Census::read(data, N_CENSUS)?.write_parquet(&census)?;
+    let sensitive = Some(adult::SENSITIVE);
+    Ok(vec![
+        Case {
+            name: "Adult".to_owned(),
+            file: adult,
+            quasi: quasi.clone(),
+            sensitive,
+            measures: &[("k", ""), ("l", ">= 20"), ("t", ">= 20")],
+            n_runs: N_RUNS,
+        },
+        Case {
+            name: "Adult, released".to_owned(),
+            file: release.join("adult.csv"),
+            quasi,
+            sensitive,
+            measures: &[("k", ""), ("l", ""), ("t", "")],
+            n_runs: N_RUNS,
+        },
+        Case {
+            name: format!("census, {} rows", count(N_CENSUS)),
+            file: census,
+            quasi: census::QUASI.join(","),
+            sensitive: None,
+            measures: &[("k", ">= 10")],
+            n_runs: 1,
+        },
+    ])
+}
+
+fn path(path: &Path) -> Result<&str, String> {
+    path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))
+}
+
+/// What our command finds, and its median cost.
+fn check(kohort: &Path, case: &Case) -> Result<(Value, Cost), Box<dyn Error>> {
+    let mut arguments = vec!["check", path(&case.file)?, "--quasi", &case.quasi, "--json"];
+    if let Some(sensitive) = case.sensitive {
+        arguments.extend(["--sensitive", sensitive]);
+    }
+    let mut costs = Vec::new();
+    let mut found = Value::Null;
+    for _ in 0..N_RUNS {
+        let run = child::run(kohort, &arguments)?;
+        found = serde_json::from_str(&run.stdout)?;
+        costs.push(run.cost);
+    }
+    Ok((found, Cost::median(&costs)))
+}
+
+fn value_of(found: &Value, measure: &str, case: &Case) -> Result<f64, Box<dyn Error>> {
+    let value = match case.sensitive {
+        Some(sensitive) if measure != "k" => &found["sensitive"][sensitive][measure],
+        _ => &found[measure],
+    };
+    value.as_f64().ok_or_else(|| format!("`kohort check` printed no {measure}").into())
+}
+
+/// What pycanon finds, `None` where it took too long.
+fn pycanon(python: &Path, case: &Case) -> Result<Option<Pycanon>, Box<dyn Error>> {
+    let measures: Vec<&str> = case.measures.iter().map(|&(measure, _)| measure).collect();
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/pycanon_check.py"))
+        .args([path(&case.file)?, &case.quasi, case.sensitive.unwrap_or("-"), &measures.join(",")])
+        .args([case.n_runs.to_string(), LIMIT.as_secs().to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    match output.status.code() {
+        Some(0) => Ok(Some(serde_json::from_slice(&output.stdout)?)),
+        // Ended by the alarm.
+        None => Ok(None),
+        Some(_) => Err("peers/pycanon_check.py failed".into()),
+    }
+}
+
+/// A Python with pycanon, in a folder of its own below cargo's.
+fn python() -> Result<PathBuf, Box<dyn Error>> {
+    let folder = child::target_folder()?.join("pycanon");
+    let python = folder.join("bin/python");
+    if python.exists() {
+        return Ok(python);
+    }
+    eprintln!("check: installing pycanon");
+    let steps = [
+        Command::new("python3").args(["-m", "venv"]).arg(&folder).status()?,
+        Command::new(&python).args(["-m", "pip", "install", "--quiet", "pycanon", "pyarrow"]).status()?,
+    ];
+    if steps.iter().all(std::process::ExitStatus::success) {
+        return Ok(python);
+    }
+    std::fs::remove_dir_all(folder)?;
+    Err("pycanon could not be installed; python3 with venv and pip is needed".into())
+}

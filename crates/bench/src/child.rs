@@ -1,0 +1,88 @@
+//! Programs as their users run them: each in its own process, with its own time and peak memory.
+//!
+//! The system keeps one account for all children of a process. So this program starts itself once more, and that
+//! process has one child only: the program to measure.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Cost, of_children};
+
+/// The hidden argument that makes this program measure one other.
+pub(crate) const MEASURE: &str = "measure-child";
+
+/// What a program printed and what it cost, from its start to its end.
+pub(crate) struct Run {
+    pub(crate) stdout: String,
+    pub(crate) cost: Cost,
+    pub(crate) peak_memory: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Account {
+    wall: Duration,
+    cpu: Duration,
+    peak_memory: u64,
+    is_success: bool,
+    stdout: String,
+}
+
+/// Runs a program to its end.
+pub(crate) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<Run, Box<dyn Error>> {
+    let shown = program.display();
+    let output = Command::new(std::env::current_exe()?)
+        .arg(MEASURE)
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{shown} could not be measured").into());
+    }
+    let account: Account = serde_json::from_slice(&output.stdout)?;
+    if !account.is_success {
+        return Err(format!("{shown} failed").into());
+    }
+    let cost = Cost { wall: account.wall, cpu: account.cpu };
+    Ok(Run { stdout: account.stdout, cost, peak_memory: account.peak_memory })
+}
+
+/// What the process in between does: runs the program, prints the account.
+pub(crate) fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [program, arguments @ ..] = arguments else { return Err("there is no program to measure".into()) };
+    let start = Instant::now();
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let wall = start.elapsed();
+    let (cpu, peak_memory) = of_children();
+    let stdout = String::from_utf8(output.stdout)?;
+    let account = Account { wall, cpu, peak_memory, is_success: output.status.success(), stdout };
+    println!("{}", serde_json::to_string(&account)?);
+    Ok(())
+}
+
+/// The folder cargo builds into.
+pub(crate) fn target_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let this = std::env::current_exe()?;
+    Ok(this.ancestors().nth(2).ok_or("this program was not built by cargo")?.to_owned())
+}
+
+/// Builds the `kohort` command, so that it is never an old one.
+pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
+    let target = target_folder()?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", "kohort", "--target-dir"])
+        .arg(&target)
+        .current_dir(crate::root())
+        .status()?;
+    if !status.success() {
+        return Err("`cargo build --release --package kohort` failed".into());
+    }
+    Ok(target.join("release/kohort"))
+}

@@ -1,0 +1,69 @@
+//! `cargo xtask bench [NAME...]`: what kohort costs, as ratios that hold on other machines, with loss beside time.
+//!
+//! Data is not part of the project: it is found by `KOHORT_DATA`. Results go to `bench/RESULTS.md`.
+
+mod adult;
+mod census;
+mod check;
+mod child;
+mod job;
+mod measure;
+mod partition;
+mod report;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use report::Section;
+
+type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
+
+const BENCHMARKS: [(&str, Benchmark); 4] =
+    [("partition", partition::run), ("job", job::run), ("check", check::run), ("adult", adult::run)];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == child::MEASURE => child::measure(rest),
+        Some((first, rest)) if first == job::STAGES => job::time_stages(rest),
+        _ => run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(names: &[String]) -> Result<(), Box<dyn Error>> {
+    let all_names = BENCHMARKS.map(|(name, _)| name);
+    if let Some(unknown) = names.iter().find(|name| !all_names.contains(&name.as_str())) {
+        return Err(format!("no benchmark '{unknown}'; there are {}", all_names.join(", ")).into());
+    }
+    let data = data_folder()?;
+    for (name, benchmark) in BENCHMARKS {
+        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            report::publish(root(), &benchmark(&data)?, &all_names)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of the workspace.
+fn root() -> &'static Path {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates.and_then(Path::parent).expect("this crate sits two folders below the workspace")
+}
+
+fn data_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let folder = std::env::var_os("KOHORT_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
+    if folder.join("census_like").is_dir() && folder.join("adult").is_dir() {
+        return Ok(folder);
+    }
+    let shown = folder.display();
+    Err(format!("there is no benchmark data in {shown}; set KOHORT_DATA to a folder with adult/ and census_like/")
+        .into())
+}
