@@ -12,6 +12,8 @@ mod least_loss;
 mod leftovers;
 mod levels;
 mod mondrian;
+#[cfg(test)]
+mod sample;
 mod top_down;
 
 pub use cluster::Cluster;

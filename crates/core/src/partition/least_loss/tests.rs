@@ -1,30 +1,13 @@
 //! What the default promises, on random rows.
 
+use kohort_model::Silent;
 use kohort_model::spec::Leftovers;
-use kohort_model::{Column, Role, Silent, ValueType};
 use proptest::prelude::*;
 
 use super::*;
-use crate::encode::{Domain, Rows};
+use crate::encode::Rows;
+use crate::partition::sample::{N_CODES, domains, fold};
 use crate::requirement::Rules;
-
-const N_CODES: u32 = 30;
-
-fn domains(n_columns: usize) -> Vec<Domain> {
-    let texts: Vec<String> = (0..N_CODES).map(|number| format!("{number:02}")).collect();
-    (0..n_columns)
-        .map(|column| {
-            let value_type = if column % 2 == 0 { ValueType::Integer } else { ValueType::Text };
-            let cells = texts.iter().map(|text| Some(text.as_str()));
-            Domain::of(&Column::from_cells("c", Role::Quasi, cells).typed(value_type)).unwrap().0
-        })
-        .collect()
-}
-
-fn fold(cells: &[Vec<u32>]) -> Rows {
-    let kept: Vec<u32> = (0..cells.len() as u32).collect();
-    Rows::fold(&vec![N_CODES; cells[0].len()], &kept, |column, row| cells[row as usize][column])
-}
 
 fn with_task<T>(rows: &Rows, k: u32, with: impl FnOnce(&Task<'_>) -> T) -> T {
     let (domains, rules) = (domains(rows.n_columns()), Rules::k_only(k));
