@@ -43,7 +43,7 @@ pub(crate) struct Anonymize {
     /// The format of the released table: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
     #[arg(long)]
     format: Option<String>,
-    /// What quasi cells look like: labels such as [20,29], or bounds, two typed columns age_lo and age_hi in place of
+    /// What quasi cells look like: labels such as `[20,29]`, or bounds, two typed columns age_lo and age_hi in place of
     /// age. Columns with a hierarchy, with nulls, or of text have labels in any case
     #[arg(long, default_value = "labels", value_parser = ["labels", "bounds"])]
     cells: String,
