@@ -108,7 +108,7 @@ pub struct Loss {
     pub dm: f64,
     /// Mean number of persons per class.
     pub average_class: f64,
-    /// Sum over persons and columns of the width of the cell over the column's range, on codes.
+    /// Sum over rows and columns of the width of the cell over the column's range, categories in their order.
     pub uncertainty_penalty: f64,
     /// Sum over persons of the size of their class less the k they need.
     pub k_deviation: f64,
