@@ -3,20 +3,25 @@
 //! Pure, synchronous and deterministic: no clock, no file, no global, no unseeded chance. The same table, spec and
 //! seed give the same release with one thread and with eight. What comes out is a claim; `kohort-verify` decides.
 
+mod blocks;
 pub mod encode;
 pub mod loss;
 pub mod partition;
 pub mod recode;
+pub mod relational;
 pub mod requirement;
 mod suppress;
 pub mod utility;
 
+use std::num::NonZeroUsize;
+
 use kohort_model::spec::{Algorithm, ClusteringSpec, Leftovers};
 use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
 
+use blocks::Blocks;
 use encode::{Encoded, ForeignValues};
 use partition::{
-    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Objective, Partitioner, Task, TopDown, join_leftovers,
+    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown, join_leftovers,
 };
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -70,6 +75,9 @@ pub enum AnonymizeError {
     /// The spec names a partitioner for something else, or one that is not there yet.
     #[error("algorithm '{name}' is not available for one table in this version", name = .0.word())]
     Unavailable(Algorithm),
+    /// The spec names a partitioner for one table, and there are several.
+    #[error("algorithm '{name}' is not available for several tables", name = .0.word())]
+    UnavailableForTables(Algorithm),
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
     ForeignValues(#[from] ForeignValues),
@@ -91,7 +99,9 @@ impl AnonymizeError {
                 Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
             }
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
-            AnonymizeError::Unavailable(_) => Some("use algorithm = \"auto\""),
+            AnonymizeError::Unavailable(_) | AnonymizeError::UnavailableForTables(_) => {
+                Some("use algorithm = \"auto\"")
+            }
             AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
         }
     }
@@ -107,7 +117,6 @@ pub fn anonymize(
     requirements: &[Requirement],
     progress: &dyn Progress,
 ) -> Result<Anonymized, AnonymizeError> {
-    let partitioner = partitioner(spec)?;
     let quasi = table.with_role(Role::Quasi);
     if quasi.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
@@ -116,7 +125,8 @@ pub fn anonymize(
     let encoded = Encoded::new(table, &quasi)?;
     let kept = suppress::rows_that_can_stand(table, &encoded, requirements, spec.max_suppressed)?;
     let rules = Rules::compile(table, requirements, &kept)?;
-    let rows = encoded.fold(&kept);
+    let Blocks { rows, ends } = blocks::fold(table, &encoded, &rules, &kept, block_size(spec));
+    let partitioner = partitioner(spec, ends)?;
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let n_in = suppress::n_persons(&rules, &all);
     let unplaceable = n_in - suppress::n_persons(&rules, &kept);
@@ -154,17 +164,23 @@ fn stands(task: &Task<'_>, class: &[u32]) -> bool {
     tally.stands()
 }
 
+/// How many rows are partitioned together, where that is not all of them.
+fn block_size(spec: &Spec) -> Option<NonZeroUsize> {
+    let block = spec.datafly.block.filter(|_| spec.algorithm == Algorithm::Datafly)?;
+    NonZeroUsize::new(block as usize)
+}
+
 /// The partitioner a spec asks for.
-fn partitioner(spec: &Spec) -> Result<Box<dyn Partitioner>, AnonymizeError> {
+fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>, AnonymizeError> {
     Ok(match spec.algorithm {
         Algorithm::Auto => Box::new(LeastLoss),
         Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
-        Algorithm::Datafly => Box::new(Datafly::default()),
+        Algorithm::Datafly => Box::new(Datafly { steps: None, block_ends }),
         Algorithm::Cluster => {
             let ClusteringSpec { threshold, cluster_limit, pairing: _ } = spec.clustering;
             Box::new(Cluster { threshold, cluster_limit })
         }
-        Algorithm::FullDomain => Box::new(FullDomain { objective: Objective::Lm }),
+        Algorithm::FullDomain => Box::new(FullDomain { objective: spec.full_domain.objective }),
         Algorithm::TopDown => Box::new(TopDown),
         Algorithm::Miracle | Algorithm::MiracleX => {
             return Err(AnonymizeError::Unavailable(spec.algorithm));

@@ -128,6 +128,11 @@ impl Classes {
         Classes::new(rows, starts)
     }
 
+    /// The folded rows of each class.
+    pub fn to_lists(&self) -> Vec<Vec<u32>> {
+        (0..self.len()).map(|class| self.rows(class).to_vec()).collect()
+    }
+
     /// How many classes there are.
     pub fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)

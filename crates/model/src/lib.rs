@@ -7,6 +7,7 @@
 //! - [`Hierarchy`]: a tree over a column's values, read or made by rule;
 //! - [`Requirement`]: what each class of a release must satisfy;
 //! - [`Spec`]: the release a user asks for;
+//! - [`Schema`]: how several tables hang together;
 //! - [`Release`], [`Manifest`]: what comes out.
 
 pub mod hierarchy;
@@ -15,6 +16,7 @@ mod progress;
 mod release;
 mod requirement;
 mod role;
+pub mod schema;
 pub mod spec;
 mod table;
 mod value;
@@ -28,6 +30,7 @@ pub use progress::{Progress, Silent};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;
+pub use schema::{Schema, SchemaFault, SchemaParent, SchemaProblem, SchemaProblems, SchemaTable};
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
 pub use value::{Decimal, Notation, Value, ValueType};

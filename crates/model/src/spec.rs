@@ -36,6 +36,10 @@ pub struct Spec {
     pub seed: u64,
     /// How Mondrian cuts.
     pub mondrian: MondrianSpec,
+    /// What Datafly takes together.
+    pub datafly: DataflySpec,
+    /// What the full-domain search makes least.
+    pub full_domain: FullDomainSpec,
     /// Parameters of clustering partitioners.
     pub clustering: ClusteringSpec,
     /// The tables, in the order of the spec.
@@ -127,6 +131,29 @@ pub enum Choose {
     RoundRobin,
 }
 
+/// What Datafly takes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataflySpec {
+    /// So many rows are a block, in the order of their persons; `None` takes the whole table as one.
+    pub block: Option<u32>,
+}
+
+/// What the full-domain search makes least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullDomainSpec {
+    /// The measure.
+    pub objective: Objective,
+}
+
+/// What a search makes least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// The share of its leaves or its range that a cell shows, on average.
+    Lm,
+    /// Discernibility: the squares of class sizes.
+    Dm,
+}
+
 /// Parameters of clustering partitioners; `None` lets the partitioner choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClusteringSpec {
@@ -162,6 +189,10 @@ pub struct TableSpec {
     pub key: Option<String>,
     /// The table it hangs off, and the column that says on which row.
     pub parent: Option<ParentSpec>,
+    /// What becomes of its rows that hang off nothing.
+    pub orphans: Orphans,
+    /// What becomes of persons of this table that no row hangs off.
+    pub childless: Childless,
     /// Roles by column, in the order of the spec; keys that it does not list come last.
     pub columns: Vec<ColumnSpec>,
 }
@@ -190,6 +221,26 @@ pub struct ParentSpec {
     pub table: String,
     /// The column of the child that holds the parent's key.
     pub foreign_key: String,
+}
+
+/// What becomes of rows of a child table that hang off nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orphans {
+    /// They are an error.
+    #[default]
+    Refuse,
+    /// They are left out, with everything that hangs off them.
+    Drop,
+}
+
+/// What becomes of persons without a row in any child table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Childless {
+    /// They are an error.
+    #[default]
+    Refuse,
+    /// They are persons like any other.
+    Keep,
 }
 
 /// One column of a table.
@@ -286,6 +337,12 @@ impl Default for MondrianSpec {
     }
 }
 
+impl Default for FullDomainSpec {
+    fn default() -> Self {
+        FullDomainSpec { objective: Objective::Lm }
+    }
+}
+
 impl Default for RegisterUse {
     fn default() -> Self {
         RegisterUse { method: RegisterMethod::Refine, missing: RegisterMissing::Skip, release: RegisterRows::All }
@@ -304,6 +361,8 @@ impl Spec {
             keys: Keys::Surrogate,
             seed: 0,
             mondrian: MondrianSpec::default(),
+            datafly: DataflySpec::default(),
+            full_domain: FullDomainSpec::default(),
             clustering: ClusteringSpec::default(),
             tables: Vec::new(),
             audiences: BTreeMap::new(),

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use kohort_core::{AnonymizeError, Anonymized};
+use kohort_model::Spec;
 use kohort_model::spec::{Algorithm, Choose, Cuts, MondrianSpec};
 use serde::Deserialize;
 
@@ -58,6 +60,13 @@ const fn other(name: &'static str, algorithm: Algorithm, bar: Bar) -> Partitione
 
 const fn mondrian(name: &'static str, cuts: Cuts, choose: Choose) -> Partitioner {
     Partitioner { name, algorithm: Algorithm::Mondrian, mondrian: MondrianSpec { cuts, choose }, bar: Bar::Exactly }
+}
+
+impl Partitioner {
+    /// Lets a spec ask for this partitioner.
+    pub fn set(&self, spec: &mut Spec) {
+        (spec.algorithm, spec.mondrian) = (self.algorithm, self.mondrian);
+    }
 }
 
 /// One case.
@@ -114,14 +123,26 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
+    /// What a partitioner makes of the case.
+    ///
+    /// # Errors
+    /// Where the requirement can't be reached.
+    pub fn release(&self, partitioner: &Partitioner) -> Result<Anonymized, AnonymizeError> {
+        self.scenario(partitioner).run()
+    }
+
+    fn scenario(&self, partitioner: &Partitioner) -> Scenario {
+        let mut scenario = Scenario::with_files(&self.table, &self.spec, &self.files);
+        partitioner.set(&mut scenario.spec);
+        scenario
+    }
+
     /// Runs the case; what is not as expected comes back in words.
     ///
     /// # Errors
     /// All that differs.
     pub fn run(&self, partitioner: &Partitioner) -> Result<(), String> {
-        let mut scenario = Scenario::with_files(&self.table, &self.spec, &self.files);
-        scenario.spec.algorithm = partitioner.algorithm;
-        scenario.spec.mondrian = partitioner.mondrian;
+        let scenario = self.scenario(partitioner);
         let expected = self.expected(partitioner);
         let done = match (scenario.run(), expected.unreachable) {
             (Err(_), Some(true)) => return Ok(()),

@@ -6,6 +6,7 @@
 
 mod column;
 mod requirement;
+pub mod snowflake;
 mod spec;
 mod texts;
 
@@ -127,7 +128,7 @@ fn assemble(
     persons: Persons,
     own_k: OwnK,
     others: Others,
-    spec: Spec,
+    mut spec: Spec,
 ) -> Job {
     let mut columns: Vec<Column> = Vec::new();
     let mut requirements = vec![Requirement::K(spec.k)];
@@ -149,6 +150,7 @@ fn assemble(
             Some(columns.len() - 1)
         }
     };
+    spec.datafly.block = spec.datafly.block.filter(|_| person.is_some());
     for (position, draft) in quasi.iter().enumerate() {
         columns.push(draft.column(&format!("q{position}"), Role::Quasi, rows.iter().map(|row| row[position])));
     }
@@ -202,8 +204,10 @@ impl Job {
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Spec { k, max_suppressed, leftovers, order, keys, mondrian, .. } = &self.spec;
-        writeln!(f, "k = {k}, {max_suppressed} suppressed, {leftovers:?}, {order:?}, {keys:?}, {mondrian:?}")?;
+        let Spec { k, algorithm, max_suppressed, leftovers, order, keys, .. } = &self.spec;
+        let Spec { mondrian, datafly, full_domain, .. } = &self.spec;
+        writeln!(f, "k = {k}, {algorithm:?}, {max_suppressed} suppressed, {leftovers:?}, {order:?}, {keys:?}")?;
+        writeln!(f, "{mondrian:?}, {datafly:?}, {full_domain:?}")?;
         for requirement in &self.requirements {
             writeln!(f, "{requirement:?}")?;
         }

@@ -8,6 +8,7 @@ mod coverage;
 mod loss;
 mod optimum;
 mod requirement;
+pub mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kohort_model::spec::Algorithm;
 use kohort_testkit::corpus::{PARTITIONERS, cases};
 
 #[test]
@@ -15,6 +16,28 @@ fn every_partitioner_does_what_the_corpus_says() {
         }
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+#[test]
+fn auto_never_loses_more_than_a_partitioner_that_leaves_no_more_persons_out() {
+    let auto = PARTITIONERS.iter().find(|partitioner| partitioner.algorithm == Algorithm::Auto).unwrap();
+    let (mut failures, mut n_compared) = (Vec::new(), 0);
+    for case in cases() {
+        let Ok(done) = case.release(auto) else { continue };
+        for other in PARTITIONERS.iter().filter(|other| other.algorithm != Algorithm::Auto) {
+            let Ok(others) = case.release(other) else { continue };
+            if others.persons.suppressed > done.persons.suppressed {
+                continue;
+            }
+            n_compared += 1;
+            if done.loss.lm > others.loss.lm + 1e-9 {
+                let (lm, others) = (done.loss.lm, others.loss.lm);
+                failures.push(format!("{}: auto loses {lm:.4}, {} {others:.4}", case.name, other.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    assert!(n_compared >= 150, "only {n_compared} releases could be compared");
 }
 
 #[test]

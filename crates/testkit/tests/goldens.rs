@@ -63,7 +63,7 @@ fn patients_form_two_classes_that_a_reader_can_trust() {
     let (loaded, mut spec) = load(&data::golden("patients"), PATIENTS);
     let valid = [sets(&[&["P1", "P2"], &["P3", "P4", "P5"]]), sets(&[&["P1", "P2", "P3"], &["P4", "P5"]])];
     for partitioner in PARTITIONERS {
-        (spec.algorithm, spec.mondrian) = (partitioner.algorithm, partitioner.mondrian);
+        partitioner.set(&mut spec);
         let done = run(&loaded.table, &spec);
         let found = classes(&loaded.table, &done, &PATIENT_NAMES);
         assert!(valid.contains(&found), "{}: {found:?}", partitioner.name);
@@ -80,7 +80,7 @@ fn the_patient_who_asks_for_three_is_among_three() {
     table.columns.push(wishes);
     let requirements = [Requirement::K(2), Requirement::PersonK { column: "k".to_owned() }];
     for partitioner in PARTITIONERS {
-        (spec.algorithm, spec.mondrian) = (partitioner.algorithm, partitioner.mondrian);
+        partitioner.set(&mut spec);
         let done = anonymize(&table, &spec, &requirements, &Silent).unwrap();
         let of_third =
             oracle::classes(&table, &done.release).into_iter().find(|class| class.rows.contains(&2)).unwrap();

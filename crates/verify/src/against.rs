@@ -24,7 +24,8 @@ use crate::cells::CellIds;
 use crate::count::count;
 use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
-use crate::roll::{OwnK, Roll, Sensitive, own_ks, persons_of};
+use crate::recoding::KeyColumns;
+use crate::roll::{OwnK, Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
 use crate::{Counted, Findings, Skipped, Suppressed, Violation, Violations};
 
@@ -47,7 +48,8 @@ pub fn verify_against(
     if released.n_rows == 0 {
         violations.push(Violation::NoRows { table: released.name.clone() });
     }
-    let pairs = Pairs::new(released, original, &mut violations);
+    let keys = KeyColumns { never: original.person, ..KeyColumns::default() };
+    let pairs = Pairs::new(released, original, &keys, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -75,7 +77,8 @@ pub fn verify_against(
     }
     let quasi: Vec<CellIds<'_>> =
         pairs.quasi.iter().map(|(public, _)| CellIds::by_id(public.ids.as_slice(), public.texts.len())).collect();
-    let roll = Roll { n_rows: released.n_rows, quasi, persons: None, sensitive, own_k: Vec::new() };
+    let roll =
+        Roll { n_rows: released.n_rows, quasi, persons: None, shares: Shares::Pairs, sensitive, own_k: Vec::new() };
     let mut findings = count(&roll, &checked)?;
     violations.append(&mut findings.unmet);
     let left_over = original.n_rows.saturating_sub(released.n_rows) as u64;
@@ -94,13 +97,21 @@ pub fn verify_against(
 }
 
 /// Columns of the released and of the private table that belong together.
-struct Pairs<'a> {
-    quasi: Vec<(&'a Column, &'a Column)>,
-    copied: Vec<(&'a Column, &'a Column)>,
+pub(crate) struct Pairs<'a> {
+    /// Generalized ones.
+    pub(crate) quasi: Vec<(&'a Column, &'a Column)>,
+    /// Unchanged ones.
+    pub(crate) copied: Vec<(&'a Column, &'a Column)>,
 }
 
 impl<'a> Pairs<'a> {
-    fn new(released: &'a Table, original: &'a Table, violations: &mut Vec<Violation>) -> Self {
+    /// By their names. What is missing, too much or out of order is added to the violations.
+    pub(crate) fn new(
+        released: &'a Table,
+        original: &'a Table,
+        keys: &KeyColumns,
+        violations: &mut Vec<Violation>,
+    ) -> Self {
         let mut pairs = Pairs { quasi: Vec::new(), copied: Vec::new() };
         let mut next_source = 0;
         let mut found = vec![false; original.columns.len()];
@@ -115,7 +126,7 @@ impl<'a> Pairs<'a> {
             }
             next_source = next_source.max(source + 1);
             found[source] = true;
-            if original.person == Some(source) {
+            if keys.never == Some(source) {
                 violations.push(Violation::PersonReleased { column: name() });
             }
             let private = &original.columns[source];
@@ -128,8 +139,8 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        for (private, found) in original.columns.iter().zip(found) {
-            let must = matches!(private.role, Role::Quasi | Role::Sensitive | Role::Plain);
+        for (position, (private, found)) in original.columns.iter().zip(found).enumerate() {
+            let must = matches!(private.role, Role::Quasi | Role::Sensitive | Role::Plain) || keys.joins(position);
             if must && !found {
                 violations.push(Violation::ColumnMissing { column: private.name.clone(), role: private.role });
             }
@@ -290,12 +301,12 @@ impl Groups {
 }
 
 /// An own k as a coordinate; no class is as large as the largest.
-fn narrow(own_k: u64) -> u32 {
+pub(crate) fn narrow(own_k: u64) -> u32 {
     own_k.min(u64::from(u32::MAX - 1)) as u32
 }
 
 /// The released cells followed by the private ones, told apart by text.
-fn joined<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a> {
+pub(crate) fn joined<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a> {
     let known: HashMap<&str, u32> = (0..).zip(public.texts.iter()).map(|(id, text)| (text, id)).collect();
     let mut n_texts = public.texts.len() as u32;
     let mut number = |texts: &Texts, id: u32| {

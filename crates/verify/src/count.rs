@@ -15,13 +15,14 @@ use crate::cells::CellIds;
 use crate::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
 use crate::grouping::Classes;
 use crate::requirement::{
-    ClassView, Distances, Worst, entropy, gains_stay_below_surprise, judge, largest_gain, largest_share, recursive,
+    ClassView, Distances, SensitiveView, Worst, diversity, entropy, gains_stay_below_surprise, judge, largest_gain,
+    largest_share, recursive,
 };
-use crate::roll::{Roll, Sensitive};
+use crate::roll::{Roll, Sensitive, Shares};
 use crate::{Counted, Findings, SensitiveFindings, Violation, Violations};
 
 /// How many of the smallest class sizes are listed.
-const N_SMALLEST: usize = 10;
+pub(crate) const N_SMALLEST: usize = 10;
 
 /// Counts everything.
 ///
@@ -31,13 +32,28 @@ const N_SMALLEST: usize = 10;
 /// # Panics
 /// Where the roll has no rows.
 pub(crate) fn count(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Findings, Violations> {
+    let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), roll.n_rows);
+    count_classes(roll, requirements, &classes)
+}
+
+/// Counts everything in classes that are known.
+///
+/// # Errors
+/// Where a requirement can't be evaluated. A requirement that fails is a finding.
+///
+/// # Panics
+/// Where the roll has no rows.
+pub(crate) fn count_classes(
+    roll: &Roll<'_>,
+    requirements: &[Requirement],
+    classes: &Classes,
+) -> Result<Findings, Violations> {
     assert!(roll.n_rows > 0, "callers refuse tables without rows");
     let distances = distances(roll, requirements)?;
     let targets = targets(roll, requirements)?;
-    let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), roll.n_rows);
-    let sizes = class_sizes(&classes, roll.persons.as_ref());
-    let tally = tally(roll, requirements, &targets, &distances, &classes, &sizes);
-    let risk = Risk::of(&classes, &sizes, roll);
+    let sizes = class_sizes(classes, roll.persons.as_ref());
+    let tally = tally(roll, requirements, &targets, &distances, classes, &sizes);
+    let risk = Risk::of(classes, &sizes, roll);
     let k = sizes.iter().copied().min().map_or(0, u64::from);
     Ok(Findings {
         counted: if roll.persons.is_some() { Counted::Persons } else { Counted::Rows },
@@ -53,6 +69,7 @@ pub(crate) fn count(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Fin
         unmet: tally.unmet(requirements),
         skipped: Vec::new(),
         suppressed: None,
+        tables: Vec::new(),
     })
 }
 
@@ -62,7 +79,11 @@ fn distances<'a>(roll: &'a Roll<'a>, requirements: &[Requirement]) -> Result<Vec
     let mut all = Vec::with_capacity(roll.sensitive.len());
     for sensitive in &roll.sensitive {
         let Sensitive { column, texts, values } = sensitive;
-        let reference = reference(&values.cells, roll.persons.as_ref(), roll.n_rows);
+        let counted_once = match roll.shares {
+            Shares::Pairs => roll.persons.as_ref(),
+            Shares::Rows => None,
+        };
+        let reference = reference(&values.cells, counted_once, roll.n_rows);
         let asks = |asked: Distance| {
             requirements.iter().any(|requirement| {
                 matches!(requirement, Requirement::TCloseness { column: name, distance, .. }
@@ -212,7 +233,16 @@ struct Failure {
 /// Lists that a thread fills anew for each class.
 struct Scratch {
     pairs: Vec<(u32, u32)>,
-    held: Vec<Held>,
+    values: Vec<Values>,
+}
+
+/// The values of one column in one class.
+#[derive(Default)]
+struct Values {
+    /// Those whose shares count.
+    held: Held,
+    /// Each with the persons who hold it.
+    holders: Held,
 }
 
 fn tally(
@@ -227,19 +257,15 @@ fn tally(
     let recursive_ls: Vec<Option<u32>> =
         roll.sensitive.iter().map(|sensitive| recursive_l(&sensitive.column.name, requirements)).collect();
     let start = || {
-        let held = (0..n_columns).map(|_| Held::default()).collect();
-        (Tally::new(n_columns, requirements.len()), Scratch { pairs: Vec::new(), held })
+        let values = (0..n_columns).map(|_| Values::default()).collect();
+        (Tally::new(n_columns, requirements.len()), Scratch { pairs: Vec::new(), values })
     };
     let step = |(mut tally, mut scratch): (Tally, Scratch), class: usize| {
         let rows = classes.rows(class);
         for (column, sensitive) in roll.sensitive.iter().enumerate() {
-            scratch.count_values(column, &sensitive.values.cells, roll.persons.as_ref(), rows);
-            tally.columns[column].meet(
-                &scratch.held[column],
-                &distances[column],
-                recursive_ls[column],
-                u64::from(sizes[class]),
-            );
+            scratch.count_values(column, &sensitive.values.cells, roll, rows);
+            let view = scratch.values[column].view(roll.shares, &distances[column]);
+            tally.columns[column].meet(&view, recursive_ls[column], u64::from(sizes[class]));
         }
         for (position, requirement) in requirements.iter().enumerate() {
             let target = targets[position];
@@ -249,7 +275,7 @@ fn tally(
             } else {
                 0
             };
-            let sensitive = scratch.held.get(target).map(|held| (held, &distances[target]));
+            let sensitive = scratch.values.get(target).map(|values| values.view(roll.shares, &distances[target]));
             let verdict = judge(requirement, &ClassView { n_persons: u64::from(sizes[class]), own_k, sensitive });
             if !verdict.holds {
                 let failure =
@@ -279,22 +305,37 @@ fn recursive_l(name: &str, requirements: &[Requirement]) -> Option<u32> {
 }
 
 impl Scratch {
-    fn count_values(&mut self, column: usize, values: &CellIds<'_>, persons: Option<&CellIds<'_>>, rows: &[u32]) {
+    fn count_values(&mut self, column: usize, values: &CellIds<'_>, roll: &Roll<'_>, rows: &[u32]) {
+        let Values { held, holders } = &mut self.values[column];
         self.pairs.clear();
         self.pairs.extend(rows.iter().map(|&row| {
-            let person = persons.map_or(row, |persons| persons.get(row as usize));
+            let person = roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
             (values.get(row as usize), person)
         }));
         self.pairs.sort_unstable();
+        if roll.shares == Shares::Rows {
+            held.refill(self.pairs.iter().map(|&(value, _)| value));
+        }
         self.pairs.dedup();
-        self.held[column].refill(self.pairs.iter().map(|&(value, _)| value));
+        holders.refill(self.pairs.iter().map(|&(value, _)| value));
+    }
+}
+
+impl Values {
+    fn view<'a>(&'a self, shares: Shares, distances: &'a Distances<'a>) -> SensitiveView<'a> {
+        let held = match shares {
+            Shares::Pairs => &self.holders,
+            Shares::Rows => &self.held,
+        };
+        SensitiveView { held, holders: &self.holders, shares, distances }
     }
 }
 
 impl ColumnTally {
     /// Takes in one class.
-    fn meet(&mut self, held: &Held, distances: &Distances<'_>, recursive_l: Option<u32>, n_persons: u64) {
-        self.l = self.l.min(held.counts.len() as u64);
+    fn meet(&mut self, view: &SensitiveView<'_>, recursive_l: Option<u32>, n_persons: u64) {
+        let SensitiveView { held, holders, distances, .. } = *view;
+        self.l = self.l.min(diversity(view, n_persons));
         self.entropy = self.entropy.min(entropy(held));
         if let Some(l) = recursive_l {
             let (first, rest) = recursive(held, l);
@@ -307,7 +348,7 @@ impl ColumnTally {
         if let Some(hierarchical) = &distances.hierarchical {
             self.t_hierarchical = self.t_hierarchical.max(hierarchical.of(held));
         }
-        self.alpha = self.alpha.max(largest_share(held, n_persons));
+        self.alpha = self.alpha.max(largest_share(holders, n_persons));
         self.beta = self.beta.max(largest_gain(held, &distances.reference));
         self.n_beyond_surprise += u64::from(!gains_stay_below_surprise(held, &distances.reference));
     }

@@ -9,7 +9,7 @@ use crate::Violation;
 pub struct Findings {
     /// What a class is counted in.
     pub counted: Counted,
-    /// Rows of the table.
+    /// Rows of the table, or of all tables.
     pub rows: u64,
     /// Persons of the table; as many as rows where rows were counted.
     pub persons: u64,
@@ -25,13 +25,32 @@ pub struct Findings {
     pub highest_risk: f64,
     /// Mean over persons of one over the size of their class; a person in several classes counts with the smallest.
     pub average_risk: f64,
-    /// Per sensitive column, in the order asked.
+    /// Per sensitive column, in the order asked; of many tables see `tables`.
     pub sensitive: Vec<SensitiveFindings>,
     /// Requirements that some class does not satisfy. Empty wherever a verification succeeded.
     pub unmet: Vec<Violation>,
     /// What could not be recounted from what was at hand.
     pub skipped: Vec<Skipped>,
     /// What was left out of the release, where the original was at hand.
+    pub suppressed: Option<Suppressed>,
+    /// Of many tables each, in their order, sensitive columns included; empty where one table stands alone.
+    pub tables: Vec<TableFindings>,
+}
+
+/// What was counted in one of many tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableFindings {
+    /// Its name.
+    pub table: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Groups of rows that look the same, their ancestors and descendants included; classes in a person table.
+    pub classes: u64,
+    /// Persons in the smallest class, for a person table.
+    pub k: Option<u64>,
+    /// Per sensitive column, over those groups of rows.
+    pub sensitive: Vec<SensitiveFindings>,
+    /// What was left out, where the original was at hand; persons in a person table only.
     pub suppressed: Option<Suppressed>,
 }
 
@@ -49,7 +68,8 @@ pub enum Counted {
 pub struct SensitiveFindings {
     /// The column's name.
     pub column: String,
-    /// Fewest distinct values in a class.
+    /// Fewest distinct values in a class. Of many tables the largest `l` that holds in every group of rows that look
+    /// the same: as many distinct values, and none held by more than a share of `1/l` of the persons.
     pub l: u64,
     /// Smallest effective number of values, `exp` of the entropy.
     pub entropy_l: f64,

@@ -13,6 +13,7 @@
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
+//! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
 //!
 //! What is trusted: tables as they were read, in particular that a table's dictionary holds no text twice. What is
 //! not: anything a release claims. No cell ever appears in a [`Violation`]; column names and row numbers do.
@@ -31,18 +32,21 @@ mod grouping;
 mod measure;
 #[cfg(test)]
 mod oracle;
+mod recoding;
 mod release;
 mod requirement;
 mod roll;
 mod structure;
+mod tables;
 mod verified;
 mod violation;
 mod written;
 
 pub use against::verify_against;
-pub use findings::{Counted, Findings, SensitiveFindings, Skipped, Suppressed};
+pub use findings::{Counted, Findings, SensitiveFindings, Skipped, Suppressed, TableFindings};
 pub use measure::{measure, verify_alone};
 pub use release::verify_release;
+pub use tables::{ReleasedLink, verify_tables, verify_tables_against, verify_tables_alone, verify_tables_written};
 pub use verified::Verified;
 pub use violation::{Violation, Violations};
 pub use written::verify_written;

@@ -4,7 +4,7 @@ use kohort_model::{Requirement, Role, Table};
 
 use crate::cells::CellIds;
 use crate::count::count;
-use crate::roll::{Roll, Sensitive, own_ks, persons_of, sensitive_names};
+use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
 use crate::structure::check_table;
 use crate::{Findings, Skipped, Violation, Violations};
 
@@ -52,6 +52,7 @@ pub fn measure(
         n_rows: table.n_rows,
         quasi: quasi.collect(),
         persons,
+        shares: Shares::Pairs,
         sensitive: measured.into_iter().map(|position| &table.columns[position]).map(understood_as_itself).collect(),
         own_k,
     };

@@ -6,14 +6,14 @@
 //!
 //! The table stands alone: nothing points to its person column, which therefore is not released in any form.
 
-use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table};
+use kohort_model::{Cells, Release, ReleasedTable, Requirement, Table};
 use rayon::prelude::*;
 
 use crate::cells::CellIds;
 use crate::count::count;
-use crate::coverage::Coverage;
-use crate::roll::{Roll, Sensitive, own_ks, persons_of};
-use crate::structure::{cells_without_text, check_table, column_length, place};
+use crate::recoding::{KeyColumns, cells, columns, source_rows};
+use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::structure::check_table;
 use crate::{Suppressed, Verified, Violation, Violations};
 
 /// Verifies a release of one table against the private table it was made from.
@@ -30,12 +30,13 @@ pub fn verify_release(
     };
     let mut violations = check_table(original);
     violations.extend(source_rows(&table.rows, original));
-    violations.extend(columns(table, original));
+    let keys = KeyColumns { never: original.person, ..KeyColumns::default() };
+    violations.extend(columns(table, original, &keys));
     // Beyond this point cells are looked up, so everything must point somewhere.
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let cells = table.columns.par_iter().filter_map(|column| cells(column, &table.rows, original));
+    let cells = table.columns.par_iter().filter_map(|column| cells(column, &table.rows, original, &keys));
     violations.extend(cells.collect::<Vec<_>>());
 
     let persons = match persons_of(original, Some(&table.rows)) {
@@ -63,121 +64,6 @@ pub fn verify_release(
         }
     }
     Err(Violations(violations))
-}
-
-/// Rows that come from nowhere, or from where another came from; no rows at all.
-fn source_rows(rows: &[u32], original: &Table) -> Vec<Violation> {
-    if rows.is_empty() {
-        return vec![Violation::NoRows { table: original.name.clone() }];
-    }
-    if let Some((n, first_row)) = place(rows.len(), |row| rows[row] as usize >= original.n_rows) {
-        return vec![Violation::SourceRowOutOfRange { n, first_row }];
-    }
-    let mut taken = vec![false; original.n_rows];
-    let (mut n, mut first_row) = (0, 0);
-    for (row, &source) in (1..).zip(rows) {
-        if std::mem::replace(&mut taken[source as usize], true) {
-            n += 1;
-            first_row = if first_row == 0 { row } else { first_row };
-        }
-    }
-    if n > 0 { vec![Violation::SourceRowTwice { n, first_row }] } else { Vec::new() }
-}
-
-/// Columns that are missing, too many, out of order, of the wrong kind or malformed.
-fn columns(table: &ReleasedTable, original: &Table) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut released = vec![false; original.columns.len()];
-    let mut next_source = 0;
-    for column in &table.columns {
-        let Some(source) = original.columns.get(column.source) else {
-            violations.push(Violation::ColumnWithoutSource { column: column.name.clone() });
-            continue;
-        };
-        let name = source.name.clone();
-        if column.name != source.name {
-            violations.push(Violation::ColumnRenamed { column: name.clone(), released: column.name.clone() });
-        }
-        if column.source < next_source {
-            violations.push(Violation::ColumnOrder { column: name.clone() });
-        }
-        next_source = next_source.max(column.source + 1);
-        released[column.source] = true;
-        if original.person == Some(column.source) {
-            violations.push(Violation::PersonReleased { column: name.clone() });
-        }
-        violations.extend(wrong_kind(&column.cells, source));
-        match &column.cells {
-            Cells::Recoded { labels, ids } => {
-                violations.extend(column_length(&name, ids.len(), table.rows.len()));
-                violations.extend(cells_without_text(&name, ids, labels.len()));
-            }
-            Cells::Surrogate { ids } => violations.extend(column_length(&name, ids.len(), table.rows.len())),
-            Cells::Copied => {}
-        }
-    }
-    for (source, released) in original.columns.iter().zip(released) {
-        let must = match source.role {
-            Role::Quasi | Role::Sensitive | Role::Plain => true,
-            Role::Identifier | Role::Key | Role::PersonK | Role::Drop => false,
-        };
-        if must && !released {
-            violations.push(Violation::ColumnMissing { column: source.name.clone(), role: source.role });
-        }
-    }
-    violations
-}
-
-/// Cells of another kind than the column's role asks for.
-fn wrong_kind(cells: &Cells, source: &Column) -> Option<Violation> {
-    let wrong = |expected| Violation::WrongCells { column: source.name.clone(), role: source.role, expected };
-    match (source.role, cells) {
-        (Role::Identifier | Role::PersonK | Role::Drop, _) => {
-            Some(Violation::ColumnForbidden { column: source.name.clone(), role: source.role })
-        }
-        (Role::Quasi, Cells::Recoded { .. })
-        | (Role::Sensitive | Role::Plain | Role::Key, Cells::Copied)
-        | (Role::Key, Cells::Surrogate { .. }) => None,
-        (Role::Quasi, _) => Some(wrong("generalized")),
-        (Role::Sensitive | Role::Plain, _) => Some(wrong("unchanged")),
-        (Role::Key, _) => Some(wrong("renumbered or unchanged")),
-    }
-}
-
-/// Cells that are not true.
-fn cells(column: &ReleasedColumn, rows: &[u32], original: &Table) -> Option<Violation> {
-    let source = &original.columns[column.source];
-    match &column.cells {
-        // Copied cells are read from the private column wherever they are needed, so there is nothing to compare.
-        Cells::Copied => None,
-        Cells::Recoded { labels, ids } => Coverage::new(source, labels).violation(ids, rows),
-        Cells::Surrogate { ids } => renumbering(ids, rows, source),
-    }
-}
-
-/// Keys that are not numbered from 1 in the order of their first row.
-fn renumbering(ids: &[u32], rows: &[u32], source: &Column) -> Option<Violation> {
-    let mut numbers = vec![0; source.texts.len()];
-    let mut n_numbers = 0;
-    let (mut n, mut first_row) = (0, 0);
-    for (row, (&id, &source_row)) in (1..).zip(ids.iter().zip(rows)) {
-        let expected = match source.ids[source_row as usize] {
-            NULL => NULL,
-            key => {
-                let number = &mut numbers[key as usize];
-                if *number == 0 {
-                    n_numbers += 1;
-                    *number = n_numbers;
-                }
-                *number
-            }
-        };
-        if id != expected {
-            n += 1;
-            first_row = if first_row == 0 { row } else { first_row };
-        }
-    }
-    (n > 0).then(|| Violation::KeyRenumbering { column: source.name.clone(), n, first_row })
 }
 
 /// Rows and persons left out.
@@ -235,12 +121,12 @@ fn roll<'a>(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    Ok(Roll { n_rows, quasi, persons, sensitive, own_k })
+    Ok(Roll { n_rows, quasi, persons, shares: Shares::Pairs, sensitive, own_k })
 }
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::ValueType;
+    use kohort_model::{Column, NULL, ReleasedColumn, Role, ValueType};
     use proptest::prelude::*;
 
     use super::*;

@@ -6,6 +6,7 @@
 use kohort_model::{Distance, Requirement};
 
 use crate::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
+use crate::roll::Shares;
 
 /// What rounding may hide.
 const TOLERANCE: f64 = 1e-9;
@@ -26,8 +27,21 @@ pub(crate) struct ClassView<'a> {
     pub(crate) n_persons: u64,
     /// The largest own k of its members, for a requirement on that.
     pub(crate) own_k: u64,
-    /// Its sensitive values and the column's distances, for a requirement on a sensitive column.
-    pub(crate) sensitive: Option<(&'a Held, &'a Distances<'a>)>,
+    /// Its sensitive values, for a requirement on a sensitive column.
+    pub(crate) sensitive: Option<SensitiveView<'a>>,
+}
+
+/// One sensitive column in one class.
+#[derive(Clone, Copy)]
+pub(crate) struct SensitiveView<'a> {
+    /// The values whose shares count.
+    pub(crate) held: &'a Held,
+    /// Each value with the persons who hold it.
+    pub(crate) holders: &'a Held,
+    /// What the shares are counted in.
+    pub(crate) shares: Shares,
+    /// The column's distances.
+    pub(crate) distances: &'a Distances<'a>,
 }
 
 /// What a class reaches.
@@ -82,17 +96,17 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
     match requirement {
         Requirement::K(k) => at_least(n_persons as f64, f64::from(*k)),
         Requirement::PersonK { .. } => Verdict { holds: n_persons >= class.own_k, reached: n_persons as f64 },
-        Requirement::DistinctL { l, .. } => at_least(sensitive().0.counts.len() as f64, f64::from(*l)),
+        Requirement::DistinctL { l, .. } => at_least(diversity(&sensitive(), n_persons) as f64, f64::from(*l)),
         Requirement::EntropyL { l, .. } => {
-            let entropy = entropy(sensitive().0);
+            let entropy = entropy(sensitive().held);
             Verdict { holds: entropy >= l.ln() - TOLERANCE, reached: entropy.exp() }
         }
         Requirement::RecursiveCL { c, l, .. } => {
-            let (first, rest) = recursive(sensitive().0, *l);
+            let (first, rest) = recursive(sensitive().held, *l);
             Verdict { holds: (first as f64) < c * rest as f64, reached: first as f64 / rest as f64 }
         }
         Requirement::TCloseness { t, distance, .. } => {
-            let (held, distances) = sensitive();
+            let SensitiveView { held, distances, .. } = sensitive();
             let reached = match distance {
                 Distance::Equal => equal_distance(held, &distances.reference),
                 Distance::Ordered => {
@@ -104,16 +118,29 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
             };
             at_most(reached, *t)
         }
-        Requirement::Alpha { alpha, .. } => at_most(largest_share(sensitive().0, n_persons), *alpha),
+        Requirement::Alpha { alpha, .. } => at_most(largest_share(sensitive().holders, n_persons), *alpha),
         Requirement::Beta { beta, .. } => {
-            let (held, distances) = sensitive();
+            let SensitiveView { held, distances, .. } = sensitive();
             at_most(largest_gain(held, &distances.reference), *beta)
         }
         Requirement::EnhancedBeta { beta, .. } => {
-            let (held, distances) = sensitive();
+            let SensitiveView { held, distances, .. } = sensitive();
             let reached = largest_gain(held, &distances.reference);
             let holds = reached <= beta + TOLERANCE && gains_stay_below_surprise(held, &distances.reference);
             Verdict { holds, reached }
+        }
+    }
+}
+
+/// The largest `l` for which the class is diverse: its distinct values, and where several rows of a person look the
+/// same, no more than the class has persons for each who holds the most frequent one.
+pub(crate) fn diversity(view: &SensitiveView<'_>, n_persons: u64) -> u64 {
+    let distinct = view.held.counts.len() as u64;
+    match view.shares {
+        Shares::Pairs => distinct,
+        Shares::Rows => {
+            let most = view.holders.counts.iter().map(|&(_, count)| u64::from(count)).max();
+            distinct.min(most.map_or(0, |most| n_persons / most))
         }
     }
 }
@@ -173,7 +200,8 @@ mod tests {
             ordered: None,
             hierarchical: None,
         };
-        let view = ClassView { n_persons, own_k: 3, sensitive: Some((&held, &distances)) };
+        let sensitive = SensitiveView { held: &held, holders: &held, shares: Shares::Pairs, distances: &distances };
+        let view = ClassView { n_persons, own_k: 3, sensitive: Some(sensitive) };
         judge(requirement, &view).holds
     }
 
@@ -225,6 +253,20 @@ mod tests {
         // From 1/2 to 1: a gain of 1, more than ln 2.
         assert!(holds(&Requirement::Beta { column: column(), beta: 1.0 }, 2, &[2], &[4, 4]));
         assert!(!holds(&Requirement::EnhancedBeta { column: column(), beta: 1.0 }, 2, &[2], &[4, 4]));
+    }
+
+    #[test]
+    fn a_value_that_everyone_holds_in_one_of_two_rows_is_not_diverse() {
+        let distances =
+            Distances { reference: Reference { counts: vec![2, 2], total: 4 }, ordered: None, hierarchical: None };
+        let rows = held(&[2, 2]);
+        let diversity_of = |shares, holders: &[u32]| {
+            let holders = held(holders);
+            diversity(&SensitiveView { held: &rows, holders: &holders, shares, distances: &distances }, 2)
+        };
+        assert_eq!(diversity_of(Shares::Rows, &[2, 2]), 1);
+        assert_eq!(diversity_of(Shares::Rows, &[1, 1]), 2);
+        assert_eq!(diversity_of(Shares::Pairs, &[2, 2]), 2);
     }
 
     #[test]

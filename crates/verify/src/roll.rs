@@ -19,10 +19,22 @@ pub(crate) struct Roll<'a> {
     pub(crate) quasi: Vec<CellIds<'a>>,
     /// Who the rows are of; without it each is a person.
     pub(crate) persons: Option<CellIds<'a>>,
+    /// What shares of sensitive values are counted in.
+    pub(crate) shares: Shares,
     /// Sensitive columns.
     pub(crate) sensitive: Vec<Sensitive<'a>>,
     /// Columns with persons' own k.
     pub(crate) own_k: Vec<OwnK>,
+}
+
+/// What the shares of sensitive values in a class are counted in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shares {
+    /// Pairs of a person and a value: a person who holds a value twice counts once.
+    Pairs,
+    /// Rows, as many of a person as look the same. Who can't tell a person's rows apart learns a value that every
+    /// person holds in one of them, so here diversity also bounds the persons who hold a value.
+    Rows,
 }
 
 /// A sensitive column.
@@ -96,6 +108,16 @@ impl OwnK {
         });
         let of_person = of_person.into_iter().map(AtomicU64::into_inner).collect();
         Ok(OwnK { column: column.name.clone(), of_person })
+    }
+
+    /// Own k that is known per person.
+    pub(crate) fn new(column: String, of_person: Vec<u64>) -> Self {
+        OwnK { column, of_person }
+    }
+
+    /// The own k of a person.
+    pub(crate) fn of_person(&self, person: usize) -> u64 {
+        self.of_person[person]
     }
 
     /// The own k of the person of a row.

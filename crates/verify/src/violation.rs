@@ -132,6 +132,61 @@ pub enum Violation {
     #[error("the released boxes overlap so much that more than {limit} origins would have to be weighed")]
     TooManyOrigins { limit: u64 },
 
+    /// Something wrong in one of many tables.
+    #[error("table '{table}': {violation}")]
+    InTable { table: String, violation: Box<Violation> },
+    /// Lists of tables that do not belong together.
+    #[error("there are {} of {what} where {expected} are meant", count(*n, "table"))]
+    TableCount { what: &'static str, n: u64, expected: u64 },
+    /// A table in another's place.
+    #[error("table '{released}' stands where '{table}' is meant")]
+    TableName { table: String, released: String },
+    /// A link that leads nowhere, or in a circle.
+    #[error("it hangs off no table by columns that both have, or off itself")]
+    BrokenLink,
+    /// Private rows that can't be told apart by their key.
+    #[error(
+        "key column '{column}' of the original: {} null or another row's, first in row {first_row}",
+        does(*n, "key", "is", "are")
+    )]
+    OriginalKeys { column: String, n: u64, first_row: u64 },
+    /// Released rows that can't be told apart by their key.
+    #[error(
+        "key column '{column}': {} null or another row's, first in released row {first_row}",
+        does(*n, "released key", "is", "are")
+    )]
+    ReleasedKeys { column: String, n: u64, first_row: u64 },
+    /// Released rows that join with nothing.
+    #[error(
+        "foreign key '{column}': {} no released row of '{parent}', first in released row {first_row}",
+        does(*n, "released row", "meets", "meet")
+    )]
+    WithoutParent { column: String, parent: String, n: u64, first_row: u64 },
+    /// Released rows that join with what is not theirs.
+    #[error(
+        "foreign key '{column}': {} a row of '{parent}' that is not the parent, first in released row {first_row}",
+        does(*n, "released row", "meets", "meet")
+    )]
+    FalseParent { column: String, parent: String, n: u64, first_row: u64 },
+    /// Released rows of which the parent is left out.
+    #[error(
+        "{} off a row of '{parent}' that is left out, first in released row {first_row}",
+        does(*n, "released row", "hangs", "hang")
+    )]
+    ParentSuppressed { parent: String, n: u64, first_row: u64 },
+    /// Released rows that had no parent to begin with.
+    #[error(
+        "{} off no row of '{parent}' in the original, first in released row {first_row}",
+        does(*n, "released row", "hangs", "hang")
+    )]
+    OrphanReleased { parent: String, n: u64, first_row: u64 },
+    /// Released persons that no assignment can trace back to a person of the original.
+    #[error(
+        "{} can't have come from the original with all their rows, such as the one in released row {first_row}",
+        count(*n, "released person")
+    )]
+    PersonWithoutOrigin { n: u64, first_row: u64 },
+
     /// A requirement that some class does not satisfy.
     #[error(
         "{}: {}, the worst reaching {}; the first stands in row {first_row} and has {}",
@@ -141,6 +196,14 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// The same, said of one of many tables.
+    pub(crate) fn in_table(self, table: &str) -> Self {
+        match self {
+            Violation::NoRows { .. } | Violation::TooManyRows { .. } => self,
+            _ => Violation::InTable { table: table.to_owned(), violation: Box::new(self) },
+        }
+    }
+
     /// What to do about it, where that does not follow from what is wrong.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -149,6 +212,8 @@ impl Violation {
             }
             Violation::NoHierarchy { .. } => Some("give it one, or another distance"),
             Violation::TooManyOrigins { .. } => Some("verify without the original"),
+            Violation::InTable { violation, .. } => violation.hint(),
+            Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
             _ => None,
         }
     }
@@ -250,6 +315,12 @@ mod tests {
              1 person"
         );
         assert!(unmet(2).to_string().starts_with("at least 2 persons in each class: 2 classes fail, "));
+        let orphan = |n| Violation::ParentSuppressed { parent: "takes".to_owned(), n, first_row: 3 };
+        assert_eq!(
+            orphan(1).in_table("books").to_string(),
+            "table 'books': 1 released row hangs off a row of 'takes' that is left out, first in released row 3"
+        );
+        assert!(orphan(2).to_string().starts_with("2 released rows hang off"));
         let split = |n| Violation::PersonSplit { n, first_row: 3 }.to_string();
         assert_eq!(split(1), "1 person is released only in part, first seen in row 3 of the original");
         assert_eq!(split(2), "2 persons are released only in part, first seen in row 3 of the original");

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::cells::CellIds;
 use crate::count::count;
-use crate::roll::{Roll, Sensitive, own_ks, persons_of};
+use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::{check_table, place};
 use crate::{Findings, Verified, Violation, Violations};
 
@@ -55,7 +55,8 @@ pub fn verify_written(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let mut findings = count(&Roll { n_rows: rows.len(), quasi, persons, sensitive, own_k }, requirements)?;
+    let mut findings =
+        count(&Roll { n_rows: rows.len(), quasi, persons, shares: Shares::Pairs, sensitive, own_k }, requirements)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }
@@ -64,7 +65,7 @@ pub fn verify_written(
 }
 
 /// Columns or rows that are not those of the release.
-fn shape(written: &Table, columns: &[ReleasedColumn], n_rows: usize) -> Vec<Violation> {
+pub(crate) fn shape(written: &Table, columns: &[ReleasedColumn], n_rows: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
     let n_columns = written.columns.len().max(columns.len());
     let name = |position: usize| written.columns.get(position).map(|column| column.name.as_str());
@@ -79,7 +80,12 @@ fn shape(written: &Table, columns: &[ReleasedColumn], n_rows: usize) -> Vec<Viol
 }
 
 /// Cells of a written column that are not those of the release.
-fn changed(written: &Column, released: &ReleasedColumn, rows: &[u32], original: &Table) -> Option<Violation> {
+pub(crate) fn changed(
+    written: &Column,
+    released: &ReleasedColumn,
+    rows: &[u32],
+    original: &Table,
+) -> Option<Violation> {
     let source = &original.columns[released.source];
     let (n, first_row) = match &released.cells {
         Cells::Recoded { labels, ids } => differences(written, labels, |row| ids[row], rows.len()),

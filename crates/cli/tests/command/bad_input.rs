@@ -49,6 +49,11 @@ fn a_column_that_is_not_there() {
 }
 
 #[test]
+fn blocks_of_persons_without_a_name() {
+    assert_snapshot!(refused_spec("k = 2\n", "k = 2\nalgorithm = \"datafly\"\ndatafly = { block = 4 }\n"));
+}
+
+#[test]
 fn a_column_that_is_there_twice() {
     assert_snapshot!(refused_table("name,age,zip,sex,age,disease\nsecret,1,2,3,4,5\n"));
 }

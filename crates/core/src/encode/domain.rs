@@ -158,6 +158,7 @@ impl Domain {
         }
     }
 
+    #[inline]
     fn mixes_null(&self, lo: u32, hi: u32) -> bool {
         lo < hi && Some(hi) == self.null
     }
@@ -173,6 +174,7 @@ impl Domain {
 
     /// What a cell that must hold these codes loses, 0 to 1: its width over the column's range, or the leaves of its
     /// node less one over all leaves less one. LM and NCP agree on it but for nodes, see [`Domain::leaf_share`].
+    #[inline]
     pub fn width(&self, lo: u32, hi: u32) -> f64 {
         if lo == hi {
             return 0.0;

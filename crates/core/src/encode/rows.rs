@@ -1,8 +1,8 @@
 //! [`Rows`]: the quasi cells of a table as codes, equal rows folded to weighted ones.
 //!
 //! # Guarantee
-//! folded rows are distinct and in ascending order of their codes, members of each in the order of the table; so
-//! whatever is computed from `Rows` does not depend on the order of the input.
+//! folded rows are distinct and in ascending order of their codes (those of one block, where there are several), members
+//! of each in the order of the table; so whatever is computed from `Rows` does not depend on the order of the input.
 //! # Cost
 //! one parallel sort of rows packed to as few bits as their codes need
 
@@ -74,6 +74,19 @@ impl Rows {
         Rows { n_columns, cells, starts, members }
     }
 
+    /// Rows folded block by block, one block after the other: equal rows of two blocks stay two.
+    pub fn in_blocks(blocks: &[Rows]) -> Rows {
+        let n_columns = blocks.first().map_or(0, Rows::n_columns);
+        let mut all = Rows { n_columns, cells: Vec::new(), starts: vec![0], members: Vec::new() };
+        for block in blocks {
+            let n_before = all.members.len() as u32;
+            all.cells.extend_from_slice(&block.cells);
+            all.starts.extend(block.starts[1..].iter().map(|start| start + n_before));
+            all.members.extend_from_slice(&block.members);
+        }
+        all
+    }
+
     /// Rows given as they are, each standing for `weights` rows numbered one after the other. For benchmarks and
     /// tests of partitioners; the rows must be distinct and ascending.
     pub fn from_folded(n_columns: usize, cells: Vec<u32>, weights: &[u32]) -> Rows {
@@ -108,11 +121,13 @@ impl Rows {
     }
 
     /// The codes of a folded row, a column each.
+    #[inline]
     pub fn cells(&self, row: u32) -> &[u32] {
         &self.cells[row as usize * self.n_columns..][..self.n_columns]
     }
 
     /// How many rows of the table a folded row stands for.
+    #[inline]
     pub fn weight(&self, row: u32) -> u32 {
         self.starts[row as usize + 1] - self.starts[row as usize]
     }

@@ -6,7 +6,7 @@
 //!
 //! The order of these steps can be computed first and handed in. Then the class of one row follows from the rows below
 //! its cell alone, see [`Lookup`], and rows are taken block by block where not all shall be seen at once, see
-//! [`Block`].
+//! [`Block`]: each block takes its own steps and keeps its own leftovers.
 //!
 //! # Guarantee
 //! every class satisfies the rules, or `Unreachable`; every row is in a class, but for leftovers within the allowance
@@ -27,8 +27,11 @@ mod candidates;
 mod leftover;
 mod lookup;
 
+use std::ops::Range;
+
 pub use block::Block;
 pub use lookup::Lookup;
+use rayon::prelude::*;
 
 use super::{Classes, Levels, Partitioner, Task, Unreachable, all_stand_together};
 use candidates::{Candidates, Closed};
@@ -39,6 +42,9 @@ pub struct Datafly {
     /// The steps to take; `None` finds them on the way. Steps that do not raise a column are passed over, and where
     /// they end below the top they are continued as by [`Datafly::steps`].
     pub steps: Option<Vec<Step>>,
+    /// Where each block of folded rows ends; empty where all are one. The rows of each are ascending, and can stand
+    /// together.
+    pub block_ends: Vec<u32>,
 }
 
 /// One step of generalization: from here on the column is shown at this level.
@@ -59,23 +65,44 @@ impl Partitioner for Datafly {
         if !all_stand_together(task) {
             return Err(Unreachable);
         }
-        let run = self.run(task, &levels(task));
-        leftover::place(task, run.closed, &run.remaining)
+        task.progress.begin("partition", task.rows.len() as u64);
+        let levels = levels(task);
+        let runs: Vec<Run> =
+            self.blocks(task.rows.len() as u32).into_par_iter().map(|block| self.run(task, &levels, block)).collect();
+        let mut allowance = task.allowance;
+        let (mut rows, mut starts) = (Vec::with_capacity(task.rows.len()), vec![0]);
+        for run in runs {
+            let remaining = task.rows.weight_of(&run.remaining);
+            let n_rows = run.closed.n_rows() + run.remaining.len();
+            let placed = leftover::place(&Task { allowance, ..*task }, run.closed, &run.remaining)?;
+            if placed.rows.len() < n_rows {
+                allowance -= remaining;
+            }
+            starts.extend(placed.starts[1..].iter().map(|start| start + rows.len() as u32));
+            rows.extend(placed.rows);
+        }
+        Ok(Classes::new(rows, starts))
     }
 }
 
 impl Datafly {
     /// The steps that [`Partitioner::partition`] takes on this task, continued until every column is at its top, so
-    /// that they serve other rows of the same domains too. Handing them in changes nothing about the classes.
+    /// that they serve other rows of the same domains too. Handing them in changes nothing about the classes. All rows
+    /// are one block here.
     pub fn steps(&self, task: &Task<'_>) -> Vec<Step> {
-        self.run(task, &levels(task)).steps
+        self.run(task, &levels(task), 0..task.rows.len() as u32).steps
     }
 
-    fn run(&self, task: &Task<'_>, levels: &[Levels]) -> Run {
-        task.progress.begin("partition", task.rows.len() as u64);
+    fn blocks(&self, n_rows: u32) -> Vec<Range<u32>> {
+        let ends = if self.block_ends.is_empty() { &[n_rows] } else { self.block_ends.as_slice() };
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(ends).map(|(start, &end)| start..end).collect()
+    }
+
+    fn run(&self, task: &Task<'_>, levels: &[Levels], block: Range<u32>) -> Run {
         let mut closed = Closed::default();
-        let all: Vec<u32> = (0..task.rows.len() as u32).collect();
-        let mut candidates = Candidates::new(task, levels, &all, &mut closed);
+        let rows: Vec<u32> = block.collect();
+        let mut candidates = Candidates::new(task, levels, &rows, &mut closed);
         task.progress.advance(closed.n_rows() as u64);
         let mut take = |candidates: &mut Candidates<'_>, step: Step| {
             let n_rows = closed.n_rows();
@@ -103,7 +130,7 @@ impl Datafly {
     }
 }
 
-/// What came of all steps.
+/// What came of all steps on one block.
 struct Run {
     steps: Vec<Step>,
     closed: Closed,

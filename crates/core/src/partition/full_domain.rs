@@ -20,6 +20,8 @@ mod bound;
 mod grouping;
 mod lattice;
 
+pub use kohort_model::spec::Objective;
+
 use super::{Classes, Partitioner, Task, Unreachable, all_stand_together};
 use bound::{Partial, Search};
 use lattice::Lattice;
@@ -31,17 +33,8 @@ const MOST_VISITS: u64 = 1 << 33;
 /// One level of generalization per column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullDomain {
-    /// What is to be least.
+    /// What is to be least; [`crate::loss`] defines both.
     pub objective: Objective,
-}
-
-/// What a search makes least; [`crate::loss`] defines both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objective {
-    /// The share of its leaves or its range that a cell shows, on average.
-    Lm,
-    /// Discernibility: the squares of class sizes.
-    Dm,
 }
 
 /// A vector of levels, one per column, and what it loses.

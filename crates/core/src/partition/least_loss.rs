@@ -1,46 +1,74 @@
 //! [`LeastLoss`]: what a user gets who names no partitioner.
 //!
-//! Two ideas take turns. From the top, every node is cut where most loss is gained for what the cut uses up, over all
-//! columns and all boundaries, not where a column is widest. From the bottom, single rows move to the class in which
-//! they cost less, and classes whose rows are all better off elsewhere dissolve; what has grown to two is cut again.
-//! Mondrian runs too, and where it loses less the moves start from its classes.
+//! From the top, every node is cut where most loss is gained for what the cut uses up, over all columns and all
+//! boundaries, not where a column is widest. Rows that stay expensive are then taken out of all classes and cut anew,
+//! together. From the bottom, classes send rows away that cost less elsewhere: one, a slab at the edge of their box,
+//! or all; what has grown to two is cut again. Other partitioners run too, and where one of them loses less than the
+//! cuts, the rest starts from its classes.
 //!
 //! # Guarantee
-//! every class satisfies the rules, or `Unreachable`
+//! every class satisfies the rules, or `Unreachable`; no more loss than Mondrian, and on small tables than top-down,
+//! clustering and Datafly
 //! # Paper
-//! the top-down half is `[LDR06]` with another choice of cuts; the bottom-up half is ours
+//! the top-down half is `[LDR06]` with another choice of cuts; the rest is ours
 //! # Deviations
 //! where persons have several rows nothing moves: a person in two classes counts in both, and moving a row can break
-//! either in ways that only counting both anew would show; above 300,000 distinct rows less is tried, above a million
-//! nothing but the cuts themselves
+//! either in ways that only counting both anew would show; the more distinct rows there are, the less is tried
 //! # Cost
 //! O(d² n log n) for the cuts, times the log of what a node can be cut into where nodes look ahead; each round of moves asks an
-//! index over boxes once per row at the edge of its class
+//! index over boxes once per row of the classes that have changed
 
+mod edges;
 mod index;
 mod moves;
+mod offers;
+mod outline;
+mod plan;
+mod pool;
+mod runs;
+mod slab;
 mod split;
 
 use kohort_model::spec::MondrianSpec;
 use rayon::prelude::*;
 
-use super::{Classes, KeepTree, Mondrian, Partitioner, Task, Unreachable};
+use super::{Classes, Cluster, Datafly, KeepTree, Mondrian, Partitioner, Task, TopDown, Unreachable};
+use crate::requirement::Tally;
 
 /// What a table is worth: the larger, the less there is to gain per row and the longer everybody waits.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     /// Nodes of at most so many times k look ahead before they are cut.
     foresight: u64,
-    /// Rounds of moving and cutting: the first gains most by far.
+    /// How often expensive rows are taken out and cut anew.
+    attempts: usize,
+    /// Rounds of moves: the first gains most by far.
     rounds: usize,
+    /// Nodes of the index that a search looks at.
+    visits: usize,
 }
 
+/// Tables of at most so many distinct rows are also given to partitioners whose time grows faster than theirs.
+const SMALL: usize = 2_000;
+
+/// What a row must save by its absence to be cut anew, in mean losses per row: many rows first, then fewer and fewer,
+/// so that the last attempts mend what the first have spoiled.
+const DEAR: [f64; 5] = [1.5, 1.2, 2.0, 3.0, 4.0];
+
+/// Moves that gain a smaller share of the loss than this are not worth another round.
+const WORTH_A_ROUND: f64 = 0.001;
+
+/// When moves no longer help, what has grown to two is cut, and moves begin again; the second time they end.
+const CUTS: usize = 2;
+
 impl Effort {
-    fn for_rows(n_rows: usize) -> Effort {
-        match n_rows {
-            0..=300_000 => Effort { foresight: 256, rounds: 2 },
-            300_001..=1_000_000 => Effort { foresight: 16, rounds: 1 },
-            _ => Effort { foresight: 0, rounds: 0 },
+    fn of(task: &Task<'_>) -> Effort {
+        // The more rows a class holds, the more its cuts leave to mend.
+        let attempts = (task.rules.k() as usize / 10).clamp(1, DEAR.len());
+        match task.rows.len() {
+            0..=300_000 => Effort { foresight: 256, attempts, rounds: 8, visits: 400 },
+            300_001..=1_000_000 => Effort { foresight: 16, attempts: 1, rounds: 2, visits: 200 },
+            _ => Effort { foresight: 0, attempts: 1, rounds: 1, visits: 200 },
         }
     }
 }
@@ -55,32 +83,78 @@ impl Partitioner for LeastLoss {
     }
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
-        let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No }.partition(task)?;
-        let mondrian: Vec<Vec<u32>> = (0..mondrian.len()).map(|class| mondrian.rows(class).to_vec()).collect();
-        let effort = Effort::for_rows(task.rows.len());
-        task.progress.begin("cut", task.rows.len() as u64);
-        let mut classes = split::split(task, vec![(0..task.rows.len() as u32).collect()], effort.foresight);
-        if loss(task, &mondrian) < loss(task, &classes) {
-            classes = mondrian;
+        let effort = Effort::of(task);
+        let mut classes = first_classes(task, effort)?;
+        if task.rules.person_of_row().is_some() {
+            return Ok(Classes::from_lists(classes));
         }
-        if task.rules.person_of_row().is_none() {
-            for round in 1..=effort.rounds {
-                task.progress.begin(&format!("improve {round}/{}", effort.rounds), 0);
-                let moved = moves::improve(task, &mut classes);
-                classes = split::split(task, classes, effort.foresight);
-                if !moved {
-                    break;
-                }
+        let mut least = loss(task, &classes);
+        for (attempt, dear) in DEAR.into_iter().take(effort.attempts).enumerate() {
+            task.progress.begin(&format!("improve {}/{}", attempt + 1, effort.attempts), 0);
+            let tried = mend(task, pool::recut(task, &classes, dear, effort.foresight), effort);
+            let loses = loss(task, &tried);
+            if loses < least {
+                (classes, least) = (tried, loses);
             }
         }
         Ok(Classes::from_lists(classes))
     }
 }
 
+/// The classes to start from: those of the partitioner that loses least.
+fn first_classes(task: &Task<'_>, effort: Effort) -> Result<Vec<Vec<u32>>, Unreachable> {
+    let mut others: Vec<Box<dyn Partitioner>> =
+        vec![Box::new(Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No })];
+    if task.rows.len() <= SMALL {
+        others.push(Box::new(TopDown));
+        others.push(Box::new(Cluster::default()));
+        others.push(Box::new(Datafly::default()));
+    }
+    // They may leave somebody out where the task allows it; here everybody stays.
+    let everybody = Task { allowance: 0, ..*task };
+    let mut starts = Vec::new();
+    for other in others {
+        starts.push(other.partition(&everybody)?.to_lists());
+    }
+    task.progress.begin("cut", task.rows.len() as u64);
+    starts.push(split::split(task, vec![(0..task.rows.len() as u32).collect()], effort.foresight));
+    let losses: Vec<f64> = starts.iter().map(|classes| loss(task, classes)).collect();
+    // Of equals the last, our own.
+    let least = (0..starts.len()).rev().min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
+    Ok(starts.swap_remove(least))
+}
+
+/// Moves rows while that helps, and cuts what has grown to two.
+fn mend(task: &Task<'_>, classes: Vec<Vec<u32>>, effort: Effort) -> Vec<Vec<u32>> {
+    let worth = WORTH_A_ROUND * loss(task, &classes);
+    let mut state = moves::State::new(task, classes, effort.visits);
+    let mut n_cuts = 0;
+    for round in 1..=effort.rounds {
+        if state.improve() <= worth || round == effort.rounds {
+            state.cut(effort.foresight);
+            n_cuts += 1;
+            if n_cuts == CUTS {
+                break;
+            }
+        }
+    }
+    state.into_classes()
+}
+
 /// What classes lose in all.
 fn loss(task: &Task<'_>, classes: &[Vec<u32>]) -> f64 {
-    let of_classes: Vec<f64> = classes.par_iter().map(|rows| index::Outline::of(task, rows).loss()).collect();
+    let of_classes: Vec<f64> = classes.par_iter().map(|rows| outline::Outline::of(task, rows).loss()).collect();
     of_classes.iter().sum()
+}
+
+/// Whether rows may be a class.
+fn stands(task: &Task<'_>, rows: &[u32]) -> bool {
+    if task.rules.weight_suffices() {
+        return task.rows.weight_of(rows) >= u64::from(task.rules.k());
+    }
+    let mut tally = Tally::new(task.rules);
+    rows.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
+    tally.stands()
 }
 
 /// What a class with these bounds loses per row.

@@ -17,6 +17,7 @@
 //! a group that has not halved is cut near the middle, at most three times until it has. So the depth is O(log n), the
 //! whole O(n log² n). Groups are tasks on the heap, so depth costs no stack
 
+mod gathered;
 mod group;
 mod join;
 mod nearest;

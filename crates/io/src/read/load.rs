@@ -262,7 +262,7 @@ fn looks_like_a_label(text: &str) -> bool {
 pub(crate) mod tests {
     use kohort_model::Silent;
     use kohort_model::hierarchy::Rule;
-    use kohort_model::spec::CsvSpec;
+    use kohort_model::spec::{Childless, CsvSpec, Orphans};
 
     use super::*;
 
@@ -274,6 +274,8 @@ pub(crate) mod tests {
             person: None,
             key: None,
             parent: None,
+            orphans: Orphans::Refuse,
+            childless: Childless::Refuse,
             columns,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WriteProblem, WrittenFile, load, write_release};
-use kohort_model::spec::{ColumnSpec, CsvSpec, TableSpec};
+use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Orphans, TableSpec};
 use kohort_model::{
     Achieved, BeforeAfter, Cells, ColumnManifest, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable,
     Requirement, RequirementManifest, Risk, Role, Silent, Spec, TableManifest, Texts,
@@ -28,6 +28,8 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
         person: None,
         key: None,
         parent: None,
+        orphans: Orphans::Refuse,
+        childless: Childless::Refuse,
         columns: columns.collect(),
     }
 }

@@ -1,6 +1,9 @@
 //! Every key and word of a spec, once: the parser knows no other, and the JSON Schema is compared with these.
 
-use super::{Choose, Cuts, Keys, Leftovers, Order, Pairing, RegisterMethod, RegisterMissing, RegisterRows};
+use super::{
+    Childless, Choose, Cuts, Keys, Leftovers, Objective, Order, Orphans, Pairing, RegisterMethod, RegisterMissing,
+    RegisterRows,
+};
 use crate::Distance;
 use crate::hierarchy::{DateLevel, MaskSide};
 
@@ -15,6 +18,8 @@ pub(super) const TOP: &[&str] = &[
     "seed",
     "delta_presence",
     "mondrian",
+    "datafly",
+    "full_domain",
     "clustering",
     "tables",
     "audiences",
@@ -33,6 +38,8 @@ pub(super) const TABLE: &[&str] = &[
     "person",
     "key",
     "parent",
+    "orphans",
+    "childless",
     "columns",
 ];
 pub(super) const PARENT: &[&str] = &["table", "foreign_key"];
@@ -43,6 +50,8 @@ pub(super) const REQUIREMENTS: &[&str] =
     &["l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
 pub(super) const MONDRIAN: &[&str] = &["cuts", "choose"];
+pub(super) const DATAFLY: &[&str] = &["block"];
+pub(super) const FULL_DOMAIN: &[&str] = &["objective"];
 pub(super) const CLUSTERING: &[&str] = &["threshold", "cluster_limit", "pairing"];
 pub(super) const AUDIENCE: &[&str] = &["quasi", "k"];
 pub(super) const COLLUSION: &[&str] = &["k"];
@@ -53,8 +62,11 @@ pub(super) const PRESETS: &[(&str, u32)] = &[("ema", 12), ("cms", 11)];
 pub(super) const LEFTOVERS: &[(&str, Leftovers)] = &[("merge", Leftovers::Merge), ("suppress", Leftovers::Suppress)];
 pub(super) const ORDERS: &[(&str, Order)] = &[("sorted", Order::Sorted), ("input", Order::Input)];
 pub(super) const KEYS: &[(&str, Keys)] = &[("surrogate", Keys::Surrogate), ("keep", Keys::Keep)];
+pub(super) const ORPHANS: &[(&str, Orphans)] = &[("refuse", Orphans::Refuse), ("drop", Orphans::Drop)];
+pub(super) const CHILDLESS: &[(&str, Childless)] = &[("refuse", Childless::Refuse), ("keep", Childless::Keep)];
 pub(super) const CUTS: &[(&str, Cuts)] = &[("strict", Cuts::Strict), ("relaxed", Cuts::Relaxed)];
 pub(super) const CHOOSE: &[(&str, Choose)] = &[("widest", Choose::Widest), ("round-robin", Choose::RoundRobin)];
+pub(super) const OBJECTIVES: &[(&str, Objective)] = &[("lm", Objective::Lm), ("dm", Objective::Dm)];
 pub(super) const PAIRINGS: &[(&str, Pairing)] = &[("greedy", Pairing::Greedy), ("optimal", Pairing::Optimal)];
 pub(super) const DECIMALS: &[(&str, char)] = &[(".", '.'), (",", ',')];
 pub(super) const MASKS: &[(&str, MaskSide)] = &[("right", MaskSide::Right), ("left", MaskSide::Left)];

@@ -18,7 +18,8 @@ use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
 use self::table::TableDraft;
 use super::keys;
 use super::{
-    Algorithm, ClusteringSpec, Keys, Leftovers, MondrianSpec, Order, Spec, SpecFault, SpecProblem, SpecProblems,
+    Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, Spec, SpecFault,
+    SpecProblem, SpecProblems,
 };
 use crate::Role;
 
@@ -80,6 +81,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);
     }
     check_quasi(reader, &tables);
+    let datafly = read_datafly(reader, &top, &tables);
     Spec {
         k,
         algorithm,
@@ -89,6 +91,8 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         keys: reader.word(&top, "keys", keys::KEYS).unwrap_or(Keys::Surrogate),
         seed,
         mondrian: read_mondrian(reader, &top),
+        datafly,
+        full_domain: read_full_domain(reader, &top),
         clustering: read_clustering(reader, &top),
         tables: tables.into_iter().map(TableDraft::finish).collect(),
         audiences,
@@ -144,6 +148,20 @@ fn read_mondrian(reader: &mut Reader<'_>, top: &Section<'_>) -> MondrianSpec {
         cuts: reader.word(&section, "cuts", keys::CUTS).unwrap_or(default.cuts),
         choose: reader.word(&section, "choose", keys::CHOOSE).unwrap_or(default.choose),
     }
+}
+
+fn read_datafly(reader: &mut Reader<'_>, top: &Section<'_>, tables: &[TableDraft]) -> DataflySpec {
+    let Some(section) = reader.section(top, "datafly", keys::DATAFLY) else { return DataflySpec::default() };
+    if section.has("block") && !tables.is_empty() && tables.iter().all(|table| !table.names_persons) {
+        reader.note(&reader.place_of(&section, "block"), SpecFault::BlockWithoutPerson);
+    }
+    DataflySpec { block: reader.count(&section, "block") }
+}
+
+fn read_full_domain(reader: &mut Reader<'_>, top: &Section<'_>) -> FullDomainSpec {
+    let default = FullDomainSpec::default();
+    let Some(section) = reader.section(top, "full_domain", keys::FULL_DOMAIN) else { return default };
+    FullDomainSpec { objective: reader.word(&section, "objective", keys::OBJECTIVES).unwrap_or(default.objective) }
 }
 
 fn read_clustering(reader: &mut Reader<'_>, top: &Section<'_>) -> ClusteringSpec {

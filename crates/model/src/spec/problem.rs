@@ -84,6 +84,9 @@ pub enum SpecFault {
     /// Nobody may be suppressed, and leftovers shall be.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
+    /// Blocks of persons, and no person to order them by.
+    #[error("blocks follow the order of persons, and no table names its persons")]
+    BlockWithoutPerson,
     /// No table at all.
     #[error("there is no table")]
     NoTable,
@@ -171,15 +174,27 @@ pub enum SpecFault {
     /// Tables that hang off each other in a circle.
     #[error("following the parents leads back to this table")]
     ParentCycle,
-    /// Several tables without a parent.
-    #[error("'{first}' is the persons' table already, and only that has no parent")]
+    /// A second table without a parent that does not say it is one of persons.
+    #[error("'{first}' is the persons' table already, and this one hangs off nothing")]
     SecondPersonTable {
         /// The first table without a parent.
         first: String,
     },
-    /// A person column in a child table.
-    #[error("only the table without a parent names the person")]
+    /// Persons in a child table: they would be part of other persons.
+    #[error("only a table without a parent names persons")]
     PersonInChild,
+    /// Rows that are persons, and no key that names them.
+    #[error("each row is a person, and the table has no key that names it")]
+    PersonsWithoutKey,
+    /// Orphans of a table that hangs off nothing.
+    #[error("the table has no parent, so none of its rows is an orphan")]
+    OrphansWithoutParent,
+    /// Childless persons of a table that is not one of persons with children.
+    #[error("{reason}, so none of its rows is a person without children")]
+    ChildlessElsewhere {
+        /// Why not.
+        reason: &'static str,
+    },
     /// An algorithm for another number of tables.
     #[error("'{algorithm}' is for {needed}")]
     AlgorithmForOther {
@@ -267,6 +282,9 @@ impl SpecFault {
             SpecFault::SuppressWithoutLimit => {
                 "say which share of the persons may be left out, for example max_suppressed = 0.02"
             }
+            SpecFault::BlockWithoutPerson => {
+                "add for example person = \"patient_id\" to the table, which is not released, or take block out"
+            }
             SpecFault::NoTable => "name one: [tables.patient] with file = \"patient.csv\" and its columns",
             SpecFault::NoQuasi => {
                 "give role \"quasi\" to every column that others could know about a person, such as age or postcode"
@@ -295,9 +313,15 @@ impl SpecFault {
             SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
             SpecFault::ParentCycle => "let every table lead to the persons' table",
             SpecFault::SecondPersonTable { .. } => {
-                "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }"
+                "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
+                 person = true if its rows are persons too"
             }
-            SpecFault::PersonInChild => "take person out: parent leads to the person",
+            SpecFault::PersonInChild => {
+                "take person out: parent leads to the person; or take parent out, if the two are persons apart"
+            }
+            SpecFault::PersonsWithoutKey => "add for example key = \"doctor_id\"",
+            SpecFault::OrphansWithoutParent => "take orphans out, or say where the table hangs with parent",
+            SpecFault::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
             SpecFault::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
             SpecFault::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
             SpecFault::Twice { .. } => "keep one of the two",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::spec::{Choose, Cuts, Keys, Leftovers, Order};
+use kohort_model::spec::{Choose, Cuts, Keys, Leftovers, Objective, Order};
 use kohort_model::{Column, Hierarchy, Role};
 
 use super::Job;
@@ -54,12 +54,18 @@ impl Job {
             Choose::Widest => "widest",
             Choose::RoundRobin => "round-robin",
         };
+        let objective = match spec.full_domain.objective {
+            Objective::Lm => "lm",
+            Objective::Dm => "dm",
+        };
+        let datafly = spec.datafly.block.map_or(String::new(), |block| format!("[datafly]\nblock = {block}\n"));
         let columns: Vec<String> = self.table.columns.iter().map(column_spec).collect();
         let person =
             self.table.person_column().map_or(String::new(), |column| format!("person = \"{}\"\n", column.name));
         format!(
             "k = {}\nalgorithm = \"{}\"\nmax_suppressed = {:?}\nleftovers = \"{leftovers}\"\norder = \"{order}\"\n\
              keys = \"{keys}\"\n[mondrian]\ncuts = \"{cuts}\"\nchoose = \"{choose}\"\n\
+             {datafly}[full_domain]\nobjective = \"{objective}\"\n\
              [tables.{}]\nfile = \"table.csv\"\n{person}[tables.{}.columns]\n{}\n",
             spec.k,
             spec.algorithm.word(),

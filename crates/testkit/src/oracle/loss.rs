@@ -19,6 +19,8 @@ pub struct NaiveLoss {
     pub dm: f64,
     /// Mean persons per class.
     pub average_class: f64,
+    /// Sum over all quasi cells of all rows of the cell's width over its column's, categories in their order.
+    pub uncertainty_penalty: f64,
     /// Sum over persons and classes of the class's size less the k the person needs.
     pub k_deviation: f64,
     /// LM per quasi column.
@@ -93,6 +95,7 @@ pub fn naive_loss(table: &Table, release: &Release, requirements: &[Requirement]
         ncp: ncp / n_cells,
         dm: squares + (persons_left_out * persons(table, &all_rows).len()) as f64,
         average_class: members as f64 / classes.len() as f64,
+        uncertainty_penalty: lm.iter().sum(),
         k_deviation,
         columns: quasi.iter().zip(lm).map(|(column, lm)| (column.name.clone(), lm / table.n_rows as f64)).collect(),
     }

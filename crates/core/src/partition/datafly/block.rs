@@ -5,17 +5,18 @@
 //! requirement that every block's classes satisfy holds for their union, because those rules measure against all rows.
 //!
 //! # Guarantee
-//! blocks follow the order of the rows, break only between persons, and have at least the asked number of rows each
-//! (all together, where there are fewer)
+//! [`Block::cut`]: blocks follow the order of the rows, break only between persons, and have at least the asked number of rows each
+//! (all together, where there are fewer); [`Block::join`]: every block satisfies the rules, if all rows together do
 //! # Paper
 //! `[EPS+12]` section 5.1, steps 1 and 3
 //! # Deviations
 //! the last rows, too few for a block of their own, go to the block before them: the paper hides what can't stand in
-//! its block, and a short one would often be that
+//! its block, and a short one would often be that; a block that can't stand by itself is joined to the next, the last
+//! to those before it, for the same reason
 
 use std::num::NonZeroUsize;
 
-use crate::requirement::Rules;
+use crate::requirement::{Rules, Tally};
 
 /// How many rows are partitioned together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,6 +49,28 @@ impl Block {
         }
         blocks.push(rest.to_vec());
         blocks
+    }
+
+    /// Joins blocks that can't stand by themselves to their neighbours.
+    pub fn join(rules: &Rules, blocks: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+        let mut standing: Vec<Vec<u32>> = Vec::with_capacity(blocks.len());
+        let mut open: Vec<u32> = Vec::new();
+        let mut tally = Tally::new(rules);
+        for block in blocks {
+            block.iter().for_each(|&row| tally.add(row));
+            open.extend(block);
+            if tally.stands() {
+                standing.push(std::mem::take(&mut open));
+                tally.clear();
+            }
+        }
+        while !open.is_empty() {
+            let Some(mut before) = standing.pop() else { return vec![open] };
+            before.iter().for_each(|&row| tally.add(row));
+            before.append(&mut open);
+            if tally.stands() { standing.push(before) } else { open = before }
+        }
+        standing
     }
 }
 

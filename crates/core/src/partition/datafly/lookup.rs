@@ -5,7 +5,7 @@
 //! it gains go through the earlier steps by themselves, and those that did not close join the candidate.
 //!
 //! # Guarantee
-//! exactly the class that the whole run with the same steps closes, or `None` for a leftover: which class takes those
+//! in a task of one block, exactly the class that the whole run with the same steps closes, or `None` for a leftover: which class takes those
 //! in depends on all others, so whoever needs it keeps it from the whole run
 //! # Paper
 //! `[EPS+12]` section 5.2

@@ -293,7 +293,7 @@ proptest! {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &requirements);
         let steps = Datafly::default().steps(&case.task());
-        let handed_in = Datafly { steps: Some(steps.clone()) };
+        let handed_in = Datafly { steps: Some(steps.clone()), ..Datafly::default() };
         prop_assert_eq!(handed_in.partition(&case.task()), Datafly::default().partition(&case.task()));
         prop_assert_eq!(handed_in.steps(&case.task()), steps);
     }
@@ -389,23 +389,53 @@ proptest! {
     }
 
     #[test]
-    fn blocks_are_partitioned_by_themselves(cells in random_rows(), k in 1u32..5, size in 5usize..40) {
-        let table = random_table(&cells, Persons::WithOneRow);
-        let case = Case::new(&table, &[Requirement::K(k)]);
+    fn blocks_that_are_joined_stand_if_all_rows_do(cells in random_rows(), (requirements, persons) in random_requirements(), size in 1usize..50) {
+        let table = random_table(&cells, persons);
+        let case = Case::new(&table, &requirements);
         let all: Vec<u32> = (0..table.n_rows as u32).collect();
-        let mut placed = Vec::new();
-        for block in Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all) {
-            let rows = case.encoded.fold(&block);
-            let Ok(classes) = Datafly::default().partition(&case.task_on(&rows)) else {
-                prop_assert!(block.len() < k as usize);
-                return Ok(());
-            };
-            let members = case.members(&rows, &classes);
-            prop_assert!(members.iter().all(|class| class.len() >= k as usize && class.iter().all(|row| block.contains(row))));
-            placed.extend(members.concat());
+        let blocks = Block::join(&case.rules, Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all));
+        if case.stands(&all) {
+            prop_assert!(blocks.iter().all(|block| case.stands(block)));
         }
-        placed.sort_unstable();
-        prop_assert_eq!(placed, all);
+        let mut rows = blocks.concat();
+        rows.sort_unstable();
+        prop_assert_eq!(rows, all);
+    }
+
+    #[test]
+    fn blocks_are_partitioned_by_themselves(
+        cells in random_rows(), (requirements, persons) in random_requirements(), size in 1usize..50, allowance in 0u64..6,
+    ) {
+        let table = random_table(&cells, persons);
+        let mut case = Case::new(&table, &requirements);
+        let all: Vec<u32> = (0..table.n_rows as u32).collect();
+        prop_assume!(case.stands(&all));
+        (case.leftovers, case.allowance) = (Leftovers::Suppress, allowance);
+        let blocks = Block::join(&case.rules, Block::Size(NonZeroUsize::new(size).unwrap()).cut(&case.rules, &all));
+        let folded: Vec<Rows> = blocks.iter().map(|block| case.encoded.fold(block)).collect();
+        let block_ends = (1..=folded.len()).map(|n| folded[..n].iter().map(|rows| rows.len() as u32).sum()).collect();
+        let together = Rows::in_blocks(&folded);
+        let found = Datafly { steps: None, block_ends }.partition(&case.task_on(&together)).unwrap();
+        let mut expected = Vec::new();
+        for (block, rows) in blocks.iter().zip(&folded) {
+            let task = Task { allowance: case.allowance, ..case.task_on(rows) };
+            let classes = case.members(rows, &Datafly::default().partition(&task).unwrap());
+            // The class of one row is built from its block alone.
+            let steps = Datafly::default().steps(&task);
+            let lookup = Lookup::new(&task, &steps);
+            for row in 0..rows.len() as u32 {
+                let member = rows.members(row)[0];
+                if let Some(class) = lookup.class_of(row) {
+                    let class = Classes::from_lists(vec![class]);
+                    let host = classes.iter().find(|class| class.contains(&member)).unwrap();
+                    prop_assert!(case.members(rows, &class)[0].iter().all(|member| host.contains(member)));
+                }
+            }
+            case.allowance -= (block.len() - classes.concat().len()) as u64;
+            expected.extend(classes);
+        }
+        expected.sort_unstable();
+        prop_assert_eq!(case.members(&together, &found), expected);
     }
 }
 

@@ -1,216 +1,185 @@
-//! Moving from the bottom: rows to cheaper classes, and classes apart whose rows are all cheaper elsewhere.
+//! Moving from the bottom: every class offers what it would rather send away, and what pays is granted.
 //!
-//! All rows are asked at once where they would like to go, in parallel and with everybody where they are; then they
-//! go one after the other, each only if it still pays and both classes still stand. So threads change nothing.
+//! All classes are asked at once, in parallel and with everybody where they are; then offers are granted one after the
+//! other, the most promising first, each only if it still pays and every class it touches still stands. So threads
+//! change nothing. A class that gave more than it could spare is given rows in return by those who took its own.
 
 use rayon::prelude::*;
 
-use super::index::{Index, Outline};
-use super::{EMPTY, perimeter};
+use super::index::Index;
+use super::offers::{Answer, LEAST_GAIN, Offer, Offers};
+use super::outline::Outline;
+use super::split;
 use crate::partition::Task;
 use crate::requirement::Tally;
 
-/// Less than this is rounding, not gain.
-const LEAST_GAIN: f64 = 1e-9;
-
-/// Improves classes; whether anything moved. Dissolved classes are gone.
-pub(super) fn improve(task: &Task<'_>, classes: &mut Vec<Vec<u32>>) -> bool {
-    let mut state = State::new(task, std::mem::take(classes));
-    let moved = state.move_rows() | state.dissolve_classes();
-    *classes = state.classes.into_iter().filter(|rows| !rows.is_empty()).collect();
-    moved
-}
-
-struct State<'t> {
-    task: &'t Task<'t>,
-    classes: Vec<Vec<u32>>,
-    outlines: Vec<Outline>,
+/// Classes that can be asked and changed.
+pub(super) struct State<'t> {
+    pub(super) task: &'t Task<'t>,
+    pub(super) classes: Vec<Vec<u32>>,
+    pub(super) outlines: Vec<Outline>,
     index: Index,
+    visits: usize,
+    /// Per row the class in which it cost least when it was last asked.
+    exits: Vec<u32>,
+    /// Per class whether it has changed since it was last asked.
+    changed: Vec<bool>,
     tally: Tally<'t>,
 }
 
-/// A row that would cost less in another class.
-struct Wish {
-    gain: f64,
-    row: u32,
-    from: usize,
-    to: usize,
+/// Classes as they were before an offer was tried.
+#[derive(Default)]
+struct Undo {
+    touched: Vec<(usize, Outline, Vec<u32>)>,
 }
 
 impl<'t> State<'t> {
-    fn new(task: &'t Task<'t>, classes: Vec<Vec<u32>>) -> Self {
+    pub(super) fn new(task: &'t Task<'t>, classes: Vec<Vec<u32>>, visits: usize) -> Self {
         let outlines: Vec<Outline> = classes.par_iter().map(|rows| Outline::of(task, rows)).collect();
-        let index = Index::new(task.rows.n_columns(), &outlines);
-        State { task, classes, outlines, index, tally: Tally::new(task.rules) }
+        let index = Index::new(task.rows.n_columns(), &outlines, visits);
+        let (exits, changed) = (vec![u32::MAX; task.rows.len()], vec![true; classes.len()]);
+        State { task, classes, outlines, index, visits, exits, changed, tally: Tally::new(task.rules) }
     }
 
-    fn move_rows(&mut self) -> bool {
-        let mut wishes: Vec<Wish> =
-            (0..self.classes.len()).into_par_iter().flat_map_iter(|from| self.wishes_of(from)).collect();
-        wishes.sort_unstable_by(|a, b| b.gain.total_cmp(&a.gain).then(a.row.cmp(&b.row)));
-        let mut moved = false;
-        for wish in wishes {
-            moved |= self.grant(&wish);
+    /// The classes, without those that were dissolved.
+    pub(super) fn into_classes(self) -> Vec<Vec<u32>> {
+        self.classes.into_iter().filter(|rows| !rows.is_empty()).collect()
+    }
+
+    /// Asks every class that has changed since it was last asked; how much loss was gained.
+    pub(super) fn improve(&mut self) -> f64 {
+        self.index = Index::new(self.task.rows.n_columns(), &self.outlines, self.visits);
+        let asked: Vec<usize> = (0..self.classes.len()).filter(|&class| self.changed[class]).collect();
+        self.changed.fill(false);
+        let of_class = |offers: &mut Offers, &class: &usize| offers.of_class(self, class);
+        let answers: Vec<Answer> = asked.par_iter().map_init(Offers::default, of_class).collect();
+        let mut offers = Vec::new();
+        for (class, answer) in asked.into_iter().zip(answers) {
+            for (&row, exit) in self.classes[class].iter().zip(answer.exits) {
+                self.exits[row as usize] = exit;
+            }
+            offers.extend(answer.offers);
         }
-        moved
+        offers.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.rows[0].cmp(&b.rows[0])));
+        offers.iter().map(|offer| self.grant(offer)).sum()
     }
 
-    /// Where the rows of a class would like to go.
-    fn wishes_of(&self, from: usize) -> Vec<Wish> {
+    /// Cuts classes that have grown to two.
+    pub(super) fn cut(&mut self, foresight: u64) {
+        let least = 2 * u64::from(self.task.rules.k());
+        let mut grown = Vec::new();
+        for (rows, outline) in self.classes.iter_mut().zip(&mut self.outlines) {
+            if outline.weight >= least && outline.perimeter > 0.0 {
+                grown.push(std::mem::take(rows));
+                *outline = Outline::of(self.task, &[]);
+            }
+        }
+        let cut = split::split(self.task, grown, foresight);
+        self.outlines.extend(cut.iter().map(|rows| Outline::of(self.task, rows)));
+        self.classes.extend(cut);
+        self.changed.resize(self.classes.len(), true);
+    }
+
+    /// The class other than `own` in which a row costs least, by less than `limit`.
+    pub(super) fn cheapest(&self, row: u32, own: usize, limit: f64) -> Option<(f64, usize)> {
+        let guess = self.exits[row as usize] as usize;
+        self.index.cheapest(self.task, &self.outlines, row, own, guess, limit)
+    }
+
+    /// Does as offered if that still pays and all classes still stand; what it gained.
+    fn grant(&mut self, offer: &Offer) -> f64 {
+        let stay: Vec<u32> = self.classes[offer.from].iter().copied().filter(|row| !offer.rows.contains(row)).collect();
+        if stay.len() + offer.rows.len() != self.classes[offer.from].len() {
+            return 0.0;
+        }
+        let mut undo = Undo::default();
+        let gain = self.try_out(offer, stay, &mut undo);
+        if gain > LEAST_GAIN && undo.touched.iter().all(|(class, ..)| self.stands(*class)) {
+            undo.touched.iter().for_each(|(class, ..)| self.changed[*class] = true);
+            return gain;
+        }
+        for (class, outline, rows) in undo.touched {
+            self.outlines[class] = outline;
+            self.classes[class] = rows;
+        }
+        0.0
+    }
+
+    fn try_out(&mut self, offer: &Offer, stay: Vec<u32>, undo: &mut Undo) -> f64 {
         let k = u64::from(self.task.rules.k());
-        let (rows, outline) = (&self.classes[from], &self.outlines[from]);
-        let edges = Edges::of(self.task, rows);
-        let wish = |&row: &u32| {
-            let weight = u64::from(self.task.rows.weight(row));
-            if outline.weight < k + weight {
-                return None;
-            }
-            let without = perimeter(self.task, &edges.without(self.task.rows.cells(row)));
-            let saved = outline.loss() - without * (outline.weight - weight) as f64;
-            if saved <= LEAST_GAIN {
-                return None;
-            }
-            let (cost, to) = self.index.cheapest(self.task, &self.outlines, row, from, saved - LEAST_GAIN)?;
-            Some(Wish { gain: saved - cost, row, from, to })
-        };
-        rows.iter().filter_map(wish).collect()
+        let (before, after) = (self.outlines[offer.from].loss(), Outline::of(self.task, &stay));
+        let mut gain = before - after.loss();
+        let needs_rows = !stay.is_empty() && after.weight < k;
+        for &row in &offer.rows {
+            // What is given in return may regain something.
+            let limit = if needs_rows { before } else { gain };
+            let Some((cost, to)) = self.cheapest(row, offer.from, limit) else { return 0.0 };
+            undo.keep(self, to);
+            gain -= cost;
+            self.join(row, to);
+        }
+        undo.keep(self, offer.from);
+        self.index.changed(offer.from, &after);
+        (self.classes[offer.from], self.outlines[offer.from]) = (stay, after);
+        if needs_rows { gain + self.give_in_return(offer, undo) } else { gain }
     }
 
-    /// Moves a row if that still pays and both classes stand.
-    fn grant(&mut self, wish: &Wish) -> bool {
-        let rest: Vec<u32> = self.classes[wish.from].iter().copied().filter(|&row| row != wish.row).collect();
-        let shrunk = Outline::of(self.task, &rest);
-        if shrunk.weight < u64::from(self.task.rules.k()) {
-            return false;
+    /// Rows for a class below k, from those that took its own; what that gained, which may be less than nothing.
+    fn give_in_return(&mut self, offer: &Offer, undo: &Undo) -> f64 {
+        let k = u64::from(self.task.rules.k());
+        let mut candidates: Vec<(f64, usize, u32)> = Vec::new();
+        let wanting = &self.outlines[offer.from];
+        for &(giver, ..) in undo.touched.iter().filter(|(class, ..)| *class != offer.from) {
+            for &row in self.classes[giver].iter().filter(|row| !offer.rows.contains(row)) {
+                let weight = f64::from(self.task.rows.weight(row));
+                let cost = wanting.growth(self.task, row) / weight - self.outlines[giver].perimeter;
+                candidates.push((cost, giver, row));
+            }
         }
-        let saved = self.outlines[wish.from].loss() - shrunk.loss();
-        let cost = self.outlines[wish.to].growth(self.task, wish.row);
-        if cost >= saved - LEAST_GAIN
-            || !self.stands(&rest, None)
-            || !self.stands(&self.classes[wish.to].clone(), Some(wish.row))
-        {
-            return false;
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+        let mut gain = 0.0;
+        for (_, giver, row) in candidates {
+            if self.outlines[offer.from].weight >= k {
+                break;
+            }
+            if self.outlines[giver].weight < k + u64::from(self.task.rows.weight(row)) {
+                continue;
+            }
+            let before = self.outlines[giver].loss();
+            self.classes[giver].retain(|&other| other != row);
+            self.outlines[giver] = Outline::of(self.task, &self.classes[giver]);
+            self.index.changed(giver, &self.outlines[giver]);
+            gain += before - self.outlines[giver].loss() - self.outlines[offer.from].growth(self.task, row);
+            self.join(row, offer.from);
         }
-        self.classes[wish.from] = rest;
-        self.outlines[wish.from] = shrunk;
-        self.join(wish.row, wish.to);
-        true
+        gain
     }
 
     fn join(&mut self, row: u32, to: usize) {
         self.classes[to].push(row);
         self.outlines[to].include(self.task, row);
-        self.index.grown(to, &self.outlines[to]);
+        self.index.changed(to, &self.outlines[to]);
     }
 
-    fn stands(&mut self, rows: &[u32], and: Option<u32>) -> bool {
-        if self.task.rules.weight_suffices() {
+    fn stands(&mut self, class: usize) -> bool {
+        if self.classes[class].is_empty() {
             return true;
+        }
+        if self.task.rules.weight_suffices() {
+            return self.outlines[class].weight >= u64::from(self.task.rules.k());
         }
         self.tally.clear();
-        for &row in rows.iter().chain(and.as_ref()) {
-            self.task.rows.members(row).iter().for_each(|&member| self.tally.add(member));
-        }
+        let members = self.classes[class].iter().flat_map(|&row| self.task.rows.members(row));
+        members.for_each(|&member| self.tally.add(member));
         self.tally.stands()
     }
-
-    fn dissolve_classes(&mut self) -> bool {
-        let mut gains: Vec<(f64, usize)> = (0..self.classes.len())
-            .into_par_iter()
-            .filter_map(|class| {
-                let saved = self.outlines[class].loss();
-                let mut cost = 0.0;
-                for &row in &self.classes[class] {
-                    cost += self.index.cheapest(self.task, &self.outlines, row, class, saved - cost)?.0;
-                }
-                Some((saved - cost, class)).filter(|(gain, _)| *gain > LEAST_GAIN)
-            })
-            .collect();
-        gains.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut moved = false;
-        for (_, class) in gains {
-            moved |= self.dissolve(class);
-        }
-        moved
-    }
-
-    /// Sends every row of a class to its cheapest other one, if all together that still pays and all still stand.
-    fn dissolve(&mut self, class: usize) -> bool {
-        let rows = std::mem::take(&mut self.classes[class]);
-        let saved = self.outlines[class].loss();
-        let mut undo: Vec<(usize, Outline, usize)> = Vec::new();
-        let mut cost = 0.0;
-        let mut pays = true;
-        for &row in &rows {
-            let limit = saved - LEAST_GAIN - cost;
-            let Some((growth, to)) = self.index.cheapest(self.task, &self.outlines, row, class, limit) else {
-                pays = false;
-                break;
-            };
-            if !self.stands(&self.classes[to].clone(), Some(row)) {
-                pays = false;
-                break;
-            }
-            undo.push((to, self.outlines[to].clone(), self.classes[to].len()));
-            cost += growth;
-            self.join(row, to);
-        }
-        if pays {
-            self.outlines[class] = Outline::of(self.task, &[]);
-            return true;
-        }
-        for (to, outline, n_rows) in undo.into_iter().rev() {
-            self.outlines[to] = outline;
-            self.classes[to].truncate(n_rows);
-        }
-        self.classes[class] = rows;
-        false
-    }
 }
 
-/// The two outermost codes at both ends of each column: what the bounds are without any one row.
-struct Edges {
-    of_columns: Vec<[u32; 4]>,
-}
-
-impl Edges {
-    fn of(task: &Task<'_>, rows: &[u32]) -> Edges {
-        let mut of_columns = vec![[u32::MAX, u32::MAX, 0, 0]; task.rows.n_columns()];
-        for &row in rows {
-            for ([lo, next_lo, next_hi, hi], &code) in of_columns.iter_mut().zip(task.rows.cells(row)) {
-                if code < *lo {
-                    (*next_lo, *lo) = (*lo, code);
-                } else if code < *next_lo {
-                    *next_lo = code;
-                }
-                if code > *hi {
-                    (*next_hi, *hi) = (*hi, code);
-                } else if code > *next_hi {
-                    *next_hi = code;
-                }
-            }
+impl Undo {
+    /// Keeps a class as it is, unless it was kept before.
+    fn keep(&mut self, state: &State<'_>, class: usize) {
+        if self.touched.iter().all(|(kept, ..)| *kept != class) {
+            self.touched.push((class, state.outlines[class].clone(), state.classes[class].clone()));
         }
-        // A code that is at an end twice stays there: counted by looking again.
-        let mut times = vec![(0u32, 0u32); of_columns.len()];
-        for &row in rows {
-            for ((at_ends, [lo, _, _, hi]), code) in times.iter_mut().zip(&of_columns).zip(task.rows.cells(row)) {
-                at_ends.0 += u32::from(code == lo);
-                at_ends.1 += u32::from(code == hi);
-            }
-        }
-        for ([lo, next_lo, next_hi, hi], (at_lo, at_hi)) in of_columns.iter_mut().zip(times) {
-            *next_lo = if at_lo > 1 { *lo } else { *next_lo };
-            *next_hi = if at_hi > 1 { *hi } else { *next_hi };
-        }
-        Edges { of_columns }
-    }
-
-    fn without(&self, cells: &[u32]) -> Vec<(u32, u32)> {
-        let bound = |(&[lo, next_lo, next_hi, hi], &code): (&[u32; 4], &u32)| {
-            let bound = (if code == lo { next_lo } else { lo }, if code == hi { next_hi } else { hi });
-            // One row alone leaves nothing behind.
-            if bound.0 > bound.1 { EMPTY } else { bound }
-        };
-        self.of_columns.iter().zip(cells).map(bound).collect()
     }
 }

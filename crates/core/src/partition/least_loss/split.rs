@@ -6,11 +6,15 @@
 //! at once. Sides are weighed by their bounds in every column, which unions of the values' bounds give in one pass.
 //! Smaller nodes look ahead: they try their best few cuts to the end before they make one.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use rayon::Scope;
 
-use super::{EMPTY, include, perimeter, unite};
+use super::outline::Outline;
+use super::plan::{Draft, Plan};
+use super::runs::Runs;
+use super::{EMPTY, perimeter};
 use crate::partition::Task;
 use crate::requirement::Tally;
 
@@ -61,7 +65,7 @@ pub(super) fn split(task: &Task<'_>, classes: Vec<Vec<u32>>, foresight: u64) -> 
     let k = u64::from(task.rules.k());
     rayon::scope(|scope| {
         for (position, rows) in classes.into_iter().enumerate() {
-            let node = Node { place: vec![position as u32], rows };
+            let node = Node { place: vec![position as u32], rows, plan: None };
             if task.rows.weight_of(&node.rows) >= 2 * k && node.rows.len() > 1 {
                 let found = &found;
                 scope.spawn(move |scope| work(scope, task, node, foresight, found));
@@ -80,6 +84,8 @@ struct Node {
     /// The class it comes from, then the side of each cut since.
     place: Vec<u32>,
     rows: Vec<u32>,
+    /// How to go on without looking ahead, where that is known.
+    plan: Option<Plan>,
 }
 
 fn push(found: &Mutex<Vec<Node>>, mut nodes: Vec<Node>) {
@@ -92,14 +98,14 @@ fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, foresight: u64, f
     let mut n_placed = 0;
     let mut open = vec![node];
     while let Some(node) = open.pop() {
-        let Some(cut) = cutter.cut_with_foresight(&node.rows, foresight) else {
+        let Some((cut, mut plans)) = cutter.cut_with_foresight(&node, foresight) else {
             n_placed += node.rows.len() as u64;
             closed.push(node);
             continue;
         };
         for (side, rows) in cut.apply(task, &node.rows).into_iter().enumerate() {
             let place = node.place.iter().copied().chain([side as u32]).collect();
-            let side = Node { place, rows };
+            let side = Node { place, rows, plan: plans.next() };
             if side.rows.len() > SHARED_NODE {
                 scope.spawn(move |scope| work(scope, task, side, foresight, found));
             } else {
@@ -114,24 +120,11 @@ fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, foresight: u64, f
 /// Finds cuts; what one thread reuses from node to node.
 struct Cutter<'t> {
     task: &'t Task<'t>,
-    n_columns: usize,
-    keys: Vec<u64>,
-    runs: Vec<Run>,
-    /// Bounds of each run, of all runs before it, and of all runs from it on; a stride of `n_columns` each.
-    of_run: Vec<(u32, u32)>,
-    before: Vec<(u32, u32)>,
-    from: Vec<(u32, u32)>,
+    runs: Runs,
     cuts: Vec<Cut>,
     /// After [`Cutter::best_cut`]: the cuts of lower score, which may not stand.
     runners_up: Vec<Cut>,
     tally: Tally<'t>,
-}
-
-/// Rows of a node that share a code in the column looked at.
-#[derive(Clone, Copy)]
-struct Run {
-    code: u32,
-    weight: u64,
 }
 
 /// The node whose cuts are weighed.
@@ -145,18 +138,8 @@ struct Whole {
 
 impl<'t> Cutter<'t> {
     fn new(task: &'t Task<'t>) -> Self {
-        Cutter {
-            task,
-            n_columns: task.rows.n_columns(),
-            keys: Vec::new(),
-            runs: Vec::new(),
-            of_run: Vec::new(),
-            before: Vec::new(),
-            from: Vec::new(),
-            cuts: Vec::new(),
-            runners_up: Vec::new(),
-            tally: Tally::new(task.rules),
-        }
+        let (cuts, runners_up) = (Vec::new(), Vec::new());
+        Cutter { task, runs: Runs::default(), cuts, runners_up, tally: Tally::new(task.rules) }
     }
 
     /// The best cut all sides of which stand.
@@ -177,12 +160,17 @@ impl<'t> Cutter<'t> {
         self.first_that_stands(rows)
     }
 
-    /// Of the best few cuts the one after which going on with the best cut each time loses least.
-    fn cut_with_foresight(&mut self, rows: &[u32], foresight: u64) -> Option<Cut> {
+    /// Of the best few cuts the one after which going on with the best cut each time loses least, with what its sides
+    /// then plan, if they plan.
+    fn cut_with_foresight(&mut self, node: &Node, foresight: u64) -> Option<(Cut, std::vec::IntoIter<Plan>)> {
+        let rows = &node.rows;
+        if node.plan.as_ref().is_some_and(Plan::is_class) {
+            return None;
+        }
         let best = self.best_cut(rows)?;
         let (k, weight) = (u64::from(self.task.rules.k()), self.task.rows.weight_of(rows));
         if rows.len() > FORESIGHT_ROWS || weight > foresight * k || weight < 3 * k {
-            return Some(best);
+            return Some((best, Vec::new().into_iter()));
         }
         let others = std::mem::take(&mut self.runners_up);
         let least_score = best.score * WORTH_TRYING;
@@ -192,31 +180,34 @@ impl<'t> Cutter<'t> {
                 tried.push(cut);
             }
         }
-        if tried.len() == 1 {
-            return tried.pop();
-        }
-        let losses: Vec<f64> = tried
-            .iter()
-            .map(|cut| cut.apply(self.task, rows).into_iter().map(|side| self.loss_of_going_on(side)).sum())
-            .collect();
-        let least = (0..tried.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
-        Some(tried.swap_remove(least))
-    }
-
-    /// What rows lose when they are cut, without looking ahead, until no cut stands.
-    fn loss_of_going_on(&mut self, rows: Vec<u32>) -> f64 {
-        let mut loss = 0.0;
-        let mut open = vec![rows];
-        while let Some(rows) = open.pop() {
-            match self.best_cut(&rows) {
-                Some(cut) => open.extend(cut.apply(self.task, &rows)),
-                None => {
-                    let bounds = self.task.rows.bounds(&rows);
-                    loss += perimeter(self.task, &bounds) * self.task.rows.weight_of(&rows) as f64;
-                }
+        let mut least: Option<(f64, usize, Vec<Plan>)> = None;
+        for (position, cut) in tried.iter().enumerate() {
+            let plans = match &node.plan {
+                Some(plan) if position == 0 => plan.sides(),
+                _ => cut.apply(self.task, rows).into_iter().map(|side| self.plan(side)).collect(),
+            };
+            let loss = plans.iter().map(Plan::loss).sum();
+            if least.as_ref().is_none_or(|(least, ..)| loss < *least) {
+                least = Some((loss, position, plans));
             }
         }
-        loss
+        least.map(|(_, position, plans)| (tried.swap_remove(position), plans.into_iter()))
+    }
+
+    /// Cuts rows, without looking ahead, until no cut stands.
+    fn plan(&mut self, rows: Vec<u32>) -> Plan {
+        let mut draft = Draft::new();
+        let mut open = vec![(0, rows)];
+        while let Some((node, rows)) = open.pop() {
+            match self.best_cut(&rows) {
+                Some(cut) => {
+                    let sides = cut.apply(self.task, &rows);
+                    open.extend(draft.cut(node, sides.len()).zip(sides));
+                }
+                None => draft.close(node, Outline::of(self.task, &rows).loss()),
+            }
+        }
+        draft.finish()
     }
 
     fn first_that_stands(&mut self, rows: &[u32]) -> Option<Cut> {
@@ -231,10 +222,14 @@ impl<'t> Cutter<'t> {
 
     fn all_sides_stand(&mut self, rows: &[u32], cut: &Cut) -> bool {
         let k = u64::from(self.task.rules.k());
-        let sides = cut.apply(self.task, rows);
-        sides.len() > 1
-            && sides.iter().all(|side| self.task.rows.weight_of(side) >= k)
-            && (self.task.rules.weight_suffices() || sides.iter().all(|side| self.stands(side)))
+        let mut weights = vec![0; cut.sides.len() + 1];
+        for &row in rows {
+            weights[cut.side_of(self.task.rows.cells(row)[cut.column])] += u64::from(self.task.rows.weight(row));
+        }
+        weights.retain(|&weight| weight > 0);
+        weights.len() > 1
+            && weights.iter().all(|&weight| weight >= k)
+            && (self.task.rules.weight_suffices() || cut.apply(self.task, rows).iter().all(|side| self.stands(side)))
     }
 
     fn stands(&mut self, rows: &[u32]) -> bool {
@@ -250,178 +245,86 @@ impl<'t> Cutter<'t> {
         let whole = Whole { weight: self.task.rows.weight_of(rows), perimeter: perimeter(self.task, &bounds), least };
         for (column, &(lo, hi)) in bounds.iter().enumerate() {
             if lo < hi {
-                self.find_runs(rows, column, (lo, hi));
+                self.runs.find(self.task, rows, column, (lo, hi));
                 self.weigh_boundaries(column, whole);
                 self.weigh_children(column, whole);
             }
         }
     }
 
-    /// Runs of equal codes with their bounds, and the unions of all before and all from each on: by counting where
-    /// codes are dense, by sorting where they are sparse.
-    fn find_runs(&mut self, rows: &[u32], column: usize, (lo, hi): (u32, u32)) {
-        let Self { task, n_columns, keys, runs, of_run, before, from, .. } = self;
-        let n_columns = *n_columns;
-        let span = (hi - lo) as usize + 1;
-        runs.clear();
-        of_run.clear();
-        if span <= rows.len() + 16 {
-            runs.extend((lo..=hi).map(|code| Run { code, weight: 0 }));
-            of_run.resize(span * n_columns, EMPTY);
-            for &row in rows {
-                let cells = task.rows.cells(row);
-                let run = (cells[column] - lo) as usize;
-                runs[run].weight += u64::from(task.rows.weight(row));
-                include(&mut of_run[run * n_columns..], cells);
-            }
-            let mut n_kept = 0;
-            for run in 0..span {
-                if runs[run].weight > 0 {
-                    runs[n_kept] = runs[run];
-                    of_run.copy_within(run * n_columns..(run + 1) * n_columns, n_kept * n_columns);
-                    n_kept += 1;
-                }
-            }
-            runs.truncate(n_kept);
-        } else {
-            keys.clear();
-            keys.extend(rows.iter().map(|&row| u64::from(task.rows.cells(row)[column]) << 32 | u64::from(row)));
-            keys.sort_unstable();
-            for &key in keys.iter() {
-                let (code, row) = ((key >> 32) as u32, key as u32);
-                if runs.last().is_none_or(|run| run.code != code) {
-                    runs.push(Run { code, weight: 0 });
-                    of_run.resize(runs.len() * n_columns, EMPTY);
-                }
-                let last = runs.len() - 1;
-                runs[last].weight += u64::from(task.rows.weight(row));
-                include(&mut of_run[last * n_columns..], task.rows.cells(row));
-            }
-        }
-        let n_runs = runs.len();
-        before.clear();
-        before.resize((n_runs + 1) * n_columns, EMPTY);
-        from.clear();
-        from.resize((n_runs + 1) * n_columns, EMPTY);
-        for run in 0..n_runs {
-            let (done, next) = before.split_at_mut((run + 1) * n_columns);
-            next[..n_columns].copy_from_slice(&done[run * n_columns..]);
-            unite(&mut next[..n_columns], &of_run[run * n_columns..]);
-        }
-        for run in (0..n_runs).rev() {
-            let (next, done) = from.split_at_mut((run + 1) * n_columns);
-            let here = &mut next[run * n_columns..];
-            here.copy_from_slice(&done[..n_columns]);
-            unite(here, &of_run[run * n_columns..]);
-        }
-    }
-
-    fn stride<'a>(&self, bounds: &'a [(u32, u32)], run: usize) -> &'a [(u32, u32)] {
-        &bounds[run * self.n_columns..][..self.n_columns]
-    }
-
     /// The best of: everything up to a boundary against the rest.
     fn weigh_boundaries(&mut self, column: usize, whole: Whole) {
         let mut best: Option<(f64, u32)> = None;
         let mut weight = 0;
-        for run in 0..self.runs.len() - 1 {
-            weight += self.runs[run].weight;
+        let runs = self.runs.as_slice();
+        for (position, run) in runs[..runs.len() - 1].iter().enumerate() {
+            weight += run.weight;
             if weight < whole.least || whole.weight - weight < whole.least {
                 continue;
             }
-            let first = perimeter(self.task, self.stride(&self.before, run + 1));
-            let second = perimeter(self.task, self.stride(&self.from, run + 1));
+            let first = self.runs.perimeter_before(self.task, position + 1);
+            let second = self.runs.perimeter_from(self.task, position + 1);
             let score = whole.score([(weight, first), (whole.weight - weight, second)]);
             if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, self.runs[run].code));
+                best = Some((score, run.code));
             }
         }
-        let lo = self.runs[0].code;
+        let lo = runs[0].code;
         self.cuts.extend(best.map(|(score, hi)| Cut { score, column, sides: vec![(lo, hi)] }));
     }
 
     /// On a tree: the best of one value or one child of the smallest node against the rest, and all children at once.
     fn weigh_children(&mut self, column: usize, whole: Whole) {
-        let Some(tree) = self.task.domains[column].tree() else { return };
-        let n_runs = self.runs.len();
-        let node = tree.common_ancestor(self.runs[0].code, self.runs[n_runs - 1].code);
-        let firsts = tree.child_firsts(node);
-        let mut children: Vec<Side> = Vec::new();
-        let mut best: Option<(f64, Side)> = None;
-        let mut start = 0;
-        while start < n_runs {
-            let next = firsts.partition_point(|&first| first <= self.runs[start].code);
-            let next_first = firsts.get(next).copied().unwrap_or(u32::MAX);
-            let end = start + self.runs[start..].partition_point(|run| run.code < next_first);
-            let child = self.side(start..end);
-            self.weigh_against_rest(child, whole, &mut best);
-            if end - start > 1 {
-                (start..end).for_each(|run| self.weigh_against_rest(self.side(run..run + 1), whole, &mut best));
+        let children = self.runs.children(self.task, column);
+        let mut best: Option<(f64, Range<usize>)> = None;
+        for child in &children {
+            self.weigh_against_rest(child.clone(), whole, &mut best);
+            if child.len() > 1 {
+                child.clone().for_each(|run| self.weigh_against_rest(run..run + 1, whole, &mut best));
             }
-            children.push(child);
-            start = end;
         }
-        self.cuts.extend(best.map(|(score, side)| Cut { score, column, sides: vec![self.interval(side)] }));
+        self.cuts.extend(best.map(|(score, side)| Cut { score, column, sides: vec![self.runs.interval(&side)] }));
         if children.len() > 2 {
-            self.weigh_all_children(column, whole, children);
+            self.weigh_all_children(column, whole, &children);
         }
     }
 
-    /// Every child its own side, those too small together.
-    fn weigh_all_children(&mut self, column: usize, whole: Whole, mut children: Vec<Side>) {
-        children.sort_by_key(|child| std::cmp::Reverse(child.weight));
-        let n_large = children.partition_point(|child| child.weight >= whole.least);
-        let (mut n_own, mut rest) = (n_large, children[n_large..].iter().map(|child| child.weight).sum::<u64>());
-        while n_own > 0 && rest > 0 && rest < whole.least {
-            n_own -= 1;
-            rest += children[n_own].weight;
-        }
-        if n_own == 0 || (n_own == 1 && rest == 0) {
+    fn weigh_against_rest(&self, side: Range<usize>, whole: Whole, best: &mut Option<(f64, Range<usize>)>) {
+        let weight = self.runs.weight_of(&side);
+        if weight < whole.least || whole.weight - weight < whole.least {
             return;
         }
-        let mut rest_bounds = vec![EMPTY; self.n_columns];
-        for child in &children[n_own..] {
-            (child.start..child.end).for_each(|run| unite(&mut rest_bounds, self.stride(&self.of_run, run)));
-        }
-        let rest = (rest > 0).then(|| (rest, perimeter(self.task, &rest_bounds)));
-        let own = children[..n_own].iter().map(|child| (child.weight, child.perimeter));
-        let score = whole.score(own.chain(rest));
-        let sides = children[..n_own].iter().map(|&child| self.interval(child)).collect();
-        self.cuts.push(Cut { score, column, sides });
-    }
-
-    fn weigh_against_rest(&self, side: Side, whole: Whole, best: &mut Option<(f64, Side)>) {
-        if side.weight < whole.least || whole.weight - side.weight < whole.least {
-            return;
-        }
-        let mut rest = self.stride(&self.before, side.start).to_vec();
-        unite(&mut rest, self.stride(&self.from, side.end));
-        let rest = (whole.weight - side.weight, perimeter(self.task, &rest));
-        let score = whole.score([(side.weight, side.perimeter), rest]);
-        if best.is_none_or(|(highest, _)| score > highest) {
+        let own = (weight, self.runs.perimeter_of(self.task, &side));
+        let rest = (whole.weight - weight, self.runs.perimeter_without(self.task, &side));
+        let score = whole.score([own, rest]);
+        if best.as_ref().is_none_or(|(highest, _)| score > *highest) {
             *best = Some((score, side));
         }
     }
 
-    fn side(&self, runs: std::ops::Range<usize>) -> Side {
-        let mut bounds = vec![EMPTY; self.n_columns];
-        runs.clone().for_each(|run| unite(&mut bounds, self.stride(&self.of_run, run)));
-        let weight = self.runs[runs.clone()].iter().map(|run| run.weight).sum();
-        Side { start: runs.start, end: runs.end, weight, perimeter: perimeter(self.task, &bounds) }
+    /// Every child its own side, those too small together.
+    fn weigh_all_children(&mut self, column: usize, whole: Whole, children: &[Range<usize>]) {
+        let mut children: Vec<(u64, &Range<usize>)> =
+            children.iter().map(|child| (self.runs.weight_of(child), child)).collect();
+        children.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        let n_large = children.partition_point(|(weight, _)| *weight >= whole.least);
+        let (mut n_own, mut rest) = (n_large, children[n_large..].iter().map(|(weight, _)| weight).sum::<u64>());
+        while n_own > 0 && rest > 0 && rest < whole.least {
+            n_own -= 1;
+            rest += children[n_own].0;
+        }
+        if n_own == 0 || (n_own == 1 && rest == 0) {
+            return;
+        }
+        let (own, others) = children.split_at(n_own);
+        let mut bounds = vec![EMPTY; self.task.rows.n_columns()];
+        others.iter().for_each(|(_, child)| self.runs.unite_into(&mut bounds, child));
+        let rest = (rest > 0).then(|| (rest, perimeter(self.task, &bounds)));
+        let sides = own.iter().map(|&(weight, child)| (weight, self.runs.perimeter_of(self.task, child)));
+        let score = whole.score(sides.chain(rest));
+        let sides = own.iter().map(|(_, child)| self.runs.interval(child)).collect();
+        self.cuts.push(Cut { score, column, sides });
     }
-
-    fn interval(&self, side: Side) -> (u32, u32) {
-        (self.runs[side.start].code, self.runs[side.end - 1].code)
-    }
-}
-
-/// Runs `start..end` on one side.
-#[derive(Clone, Copy)]
-struct Side {
-    start: usize,
-    end: usize,
-    weight: u64,
-    perimeter: f64,
 }
 
 impl Whole {

@@ -15,10 +15,6 @@ fn with_task<T>(rows: &Rows, k: u32, with: impl FnOnce(&Task<'_>) -> T) -> T {
     with(&Task { rows, domains: &domains, rules: &rules, allowance: 0, leftovers, progress: &Silent })
 }
 
-fn lists(classes: &Classes) -> Vec<Vec<u32>> {
-    (0..classes.len()).map(|class| classes.rows(class).to_vec()).collect()
-}
-
 proptest! {
     #[test]
     fn every_row_is_in_one_class_of_at_least_k_and_mondrian_loses_no_less(
@@ -32,13 +28,13 @@ proptest! {
                 return Ok(());
             };
             let mut seen = vec![0; rows.len()];
-            for class in lists(&classes) {
+            for class in classes.to_lists() {
                 prop_assert!(rows.weight_of(&class) >= u64::from(k));
                 class.iter().for_each(|&row| seen[row as usize] += 1);
             }
             prop_assert!(seen.iter().all(|&times| times == 1));
             let mondrian = Mondrian { spec: MondrianSpec::default(), keep_tree: KeepTree::No }.partition(task).unwrap();
-            prop_assert!(loss(task, &lists(&classes)) <= loss(task, &lists(&mondrian)) + 1e-6);
+            prop_assert!(loss(task, &classes.to_lists()) <= loss(task, &mondrian.to_lists()) + 1e-6);
             Ok(())
         })?;
     }

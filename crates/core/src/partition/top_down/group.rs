@@ -10,9 +10,9 @@ pub(super) struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// What a row loses in the smallest box that holds both rows.
-    pub(super) fn distance(self, a: u32, b: u32) -> f64 {
-        let cells = self.rows.cells(a).iter().zip(self.rows.cells(b));
+    /// What a row loses in the smallest box that holds both rows, given by their cells.
+    pub(super) fn distance(self, a: &[u32], b: &[u32]) -> f64 {
+        let cells = a.iter().zip(b);
         self.domains.iter().zip(cells).map(|(domain, (&a, &b))| domain.width(a.min(b), a.max(b))).sum()
     }
 
@@ -43,10 +43,10 @@ impl Growing {
         Growing { width: space.width(&bounds), bounds, weight }
     }
 
-    /// What a row would lose here if this one came in.
-    pub(super) fn width_with(&self, space: Space<'_>, row: u32) -> f64 {
+    /// What a row would lose here if one with these cells came in.
+    pub(super) fn width_with(&self, space: Space<'_>, cells: &[u32]) -> f64 {
         let mut width = self.width;
-        for ((&(lo, hi), &code), domain) in self.bounds.iter().zip(space.rows.cells(row)).zip(space.domains) {
+        for ((&(lo, hi), &code), domain) in self.bounds.iter().zip(cells).zip(space.domains) {
             if code < lo || code > hi {
                 width += domain.width(lo.min(code), hi.max(code)) - domain.width(lo, hi);
             }
@@ -54,17 +54,17 @@ impl Growing {
         width
     }
 
-    /// How much the loss of all rows here grows if this one comes in.
-    pub(super) fn cost(&self, space: Space<'_>, row: u32) -> f64 {
-        let width = self.width_with(space, row);
-        (width - self.width) * self.weight as f64 + width * f64::from(space.rows.weight(row))
+    /// How much the loss of all rows here grows if one with these cells and this weight comes in.
+    pub(super) fn cost(&self, space: Space<'_>, cells: &[u32], weight: u32) -> f64 {
+        let width = self.width_with(space, cells);
+        (width - self.width) * self.weight as f64 + width * f64::from(weight)
     }
 
     /// Puts a row in.
-    pub(super) fn add(&mut self, space: Space<'_>, row: u32) {
-        self.weight += u64::from(space.rows.weight(row));
+    pub(super) fn add(&mut self, space: Space<'_>, cells: &[u32], weight: u32) {
+        self.weight += u64::from(weight);
         let mut grew = false;
-        for ((bound, &code), domain) in self.bounds.iter_mut().zip(space.rows.cells(row)).zip(space.domains) {
+        for ((bound, &code), domain) in self.bounds.iter_mut().zip(cells).zip(space.domains) {
             if code < bound.0 || code > bound.1 {
                 *bound = domain.hull(bound.0.min(code), bound.1.max(code));
                 grew = true;

@@ -165,11 +165,12 @@ impl Joiner<'_> {
             }
             if n_taken == 0 || n_taken.is_power_of_two() {
                 let rest = &mut ranked[n_taken..];
-                rest.iter_mut().for_each(|(width, row)| *width = taker.width_with(self.space, *row));
+                rest.iter_mut()
+                    .for_each(|(width, row)| *width = taker.width_with(self.space, self.space.rows.cells(*row)));
                 rest.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             }
             let row = ranked[n_taken].1;
-            taker.add(self.space, row);
+            taker.add(self.space, self.space.rows.cells(row), self.space.rows.weight(row));
             rows.push(row);
             if !rules.weight_suffices() {
                 members(row).iter().for_each(|&member| self.tally.add(member));

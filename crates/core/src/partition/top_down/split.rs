@@ -7,6 +7,7 @@
 //! its middle or its quarters. Where that breaks them too, the rows are ranked by one column instead, the widest first.
 //! None of this happens where k alone is asked.
 
+use super::gathered::Gathered;
 use super::group::{Growing, Space};
 use crate::requirement::{Rules, Tally};
 
@@ -35,16 +36,20 @@ pub(super) struct Splitter<'a> {
     rules: &'a Rules,
     space: Space<'a>,
     tally: Tally<'a>,
-    /// Rows from those surest of the first seed to those surest of the second, with how much nearer the first is.
+    /// The rows to be split.
+    gathered: Gathered<'a>,
+    /// Their positions from those surest of the first seed to those surest of the second, with how much nearer the
+    /// first is.
     ranked: Vec<(f64, u32)>,
     of_first: Vec<bool>,
-    second: Vec<u32>,
+    /// What rows lose with a seed.
+    distances: [Vec<f64>; 2],
 }
 
 impl<'a> Splitter<'a> {
     pub(super) fn new(rules: &'a Rules, space: Space<'a>) -> Splitter<'a> {
-        let (ranked, of_first, second) = (Vec::new(), Vec::new(), Vec::new());
-        Splitter { rules, space, tally: Tally::new(rules), ranked, of_first, second }
+        let (ranked, of_first, distances) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+        Splitter { rules, space, tally: Tally::new(rules), gathered: Gathered::new(space), ranked, of_first, distances }
     }
 
     /// Splits rows that weigh so much, the first side's to the front; `None` where they must stay together.
@@ -52,7 +57,8 @@ impl<'a> Splitter<'a> {
         if rows.len() < 2 || weight < 2 * u64::from(self.rules.k()) {
             return None;
         }
-        self.rank_by_seeds(rows);
+        self.gathered.gather(rows);
+        self.rank_by_seeds();
         if balance == Balance::Free {
             self.choose_sides();
             if let Some(sides) = self.sides() {
@@ -75,37 +81,39 @@ impl<'a> Splitter<'a> {
     }
 
     /// Finds the seeds and ranks the rows between them.
-    fn rank_by_seeds(&mut self, rows: &[u32]) {
-        let space = self.space;
-        let (mut seed, mut previous) = (rows[0], rows[0]);
+    fn rank_by_seeds(&mut self) {
+        let gathered = &mut self.gathered;
+        let [from_seed, from_previous] = &mut self.distances;
+        gathered.distances_from(0, from_seed);
         for _ in 0..SEED_STEPS {
-            let (mut farthest, mut largest) = (rows[0], -1.0);
-            for &row in rows {
-                let distance = space.distance(row, seed);
+            let (mut farthest, mut largest) = (0, -1.0);
+            for (position, &distance) in from_seed.iter().enumerate() {
                 if distance > largest {
-                    (farthest, largest) = (row, distance);
+                    (farthest, largest) = (position as u32, distance);
                 }
             }
-            (seed, previous) = (farthest, seed);
+            std::mem::swap(from_seed, from_previous);
+            gathered.distances_from(farthest, from_seed);
         }
+        let nearer = from_seed.iter().zip(&*from_previous).map(|(seed, previous)| seed - previous);
         self.ranked.clear();
-        let nearer = |row: u32| space.distance(row, seed) - space.distance(row, previous);
-        self.ranked.extend(rows.iter().map(|&row| (nearer(row), row)));
-        self.ranked.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.ranked.extend(nearer.zip(0..));
+        self.ranked
+            .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then_with(|| gathered.row(a.1).cmp(&gathered.row(b.1))));
     }
 
     fn rank_by_column(&mut self, column: usize) {
-        let rows = self.space.rows;
-        self.ranked.sort_unstable_by_key(|&(_, row)| (rows.cells(row)[column], row));
+        let gathered = &self.gathered;
+        self.ranked.sort_unstable_by_key(|&(_, position)| (gathered.cells(position)[column], gathered.row(position)));
     }
 
     /// Lets the rows choose, the surest first: from both ends of the ranking to its middle.
     fn choose_sides(&mut self) {
-        let space = self.space;
+        let (space, gathered) = (self.space, &self.gathered);
         let n_rows = self.ranked.len();
         self.of_first.clear();
         self.of_first.resize(n_rows, false);
-        let seed = |row: u32| Growing::new(space, space.rows.cells(row).iter().map(|&code| (code, code)), 0);
+        let seed = |position| Growing::new(space, gathered.cells(position).iter().map(|&code| (code, code)), 0);
         let (mut first, mut second) = (seed(self.ranked[0].1), seed(self.ranked[n_rows - 1].1));
         let (mut low, mut high) = (0, n_rows);
         while low < high {
@@ -116,12 +124,13 @@ impl<'a> Splitter<'a> {
                 high -= 1;
                 high
             };
-            let (nearer, row) = self.ranked[position];
+            let (nearer, chooses) = self.ranked[position];
+            let (cells, weight) = (gathered.cells(chooses), space.rows.weight(gathered.row(chooses)));
             // Of equal costs the nearer seed decides, then the lighter side.
-            let one = (first.cost(space, row), nearer, first.weight);
-            let other = (second.cost(space, row), 0.0, second.weight);
+            let one = (first.cost(space, cells, weight), nearer, first.weight);
+            let other = (second.cost(space, cells, weight), 0.0, second.weight);
             self.of_first[position] = one <= other;
-            if one <= other { first.add(space, row) } else { second.add(space, row) }
+            if one <= other { first.add(space, cells, weight) } else { second.add(space, cells, weight) }
         }
     }
 
@@ -139,18 +148,22 @@ impl<'a> Splitter<'a> {
     fn sides(&mut self) -> Option<[Side; 2]> {
         let k = u64::from(self.rules.k());
         let mut sides = [Side { n_rows: 0, weight: 0, stands: false }; 2];
-        for (&(_, row), &of_first) in self.ranked.iter().zip(&self.of_first) {
+        for (&(_, position), &of_first) in self.ranked.iter().zip(&self.of_first) {
             let side = &mut sides[usize::from(!of_first)];
             side.n_rows += 1;
-            side.weight += u64::from(self.space.rows.weight(row));
+            side.weight += u64::from(self.space.rows.weight(self.gathered.row(position)));
         }
         for (side, which) in sides.iter_mut().zip([true, false]) {
             side.stands = side.weight >= k;
             if side.stands && !self.rules.weight_suffices() {
                 self.tally.clear();
                 let chosen = self.ranked.iter().zip(&self.of_first).filter(|&(_, &of_first)| of_first == which);
-                for (&(_, row), _) in chosen {
-                    self.space.rows.members(row).iter().for_each(|&member| self.tally.add(member));
+                for (&(_, position), _) in chosen {
+                    self.space
+                        .rows
+                        .members(self.gathered.row(position))
+                        .iter()
+                        .for_each(|&member| self.tally.add(member));
                 }
                 side.stands = self.tally.stands();
             }
@@ -163,16 +176,12 @@ impl<'a> Splitter<'a> {
 
     /// Puts the rows of the first side before the others.
     fn arrange(&mut self, rows: &mut [u32]) {
-        let mut n_first = 0;
-        self.second.clear();
-        for (&(_, row), &of_first) in self.ranked.iter().zip(&self.of_first) {
-            if of_first {
-                rows[n_first] = row;
-                n_first += 1;
-            } else {
-                self.second.push(row);
-            }
+        let n_first = self.of_first.iter().filter(|&&of_first| of_first).count();
+        let (first, second) = rows.split_at_mut(n_first);
+        let (mut first, mut second) = (first.iter_mut(), second.iter_mut());
+        for (&(_, position), &of_first) in self.ranked.iter().zip(&self.of_first) {
+            let place = if of_first { first.next() } else { second.next() };
+            *place.expect("there is a place for each row of a side") = self.gathered.row(position);
         }
-        rows[n_first..].copy_from_slice(&self.second);
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::spec::Leftovers;
-use kohort_model::{Column, Distance, Requirement, Role, Silent, Table, ValueType};
+use kohort_model::{Column, Distance, Hierarchy, Requirement, Role, Silent, Table, ValueType};
 use proptest::prelude::*;
 
+use super::gathered::Gathered;
 use super::nearest::Index;
 use super::*;
 use crate::encode::{Encoded, Rows};
@@ -174,6 +175,39 @@ proptest! {
         for (found, expected) in found.iter().zip(expected) {
             prop_assert!((found - expected).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn gathered_rows_are_as_far_apart_as_the_box_of_both_is_wide(
+        cells in prop::collection::vec((0..=N_CODES, 0..=N_CODES), 1..100),
+        from in any::<prop::sample::Index>(),
+    ) {
+        // A ragged tree and numbers; the last code is null.
+        let paths: String = (0..N_CODES).map(|code| match code % 3 {
+            0 => format!("{code};{}a;{}b;*\n", code / 4, code / 10),
+            1 => format!("{code};{}b;*\n", code / 10),
+            _ => format!("{code};*\n"),
+        }).collect();
+        let texts: Vec<String> = (0..N_CODES).map(|code| code.to_string()).collect();
+        let column = |name: &str, codes: &mut dyn Iterator<Item = u32>| {
+            Column::from_cells(name, Role::Quasi, codes.map(|code| texts.get(code as usize).map(String::as_str)))
+        };
+        let tree = column("tree", &mut cells.iter().map(|row| row.0)).with_hierarchy(Hierarchy::from_paths(&paths).unwrap());
+        let number = column("number", &mut cells.iter().map(|row| row.1)).typed(ValueType::Integer);
+        let table = Table { name: "t".to_owned(), columns: vec![tree, number], n_rows: cells.len(), person: None };
+        let encoded = Encoded::new(&table, &[0, 1]).unwrap();
+        let rows = encoded.fold(&(0..table.n_rows as u32).collect::<Vec<u32>>());
+        let space = Space { rows: &rows, domains: &encoded.domains };
+        let mut gathered = Gathered::new(space);
+        gathered.gather(&(0..rows.len() as u32).rev().collect::<Vec<u32>>());
+        let from = from.index(rows.len()) as u32;
+        let mut distances = Vec::new();
+        gathered.distances_from(from, &mut distances);
+        for (position, &distance) in (0..).zip(&distances) {
+            let both = [gathered.row(from), gathered.row(position)];
+            prop_assert!((distance - space.width(&rows.bounds(&both))).abs() < 1e-12);
+        }
+        prop_assert_eq!(distances.len(), rows.len());
     }
 
     #[test]

@@ -12,18 +12,27 @@ use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use super::table::TableDraft;
 use crate::Role;
 
-/// Every table but one hangs off another, and following the parents leads to that one.
+/// Every table hangs off another or is one of persons, and following the parents leads to persons. Trees of different
+/// persons' tables are disjoint, since a table has one parent and a child table no persons of its own.
 pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
-    let mut first_without = None;
-    for table in tables {
+    let first_root = tables.iter().position(|table| !table.is_child);
+    for (position, table) in tables.iter().enumerate() {
+        let has_children = tables.iter().filter_map(|other| other.parent.as_ref()).any(|link| link.table == table.name);
+        let not_of_persons = if table.is_child { Some("the table hangs off another") } else { None };
+        let reason = not_of_persons.or((!has_children).then_some("no table hangs off this one"));
+        if let (Some(place), Some(reason)) = (&table.childless_place, reason) {
+            reader.note(place, SpecFault::ChildlessElsewhere { reason });
+        }
         if !table.is_child {
-            match first_without {
-                None => first_without = Some(&table.name),
-                Some(first) => reader.note(&table.place, SpecFault::SecondPersonTable { first: first.clone() }),
+            if let Some(place) = &table.orphans_place {
+                reader.note(place, SpecFault::OrphansWithoutParent);
+            }
+            if let Some(first) = first_root.filter(|&first| first != position && !table.names_persons) {
+                reader.note(&table.place, SpecFault::SecondPersonTable { first: tables[first].name.clone() });
             }
             continue;
         }
-        if table.person.is_some() {
+        if table.names_persons {
             reader.note(&table.person_place, SpecFault::PersonInChild);
         }
         let Some(parent) = &table.parent else { continue };

@@ -6,9 +6,9 @@ use chrono::format::{Item, StrftimeItems};
 use toml::de::DeValue;
 
 use super::super::keys;
-use super::super::{CsvSpec, ParentSpec, SpecFault, TableSpec};
+use super::super::{Childless, CsvSpec, Orphans, ParentSpec, SpecFault, TableSpec};
 use super::column::{ColumnDraft, read_column};
-use super::section::{Entry, Place, Reader, Section};
+use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use crate::Role;
 
 /// A table as far as it could be read, with the places that later checks speak of.
@@ -18,12 +18,18 @@ pub(super) struct TableDraft {
     pub(super) file: PathBuf,
     pub(super) csv: CsvSpec,
     pub(super) person: Option<String>,
+    /// Whether a person is given, readable or not.
+    pub(super) names_persons: bool,
     pub(super) person_place: Place,
     pub(super) key: Option<String>,
     pub(super) parent: Option<ParentSpec>,
     /// Whether a parent is given, readable or not.
     pub(super) is_child: bool,
     pub(super) parent_place: Place,
+    pub(super) orphans: Orphans,
+    pub(super) orphans_place: Option<Place>,
+    pub(super) childless: Childless,
+    pub(super) childless_place: Option<Place>,
     pub(super) columns: Vec<ColumnDraft>,
 }
 
@@ -40,6 +46,8 @@ impl TableDraft {
             person: self.person,
             key: self.key,
             parent: self.parent,
+            orphans: self.orphans,
+            childless: self.childless,
             columns: self.columns.into_iter().filter_map(ColumnDraft::finish).collect(),
         }
     }
@@ -66,22 +74,48 @@ pub(super) fn read_table<'s>(reader: &mut Reader<'_>, tables: &Section<'s>, entr
         Some(columns) => columns.entries().iter().map(|&entry| read_column(reader, &columns, entry)).collect(),
         None => Vec::new(),
     };
+    let key = reader.text(&section, "key").map(str::to_owned);
+    let place_if_given = |reader: &Reader<'_>, key| section.has(key).then(|| reader.place_of(&section, key));
     let mut table = TableDraft {
         name: entry.name.to_owned(),
         file: PathBuf::from(file),
         csv: read_csv(reader, &section),
-        person: reader.text(&section, "person").map(str::to_owned),
+        person: read_person(reader, &section, key.as_deref()),
+        names_persons: section.has("person"),
         person_place: reader.place_of(&section, "person"),
-        key: reader.text(&section, "key").map(str::to_owned),
+        key,
         parent,
         is_child: section.has("parent"),
         parent_place: reader.place_of(&section, "parent"),
+        orphans: reader.word(&section, "orphans", keys::ORPHANS).unwrap_or_default(),
+        orphans_place: place_if_given(reader, "orphans"),
+        childless: reader.word(&section, "childless", keys::CHILDLESS).unwrap_or_default(),
+        childless_place: place_if_given(reader, "childless"),
         columns,
         place,
     };
     check_keys_of(reader, &section, &mut table);
     check_person_k(reader, &table);
     Some(table)
+}
+
+/// The column that names the person; with `person = true` each row is one, and the table's key names it.
+fn read_person(reader: &mut Reader<'_>, section: &Section<'_>, key: Option<&str>) -> Option<String> {
+    let value = section.entry("person")?.value.get_ref();
+    let place = reader.place_of(section, "person");
+    match value {
+        DeValue::String(column) => Some(column.to_string()),
+        DeValue::Boolean(true) => {
+            if key.is_none() && !section.has("key") {
+                reader.note(&place, SpecFault::PersonsWithoutKey);
+            }
+            key.map(str::to_owned)
+        }
+        other => {
+            reader.note(&place, wrong_kind("a column's name in quotes, or true", other));
+            None
+        }
+    }
 }
 
 /// Whether `<name>.csv` is a file in the release folder and nowhere else.

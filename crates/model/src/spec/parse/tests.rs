@@ -98,6 +98,36 @@ fn an_empty_spec_lacks_a_k_and_a_table() {
 }
 
 #[test]
+fn algorithms_have_sections_of_their_own() {
+    let text = CLINIC
+        .replace("[tables.patient]", "[datafly]\nblock = 1000\n[full_domain]\nobjective = \"dm\"\n[tables.patient]");
+    let spec = Spec::parse(&text).unwrap();
+    assert_eq!((spec.datafly.block, spec.full_domain.objective), (Some(1000), Objective::Dm));
+    let spec = Spec::parse(CLINIC).unwrap();
+    assert_eq!((spec.datafly.block, spec.full_domain.objective), (None, Objective::Lm));
+}
+
+#[test]
+fn blocks_need_persons_to_be_ordered_by() {
+    assert_eq!(
+        problems(
+            "k = 5\n\
+             [datafly]\n\
+             block = 0\n\
+             [full_domain]\n\
+             objective = \"ncp\"\n\
+             [tables.a]\n\
+             file = \"a.csv\"\n\
+             columns = { q = \"quasi\" }\n"
+        ),
+        "line 3: datafly.block: blocks follow the order of persons, and no table names its persons\n  \
+         add for example person = \"patient_id\" to the table, which is not released, or take block out\n\
+         line 3: datafly.block: must be a whole number of at least 1, not 0\n\
+         line 5: full_domain.objective: must be lm or dm, not 'ncp'\n"
+    );
+}
+
+#[test]
 fn all_problems_are_reported_together() {
     assert_eq!(
         problems(
@@ -242,8 +272,9 @@ fn tables_hang_off_one_persons_table() {
          did you mean 'patient'?\n\
          line 14: tables.drug.parent: table 'patient' has neither a key nor a person to point to\n  \
          give that table its key, for example key = \"visit_id\"\n\
-         line 15: tables.lone: 'patient' is the persons' table already, and only that has no parent\n  \
-         say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }\n\
+         line 15: tables.lone: 'patient' is the persons' table already, and this one hangs off nothing\n  \
+         say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
+         person = true if its rows are persons too\n\
          line 22: tables.a.parent: following the parents leads back to this table\n  \
          let every table lead to the persons' table\n\
          line 26: tables.b.parent: following the parents leads back to this table\n  \
@@ -254,8 +285,47 @@ fn tables_hang_off_one_persons_table() {
          for example table = \"patient\"\n\
          line 30: tables.c.parent: 'foreign_key' is missing\n  \
          for example foreign_key = \"patient_id\"\n\
-         line 31: tables.c.person: only the table without a parent names the person\n  \
-         take person out: parent leads to the person\n"
+         line 31: tables.c.person: only a table without a parent names persons\n  \
+         take person out: parent leads to the person; or take parent out, if the two are persons apart\n"
+    );
+}
+
+#[test]
+fn a_second_table_of_persons_says_so() {
+    let table = |name: &str, more: &str| format!("[tables.{name}]\nfile = \"a.csv\"\ncolumns.q = \"quasi\"\n{more}\n");
+    let visits = "parent = { table = \"patient\", foreign_key = \"pid\" }\norphans = \"drop\"";
+    let text = [
+        "k = 5\n".to_owned(),
+        table("patient", "person = \"pid\"\nchildless = \"keep\""),
+        table("visit", visits),
+        table("doctor", "key = \"did\"\nperson = true"),
+    ]
+    .concat();
+    let spec = Spec::parse(&text).unwrap();
+    assert_eq!(spec.tables[0].childless, Childless::Keep);
+    assert_eq!(spec.tables[1].orphans, Orphans::Drop);
+    assert_eq!(spec.tables[2].person.as_deref(), Some("did"));
+    assert_eq!((spec.tables[2].orphans, spec.tables[2].childless), (Orphans::Refuse, Childless::Refuse));
+
+    let text = [
+        "k = 5\n".to_owned(),
+        table("patient", "key = \"pid\"\norphans = \"drop\""),
+        table("visit", "parent = { table = \"patient\", foreign_key = \"pid\" }\nchildless = \"keep\""),
+        table("doctor", "person = true\nchildless = \"refuse\""),
+        table("nurse", "person = false"),
+    ]
+    .concat();
+    assert_eq!(
+        problems(&text),
+        "line 6: tables.patient.orphans: the table has no parent, so none of its rows is an orphan\n  \
+         take orphans out, or say where the table hangs with parent\n\
+         line 11: tables.visit.childless: the table hangs off another, so none of its rows is a person without \
+         children\n  take childless out; a row of a child table needs no children\n\
+         line 15: tables.doctor.person: each row is a person, and the table has no key that names it\n  \
+         add for example key = \"doctor_id\"\n\
+         line 16: tables.doctor.childless: no table hangs off this one, so none of its rows is a person without \
+         children\n  take childless out; a row of a child table needs no children\n\
+         line 20: tables.nurse.person: must be a column's name in quotes, or true, found true or false\n"
     );
 }
 
@@ -378,8 +448,9 @@ proptest! {
 fn any_spec() -> impl Strategy<Value = Spec> {
     let release = (1_u32.., 0.0_f64..=1.0, any::<bool>(), any::<bool>(), 0_u64..1 << 62);
     let mondrian = (prop::sample::select(keys::CUTS.to_vec()), prop::sample::select(keys::CHOOSE.to_vec()));
+    let objective = prop::sample::select(keys::OBJECTIVES.to_vec());
     let columns = prop::collection::btree_map("[a-zà-ü \"\\\\.]{1,6}", any_column(), 0..6);
-    (release, mondrian, columns, any_csv()).prop_map(|(release, mondrian, columns, csv)| {
+    (release, mondrian, objective, columns, any_csv()).prop_map(|(release, mondrian, objective, columns, csv)| {
         let (k, max_suppressed, suppress, keep, seed) = release;
         let quasi = ColumnSpec {
             name: "q".to_owned(),
@@ -401,6 +472,8 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             person: None,
             key: None,
             parent: None,
+            orphans: Orphans::Refuse,
+            childless: Childless::Refuse,
             columns: columns.chain([quasi]).collect(),
         };
         Spec {
@@ -409,6 +482,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
             keys: if keep { Keys::Keep } else { Keys::Surrogate },
             seed,
             mondrian: MondrianSpec { cuts: mondrian.0.1, choose: mondrian.1.1 },
+            full_domain: FullDomainSpec { objective: objective.1 },
             tables: vec![table],
             ..Spec::new(k)
         }
@@ -491,6 +565,7 @@ fn render(spec: &Spec) -> String {
     let mondrian =
         [("cuts", word(keys::CUTS, spec.mondrian.cuts)), ("choose", word(keys::CHOOSE, spec.mondrian.choose))];
     set("mondrian", table(mondrian));
+    set("full_domain", table([("objective", word(keys::OBJECTIVES, spec.full_domain.objective))]));
     let given = &spec.tables[0];
     let mut rest: BTreeMap<&str, toml::Value> = BTreeMap::from([("file", "t.csv".into())]);
     if let Some(separator) = given.csv.separator {

@@ -1,0 +1,201 @@
+//! Persons whose rows are spread over several tables: a person is a tree of rows, and a class is persons whose released
+//! trees are equal.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `canonical`, `forest` | rows to trees, equal persons folded to one |
+//! | `representative` | what all members of a cluster look like, and which row went to which node |
+//! | `cost`, `pairing` | what joining two of them loses, and which of their nodes are paired |
+//! | `order`, `miracle`, `leftovers` | the single pass of MiRaCle and MiRaCleX |
+//! | `auto` | the least loss within a reasonable wait |
+//! | `requirement`, `settle` | what is asked beyond k |
+//! | `shown`, `recode`, `loss` | classes to released tables, and what that loses |
+//! | `database` | databases put together, before or after |
+//!
+//! # Guarantee
+//! Every class has k persons or more, and each of its members the same unordered tree of quasi cells, so that no view
+//! on the joined tables singles out fewer (definition 5 of `[NCN08]`). Every cell covers its original, sensitive cells
+//! are unchanged, rows that are left out show nothing, and keys still join. The order of rows in any table changes
+//! nothing but what a reader can't see.
+//! # Paper
+//! `[NCN08]`, whole
+//! # Deviations
+//! Several tables of persons are anonymized one after the other, each with the tables that reach it.
+
+mod auto;
+mod canonical;
+mod cost;
+mod database;
+mod forest;
+mod leftovers;
+mod loss;
+mod miracle;
+mod order;
+mod pairing;
+mod recode;
+mod representative;
+mod requirement;
+mod settle;
+mod shown;
+
+use kohort_model::spec::{Algorithm, Pairing};
+use kohort_model::{Loss, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, Spec, Table};
+
+pub use cost::{CostCounts, Evaluations};
+pub use database::{Database, NotEquivalent};
+
+use crate::recode::RecodeOptions;
+use crate::requirement::Rules;
+use crate::{AnonymizeError, suppress};
+use cost::{Basis, Counting, Meter, Scratch};
+use forest::Grove;
+use loss::TableLoss;
+use miracle::Task;
+use requirement::Judge;
+use shown::Shown;
+
+/// A release of several tables and what it costs, not yet verified.
+#[derive(Debug)]
+pub struct AnonymizedTables {
+    /// One table each, in the order of the spec.
+    pub release: Release,
+    /// What recoding lost in all tables together.
+    pub loss: Loss,
+    /// The same per table.
+    pub loss_of_tables: Vec<Loss>,
+    /// Persons in, out and suppressed, of all tables of persons together.
+    pub persons: Persons,
+    /// The algorithm that ran.
+    pub algorithm: &'static str,
+}
+
+/// Anonymizes tables that hang together as the schema says.
+///
+/// # Errors
+/// Where the requirement can't be reached; nothing is half done.
+pub fn anonymize_tables(
+    tables: &[Table],
+    schema: &Schema,
+    spec: &Spec,
+    progress: &dyn Progress,
+) -> Result<AnonymizedTables, AnonymizeError> {
+    run(tables, schema, spec, progress, Counting::No).map(|(anonymized, _)| anonymized)
+}
+
+/// The same, and how many costs were asked for and computed on the way. What `auto` tries is not counted.
+///
+/// # Errors
+/// As [`anonymize_tables`].
+pub fn anonymize_tables_with_counts(
+    tables: &[Table],
+    schema: &Schema,
+    spec: &Spec,
+    progress: &dyn Progress,
+) -> Result<(AnonymizedTables, CostCounts), AnonymizeError> {
+    run(tables, schema, spec, progress, Counting::Yes)
+}
+
+fn run(
+    tables: &[Table],
+    schema: &Schema,
+    spec: &Spec,
+    progress: &dyn Progress,
+    counting: Counting,
+) -> Result<(AnonymizedTables, CostCounts), AnonymizeError> {
+    if tables.iter().all(|table| table.with_role(Role::Quasi).is_empty()) {
+        return Err(AnonymizeError::NoQuasiColumn);
+    }
+    let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+    let mut released: Vec<Option<ReleasedTable>> = tables.iter().map(|_| None).collect();
+    let mut losses: Vec<TableLoss> = vec![TableLoss::default(); tables.len()];
+    let mut persons = Persons { n_in: 0, n_out: 0, suppressed: 0 };
+    let mut scratch = Scratch::default();
+    for root in schema.roots() {
+        let job = Job { tables, schema, spec, requirements: &requirements, progress, counting };
+        let (of_tables, of_root) = job.run(root, &mut scratch)?;
+        for (table, recoded, loss) in of_tables {
+            released[table] = Some(recoded);
+            losses[table] = loss;
+        }
+        persons.n_in += of_root.n_in;
+        persons.n_out += of_root.n_out;
+        persons.suppressed += of_root.suppressed;
+    }
+    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let anonymized = AnonymizedTables {
+        release: Release { tables: released.into_iter().flatten().collect() },
+        loss: TableLoss::together(&losses, &names, &schema.roots()),
+        loss_of_tables: losses.iter().map(TableLoss::alone).collect(),
+        persons,
+        algorithm: spec.algorithm.word(),
+    };
+    Ok((anonymized, scratch.counts))
+}
+
+/// The tables of one table of persons: position, what is released, what is lost.
+type TablesOfRoot = Vec<(usize, ReleasedTable, TableLoss)>;
+
+struct Job<'j> {
+    tables: &'j [Table],
+    schema: &'j Schema,
+    spec: &'j Spec,
+    requirements: &'j [Vec<Requirement>],
+    progress: &'j dyn Progress,
+    counting: Counting,
+}
+
+impl Job<'_> {
+    /// Anonymizes one table of persons and all that hang off it.
+    fn run(&self, root: usize, scratch: &mut Scratch) -> Result<(TablesOfRoot, Persons), AnonymizeError> {
+        let Job { tables, schema, spec, requirements, progress, .. } = *self;
+        progress.begin("encode", 0);
+        let mut grove = Grove::new(tables, schema, root)?;
+        let of_persons = requirement::with_shares_of_l(&requirements[root]);
+        let kept = suppress::rows_that_can_stand(&tables[root], &grove.encoded[0], &of_persons, spec.max_suppressed)?;
+        let n_in = tables[root].n_rows as u64;
+        let unplaceable = n_in - kept.len() as u64;
+        if unplaceable > 0 {
+            let mut stays = vec![false; tables[root].n_rows];
+            kept.iter().for_each(|&row| stays[row as usize] = true);
+            grove.retain(&stays);
+        }
+        let forest = grove.forest(tables, spec.keys);
+        let judge = Judge::new(tables, &grove, &forest, requirements, |_, _| true)?;
+        let order = order::by_similarity(&forest, &grove.encoded);
+        let task = Task {
+            forest: &forest,
+            order: &order,
+            judge: &judge,
+            clustering: spec.clustering,
+            allowance: suppress::allowance(spec.max_suppressed, n_in) - unplaceable,
+            leftovers: spec.leftovers,
+            progress,
+        };
+        progress.begin("partition", forest.len() as u64);
+        let basis = if spec.algorithm == Algorithm::MiracleX { Basis::Node } else { Basis::Subtree };
+        let pairing = spec.clustering.pairing.unwrap_or(Pairing::Greedy);
+        let meter = Meter::new(&forest, &grove.encoded, basis, pairing, self.counting);
+        let classes = match spec.algorithm {
+            Algorithm::Auto => auto::least_loss(&task, &grove.encoded, spec.k),
+            Algorithm::Miracle | Algorithm::MiracleX => {
+                let clusters = miracle::pass(&task, &meter, scratch);
+                leftovers::place(&task, &meter, scratch, clusters)
+            }
+            other => return Err(AnonymizeError::UnavailableForTables(other)),
+        };
+        let classes = settle::settle(tables, &grove, requirements, &task, &meter, classes)?;
+
+        progress.begin("recode", 0);
+        let shown = Shown::new(&grove, &forest, &classes);
+        let n_out: u64 = shown.class_sizes.iter().sum();
+        let needed = Rules::compile(&tables[root], &requirements[root], &kept)?;
+        let losses = loss::measure(tables, &grove, &shown, |person| needed.k_of_row(person));
+        let options = RecodeOptions { order: spec.order, keys: spec.keys };
+        let released = recode::recode(tables, schema, &grove, &shown, options);
+        let of_tables = released.into_iter().zip(losses).map(|((table, recoded), (_, loss))| (table, recoded, loss));
+        Ok((of_tables.collect(), Persons { n_in, n_out, suppressed: n_in - n_out }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The single pass of MiRaCle and MiRaCleX: each person joins the nearest open cluster, or opens one.
+//!
+//! # Guarantee
+//! every full cluster may be a class
+//! # Paper
+//! algorithm 2 of `[NCN08]`, lines 1 to 12
+//! # Deviations
+//! Persons come in an order of similarity, which the paper leaves open. Nearest is the cluster where the loss of all
+//! its persons together grows least; the paper takes the least loss per person afterwards. A cluster leaves as soon as
+//! it may be a class, not only with more than k persons. The threshold bounds the loss of a cell of the cluster, LM.
+//! # Cost
+//! persons times open clusters times what a pairing costs; costs with subtrees that many persons share are computed once per
+//! change of a cluster
+
+use kohort_model::Progress;
+use kohort_model::spec::{ClusteringSpec, Leftovers};
+use rayon::prelude::*;
+
+use super::cost::{CostCounts, Meter, Profile, Scratch};
+use super::forest::Forest;
+use super::representative::Representative;
+use super::requirement::{Asker, Judge};
+
+/// The threshold where the spec has none.
+const DEFAULT_THRESHOLD: f64 = 0.15;
+
+/// The limit where the spec has none: that of the paper's experiments.
+const DEFAULT_LIMIT: u32 = 150;
+
+/// How many clusters one thread compares at a time.
+const COMPARED: usize = 32;
+
+/// How many persons are placed before whoever waits is told.
+const TOLD_EVERY: usize = 1 << 10;
+
+/// Persons that are to be put into classes.
+pub(super) struct Task<'f> {
+    pub(super) forest: &'f Forest,
+    /// Folded persons, similar ones near each other.
+    pub(super) order: &'f [u32],
+    pub(super) judge: &'f Judge<'f>,
+    pub(super) clustering: ClusteringSpec,
+    /// How many persons may still be left out.
+    pub(super) allowance: u64,
+    pub(super) leftovers: Leftovers,
+    pub(super) progress: &'f dyn Progress,
+}
+
+/// Clusters that may be classes, in the order in which they became so, and those that may not yet.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    pub(super) full: Vec<Representative>,
+    pub(super) open: Vec<Representative>,
+}
+
+/// A cluster near another, and by how much the loss of both together would grow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    pub(super) growth: f64,
+    pub(super) position: usize,
+}
+
+/// The pass over all persons.
+pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch) -> Clusters {
+    let threshold = task.clustering.threshold.unwrap_or(DEFAULT_THRESHOLD);
+    let limit = task.clustering.cluster_limit.unwrap_or(DEFAULT_LIMIT).max(1) as usize;
+    let mut asker = Asker::new(task.judge);
+    let mut full = Vec::new();
+    let mut open: Vec<(Representative, Profile)> = Vec::new();
+    for (met, &folded) in (0..).zip(task.order) {
+        if met as usize % TOLD_EVERY == TOLD_EVERY - 1 {
+            task.progress.advance(TOLD_EVERY as u64);
+        }
+        let mut person = Representative::of_person(task.forest, folded);
+        person.met = met;
+        if asker.stands(&mut person) {
+            full.push(person);
+            continue;
+        }
+        let nearest = nearest(meter, scratch, &open, |(cluster, profile)| (cluster, Some(profile)), &person);
+        let joins = nearest.filter(|near| {
+            let cluster = &open[near.position].0;
+            let mean = (cluster.loss() + near.growth) / (cluster.n_cells() + person.n_cells()).max(1.0);
+            mean <= threshold || open.len() >= limit
+        });
+        let Some(near) = joins else {
+            let profile = meter.profile(scratch, &person);
+            open.push((person, profile));
+            continue;
+        };
+        let mut joined = open[near.position].0.join(&person, meter, scratch);
+        if asker.stands(&mut joined) {
+            full.push(joined);
+            open.swap_remove(near.position);
+        } else {
+            let profile = meter.profile(scratch, &joined);
+            open[near.position] = (joined, profile);
+        }
+    }
+    task.progress.advance((task.order.len() % TOLD_EVERY) as u64);
+    Clusters { full, open: open.into_iter().map(|(cluster, _)| cluster).collect() }
+}
+
+/// The one of `others` whose loss, together with that of `cluster`, grows least; the first of equals.
+pub(super) fn nearest<T: Sync>(
+    meter: &Meter<'_>,
+    scratch: &mut Scratch,
+    others: &[T],
+    representative: impl Fn(&T) -> (&Representative, Option<&Profile>) + Sync,
+    cluster: &Representative,
+) -> Option<Near> {
+    let search = |scratch: &mut Scratch, first: usize, others: &[T]| {
+        let mut nearest: Option<Near> = None;
+        for (position, other) in (first..).zip(others) {
+            let least = nearest.map_or(f64::INFINITY, |near| near.growth);
+            let growth = meter.growth(scratch, representative(other), cluster, least);
+            if growth < least {
+                nearest = Some(Near { growth, position });
+            }
+        }
+        nearest
+    };
+    // Parts are of a fixed size, so that what is computed does not depend on the number of threads.
+    if others.len() <= COMPARED {
+        return search(scratch, 0, others);
+    }
+    let parts: Vec<(Option<Near>, CostCounts)> = others
+        .par_chunks(COMPARED)
+        .enumerate()
+        .map_init(Scratch::default, |scratch, (part, others)| {
+            scratch.counts = CostCounts::default();
+            (search(scratch, part * COMPARED, others), scratch.counts)
+        })
+        .collect();
+    parts.iter().for_each(|&(_, counts)| scratch.take_counts(counts));
+    parts.into_iter().filter_map(|(near, _)| near).min_by(|a, b| a.growth.total_cmp(&b.growth))
+}

@@ -1,0 +1,169 @@
+//! [`Schema`]: how several tables hang together.
+//!
+//! Tables of persons are roots; every other table hangs off one, row by row, by one foreign key. So the rows that
+//! belong to a person are a tree, and the trees of different persons share nothing.
+//!
+//! # Paper
+//! Definitions 1, 2 and the snowflake of section IV-A in `[NCN08]`
+//! # Deviations
+//! a second table of persons is allowed where no table reaches both; the paper has one
+
+mod problem;
+
+use std::collections::HashMap;
+
+pub use problem::{SchemaFault, SchemaProblem, SchemaProblems};
+
+use crate::spec::{Childless, Orphans, TableSpec};
+use crate::{Column, NULL, Spec, Table};
+
+/// How tables hang together; positions are those of `spec.tables` and of every slice of tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// The tables, in the order of the spec.
+    pub tables: Vec<SchemaTable>,
+}
+
+/// One table and what it hangs off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaTable {
+    /// Its name.
+    pub name: String,
+    /// Position of the table's own key column, where it has one.
+    pub key: Option<usize>,
+    /// What it hangs off; `None` for a table of persons, each row one.
+    pub parent: Option<SchemaParent>,
+}
+
+/// What a table hangs off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaParent {
+    /// Position of the parent.
+    pub table: usize,
+    /// Position, in the child, of the column that holds the parent's key.
+    pub foreign_key: usize,
+}
+
+impl Schema {
+    /// The schema of a consistent spec and its loaded tables, one each and in the spec's order.
+    ///
+    /// # Errors
+    /// Every violation in the data by table and row: null and repeated keys, orphans, persons without children.
+    pub fn of(spec: &Spec, tables: &[Table]) -> Result<Schema, SchemaProblems> {
+        let mut problems = Vec::new();
+        let linked = spec.tables.iter().zip(tables).map(|(wanted, table)| {
+            let noted = SchemaTable::of(spec, wanted, table);
+            noted.unwrap_or_else(|fault| {
+                problems.push(SchemaProblem { table: wanted.name.clone(), fault });
+                SchemaTable { name: wanted.name.clone(), key: None, parent: None }
+            })
+        });
+        let schema = Schema { tables: linked.collect() };
+        if problems.is_empty() {
+            for (position, wanted) in spec.tables.iter().enumerate() {
+                let faults = schema.faults(tables, position, wanted);
+                problems.extend(faults.into_iter().map(|fault| SchemaProblem { table: wanted.name.clone(), fault }));
+            }
+        }
+        if problems.is_empty() { Ok(schema) } else { Err(SchemaProblems(problems)) }
+    }
+
+    /// The tables of persons, ascending.
+    pub fn roots(&self) -> Vec<usize> {
+        (0..self.tables.len()).filter(|&table| self.tables[table].parent.is_none()).collect()
+    }
+
+    /// The tables that hang off a table, ascending.
+    pub fn children(&self, table: usize) -> Vec<usize> {
+        let hangs_off = |child: &usize| self.tables[*child].parent.is_some_and(|parent| parent.table == table);
+        (0..self.tables.len()).filter(hangs_off).collect()
+    }
+
+    /// Per row of a table the row of its parent it hangs off, [`NULL`] for an orphan; `None` for a table of persons.
+    pub fn parent_rows(&self, tables: &[Table], table: usize) -> Option<Vec<u32>> {
+        let parent = self.tables[table].parent?;
+        let key = &tables[parent.table].columns[self.tables[parent.table].key?];
+        let foreign_key = &tables[table].columns[parent.foreign_key];
+        let mut row_of_text: HashMap<&str, u32> = HashMap::with_capacity(key.texts.len());
+        for (row, &id) in key.ids.iter().enumerate().filter(|&(_, &id)| id != NULL) {
+            row_of_text.entry(key.texts.get(id)).or_insert(row as u32);
+        }
+        let row_of_id: Vec<u32> =
+            foreign_key.texts.iter().map(|text| row_of_text.get(text).copied().unwrap_or(NULL)).collect();
+        Some(foreign_key.ids.iter().map(|&id| row_of_id.get(id as usize).copied().unwrap_or(NULL)).collect())
+    }
+
+    fn faults(&self, tables: &[Table], position: usize, wanted: &TableSpec) -> Vec<SchemaFault> {
+        let table = &tables[position];
+        let mut faults = Vec::new();
+        let key = self.tables[position].key;
+        let named = if self.tables[position].parent.is_none() { table.person } else { None };
+        for column in key.into_iter().chain(named.filter(|&person| Some(person) != key)) {
+            faults.extend(key_faults(&table.columns[column]));
+        }
+        if let (Some(parents), Some(parent)) = (self.parent_rows(tables, position), &wanted.parent) {
+            let rows = rows_where(&parents, |&parent| parent == NULL);
+            if wanted.orphans == Orphans::Refuse && !rows.is_empty() {
+                faults.push(SchemaFault::Orphans { parent: parent.table.clone(), rows });
+            }
+        }
+        let children = self.children(position);
+        if self.tables[position].parent.is_none() && wanted.childless == Childless::Refuse && !children.is_empty() {
+            let mut has_child = vec![false; table.n_rows];
+            for parents in children.iter().filter_map(|&child| self.parent_rows(tables, child)) {
+                parents.iter().filter(|&&row| row != NULL).for_each(|&row| has_child[row as usize] = true);
+            }
+            let rows = rows_where(&has_child, |&has_child| !has_child);
+            if !rows.is_empty() {
+                faults.push(SchemaFault::Childless { rows });
+            }
+        }
+        faults
+    }
+}
+
+impl SchemaTable {
+    fn of(spec: &Spec, wanted: &TableSpec, table: &Table) -> Result<SchemaTable, SchemaFault> {
+        let position =
+            |name: &str| table.position(name).ok_or_else(|| SchemaFault::MissingColumn { column: name.to_owned() });
+        let key = wanted.key.as_deref().or(wanted.person.as_deref()).map(position).transpose()?;
+        let parent = match &wanted.parent {
+            None => None,
+            Some(parent) => {
+                let of_parent = spec.tables.iter().position(|other| other.name == parent.table);
+                let table = of_parent.ok_or_else(|| SchemaFault::MissingParent { parent: parent.table.clone() })?;
+                Some(SchemaParent { table, foreign_key: position(&parent.foreign_key)? })
+            }
+        };
+        Ok(SchemaTable { name: wanted.name.clone(), key, parent })
+    }
+}
+
+/// Null and repeated keys.
+fn key_faults(key: &Column) -> Vec<SchemaFault> {
+    let mut faults = Vec::new();
+    let nulls = rows_where(&key.ids, |&id| id == NULL);
+    if !nulls.is_empty() {
+        faults.push(SchemaFault::NullKeys { column: key.name.clone(), rows: nulls });
+    }
+    let mut first_row = vec![0; key.texts.len()];
+    let mut repeated = Vec::new();
+    for (row, &id) in (1..).zip(&key.ids).filter(|&(_, &id)| id != NULL) {
+        match first_row[id as usize] {
+            0 => first_row[id as usize] = row,
+            earlier => repeated.push((row, earlier)),
+        }
+    }
+    if !repeated.is_empty() {
+        faults.push(SchemaFault::RepeatedKeys { column: key.name.clone(), rows: repeated });
+    }
+    faults
+}
+
+/// The rows for which this is so, numbered from 1.
+fn rows_where<T>(cells: &[T], is_so: impl Fn(&T) -> bool) -> Vec<u64> {
+    (1..).zip(cells).filter(|(_, cell)| is_so(cell)).map(|(row, _)| row).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use kohort_model::{Column, Role, SchemaParent, SchemaTable, ValueType};
+use proptest::prelude::*;
+
+use super::super::cases::{BOOKS, STUDENT, TAKES, release, requirements, schema, students, written};
+use super::*;
+
+const ADMITTED: [Suppressed; 3] =
+    [Suppressed { rows: 0, persons: 0 }, Suppressed { rows: 1, persons: 0 }, Suppressed { rows: 3, persons: 0 }];
+
+/// What is wrong after a change to the files.
+fn spoiled(spoil: impl FnOnce(&mut [Table])) -> Vec<Violation> {
+    let mut files = written(&release(), &students());
+    spoil(&mut files);
+    verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED).unwrap_err().0
+}
+
+fn cell(table: &mut Table, column: usize, row: usize, text: &str) {
+    let known = table.columns[column].texts.iter().position(|known| known == text);
+    let id = known.map_or_else(|| table.columns[column].texts.push(text), |id| id as u32);
+    table.columns[column].ids[row] = id;
+}
+
+fn without_origin(n: u64, first_row: u64) -> Violation {
+    Violation::PersonWithoutOrigin { n, first_row }.in_table("student")
+}
+
+#[test]
+fn the_paper_s_release_has_an_origin_for_each_person() {
+    let files = written(&release(), &students());
+    let findings = verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED).unwrap();
+    assert_eq!((findings.k, findings.persons), (2, 4));
+    assert_eq!(findings.suppressed, Some(Suppressed { rows: 4, persons: 0 }));
+    assert_eq!(findings.tables[BOOKS].suppressed, Some(ADMITTED[BOOKS]));
+    assert!(findings.skipped.is_empty());
+}
+
+#[test]
+fn a_changed_value_or_a_label_that_does_not_cover_has_no_origin() {
+    assert_eq!(spoiled(|files| cell(&mut files[TAKES], 3, 0, "94")), [without_origin(1, 1)]);
+    assert_eq!(spoiled(|files| cell(&mut files[STUDENT], 1, 2, "3.13")), [without_origin(1, 3)]);
+    let narrowed = spoiled(|files| [0, 3].into_iter().for_each(|row| cell(&mut files[BOOKS], 1, row, "Calculus")));
+    assert_eq!(narrowed, [without_origin(2, 1)]);
+}
+
+#[test]
+fn a_row_that_moved_to_another_parent_has_no_origin_there() {
+    // The two courses of science change hands: grades and labels are all true, but not of these students.
+    let violations = spoiled(|files| {
+        let takes = &mut files[TAKES];
+        (takes.columns[1].ids[0], takes.columns[1].ids[3]) = (takes.columns[1].ids[3], takes.columns[1].ids[0]);
+    });
+    assert_eq!(violations, [without_origin(2, 1)]);
+    // Two books of one student change courses.
+    let violations = spoiled(|files| {
+        for students in [[0, 1], [3, 4]] {
+            let keys = &mut files[BOOKS].columns[0].ids;
+            keys.swap(students[0], students[1]);
+        }
+    });
+    assert_eq!(violations, [without_origin(2, 1)]);
+}
+
+#[test]
+fn rows_left_out_are_as_many_as_admitted() {
+    let files = written(&release(), &students());
+    let mut admitted = ADMITTED;
+    admitted[BOOKS].rows = 2;
+    admitted[STUDENT].persons = 1;
+    let violations = verify_tables_against(&files, &students(), &schema(), &requirements(), &admitted).unwrap_err().0;
+    let miscounted = |what, admitted, counted| Violation::SuppressedMiscounted { what, admitted, counted };
+    let expected = [miscounted("persons", 1, 0).in_table("student"), miscounted("rows", 2, 3).in_table("books")];
+    assert_eq!(violations, expected);
+}
+
+#[test]
+fn a_class_too_small_for_someone_s_own_k_has_no_origin_for_one() {
+    let mut originals = students();
+    originals[STUDENT].columns[2].ids[1] = originals[STUDENT].columns[2].texts.push("3");
+    let files = written(&release(), &students());
+    let violations = verify_tables_against(&files, &originals, &schema(), &requirements(), &ADMITTED).unwrap_err().0;
+    assert_eq!(violations, [without_origin(1, 2)]);
+}
+
+#[test]
+fn requirements_and_joins_are_counted_too() {
+    let unmet = spoiled(|files| cell(&mut files[BOOKS], 1, 0, "*"));
+    assert!(matches!(&unmet[..], [Violation::InTable { table, .. }, ..] if table == "student"), "{unmet:?}");
+    let lost = spoiled(|files| cell(&mut files[BOOKS], 0, 7, "77"));
+    let (column, parent) = ("scid".to_owned(), "takes".to_owned());
+    assert_eq!(lost, [Violation::WithoutParent { column, parent, n: 1, first_row: 8 }.in_table("books")]);
+    let renamed = spoiled(|files| files[TAKES].columns[2].name = "lesson".to_owned());
+    let missing = Violation::ColumnMissing { column: "course".to_owned(), role: Role::Quasi };
+    let nowhere = Violation::ColumnWithoutSource { column: "lesson".to_owned() };
+    assert_eq!(renamed, [nowhere.in_table("takes"), missing.in_table("takes")]);
+}
+
+/// A person's own value and its children, each a value and a leaf count of equal leaves.
+type Person = (u8, Vec<(u8, Vec<u8>)>);
+
+fn number_column(name: &str, role: Role, cells: impl IntoIterator<Item = String>) -> Column {
+    let cells: Vec<String> = cells.into_iter().collect();
+    Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_str()))).typed(ValueType::Integer)
+}
+
+/// Three tables of persons, their children and those' children; `cell` writes a value.
+fn tables(persons: &[Person], cell: impl Fn(u8) -> String, role: Role) -> Vec<Table> {
+    let children: Vec<(usize, &(u8, Vec<u8>))> =
+        persons.iter().enumerate().flat_map(|(of, person)| person.1.iter().map(move |child| (of, child))).collect();
+    let leaves: Vec<(usize, u8)> =
+        children.iter().enumerate().flat_map(|(of, (_, child))| child.1.iter().map(move |&leaf| (of, leaf))).collect();
+    let numbers = |name: &str, n: usize| number_column(name, Role::Key, (0..n).map(|number| number.to_string()));
+    let table = |name: &str, columns: Vec<Column>, person| Table {
+        name: name.to_owned(),
+        n_rows: columns[0].ids.len(),
+        columns,
+        person,
+    };
+    vec![
+        table(
+            "person",
+            vec![numbers("id", persons.len()), number_column("own", role, persons.iter().map(|person| cell(person.0)))],
+            Some(0),
+        ),
+        table(
+            "child",
+            vec![
+                numbers("child", children.len()),
+                number_column("id", Role::Key, children.iter().map(|(of, _)| of.to_string())),
+                number_column("value", role, children.iter().map(|(_, child)| cell(child.0))),
+            ],
+            None,
+        ),
+        table(
+            "leaf",
+            vec![
+                number_column("child", Role::Key, leaves.iter().map(|(of, _)| of.to_string())),
+                number_column("leaf", Role::Sensitive, leaves.iter().map(|(_, leaf)| leaf.to_string())),
+            ],
+            None,
+        ),
+    ]
+}
+
+/// Whether released persons can be laid into private ones, trying every way: values lie within 1 below.
+fn laid(released: &[Person], private: &[Person], used: u32) -> bool {
+    let Some((first, rest)) = released.split_first() else { return true };
+    private.iter().enumerate().any(|(at, other)| {
+        used & (1 << at) == 0
+            && within(first.0, other.0)
+            && children_laid(&first.1, &other.1, 0)
+            && laid(rest, private, used | (1 << at))
+    })
+}
+
+fn children_laid(released: &[(u8, Vec<u8>)], private: &[(u8, Vec<u8>)], used: u32) -> bool {
+    let Some((first, rest)) = released.split_first() else { return true };
+    private.iter().enumerate().any(|(at, other)| {
+        used & (1 << at) == 0
+            && within(first.0, other.0)
+            && leaves_laid(&first.1, &other.1, 0)
+            && children_laid(rest, private, used | (1 << at))
+    })
+}
+
+fn leaves_laid(released: &[u8], private: &[u8], used: u32) -> bool {
+    let Some((first, rest)) = released.split_first() else { return true };
+    private
+        .iter()
+        .enumerate()
+        .any(|(at, other)| used & (1 << at) == 0 && first == other && leaves_laid(rest, private, used | (1 << at)))
+}
+
+fn within(released: u8, private: u8) -> bool {
+    (released..=released + 1).contains(&private)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_origin_is_found_exactly_where_trying_every_assignment_finds_one(
+        private in prop::collection::vec(person(), 1..5),
+        released in prop::collection::vec(person(), 1..5),
+        derived in any::<bool>(),
+    ) {
+        // Half of the time the released persons are made from the private ones, so that many have an origin.
+        let released: Vec<Person> = if derived {
+            private.iter().zip(&released).map(|(own, noise)| {
+                let children = own.1.iter().rev().take(noise.1.len() + 1);
+                let children = children.map(|(value, leaves)| (value.saturating_sub(1), leaves.iter().rev().take(1).copied().collect()));
+                (own.0.saturating_sub(u8::from(noise.0 > 1)), children.collect())
+            }).rev().collect()
+        } else {
+            released
+        };
+        let originals = tables(&private, |value| value.to_string(), Role::Quasi);
+        let files = tables(&released, |value| format!("[{value},{}]", value + 1), Role::Quasi);
+        let hangs = |table, foreign_key| Some(SchemaParent { table, foreign_key });
+        let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent };
+        let schema = Schema { tables: vec![
+            table("person", Some(0), None),
+            table("child", Some(0), hangs(0, 1)),
+            table("leaf", None, hangs(1, 0)),
+        ] };
+        let suppressed: Vec<Suppressed> = originals.iter().zip(&files).map(|(original, file)| {
+            let rows = original.n_rows.saturating_sub(file.n_rows) as u64;
+            Suppressed { rows, persons: rows }
+        }).collect();
+        let found = verify_tables_against(&files, &originals, &schema, &[vec![], vec![], vec![]], &suppressed);
+        prop_assert_eq!(found.is_ok(), laid(&released, &private, 0), "{:?}", found.err());
+    }
+}
+
+fn person() -> impl Strategy<Value = Person> {
+    (0u8..3, prop::collection::vec((0u8..3, prop::collection::vec(0u8..2, 0..3)), 0..4))
+}

@@ -1,0 +1,189 @@
+//! [`verify_tables_alone`]: what released files of many tables show by themselves.
+
+use kohort_model::{NULL, Requirement, Role, Table};
+
+use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
+use super::forest::Forest;
+use super::keys::KeyCells;
+use super::shape::{ReleasedLink, Shape, same_count};
+use crate::cells::CellIds;
+use crate::roll::Sensitive;
+use crate::structure::{check_table, place};
+use crate::{Findings, Skipped, Violation, Violations};
+
+/// Verifies released tables by themselves: that they join, each row with one of its parent table, and that every
+/// orbit satisfies every requirement. Quasi and sensitive columns are those of that role; a table that hangs off none
+/// is a table of persons. Persons' own k is never released, so a requirement on it is skipped and said to be.
+///
+/// # Errors
+/// Every requirement that some class does not satisfy, or what keeps the tables from being joined and counted.
+pub fn verify_tables_alone(
+    released: &[Table],
+    links: &[ReleasedLink],
+    requirements: &[Vec<Requirement>],
+) -> Result<Findings, Violations> {
+    same_count("the requirements", requirements.len(), released.len()).map_err(Violations)?;
+    let shape = Shape::of_links(links, released).map_err(Violations)?;
+    let mut violations = check_tables(released, &shape);
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let forest = join_read(released, &shape).map_err(Violations)?;
+    let mut skipped = Vec::new();
+    let mut rolls = Vec::with_capacity(released.len());
+    for (table, read) in released.iter().enumerate() {
+        let asked = counted_here(&requirements[table], &shape, table);
+        skipped.extend(requirements[table].iter().filter_map(|requirement| match requirement {
+            Requirement::PersonK { column } => Some(Skipped::PersonK { column: column.clone() }),
+            _ => None,
+        }));
+        let quasi = read.with_role(Role::Quasi).into_iter().map(|position| &read.columns[position]);
+        let quasi = quasi.map(|column| CellIds::by_text(&column.ids, &column.texts)).collect();
+        let copied: Vec<_> = read.columns.iter().map(|column| (column, column)).collect();
+        let mut found = Vec::new();
+        let sensitive = Sensitive::measured(&copied, None, &asked, &mut found);
+        violations.extend(found.into_iter().map(|violation| violation.in_table(&read.name)));
+        let roll = roll_of_rows(read.n_rows, quasi, sensitive);
+        rolls.push(TableRoll { name: &read.name, roll, requirements: asked });
+    }
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let mut findings = count_tables(&shape, &forest, rolls)?;
+    if !findings.unmet.is_empty() {
+        return Err(Violations(findings.unmet));
+    }
+    findings.skipped = skipped;
+    Ok(findings)
+}
+
+/// What keeps tables that were read from being counted at all.
+pub(crate) fn check_tables(read: &[Table], shape: &Shape) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (position, table) in read.iter().enumerate() {
+        violations.extend(check_table(table).into_iter().map(|violation| violation.in_table(&table.name)));
+        if table.n_rows == 0 && shape.is_of_persons(position) {
+            violations.push(Violation::NoRows { table: table.name.clone() });
+        }
+    }
+    violations
+}
+
+/// The rows of released tables that were read, as trees.
+///
+/// # Errors
+/// Keys that do not tell rows apart, and rows that join with nothing.
+pub(crate) fn join_read(read: &[Table], shape: &Shape) -> Result<Forest, Vec<Violation>> {
+    let mut violations = Vec::new();
+    let mut parents = vec![Vec::new(); read.len()];
+    for &table in &shape.top_down {
+        if let Some(key) = shape.key(table) {
+            let key = &read[table].columns[key];
+            if let Some((n, first_row)) = KeyCells::of_column(key).unusable() {
+                let violation = Violation::ReleasedKeys { column: key.name.clone(), n, first_row };
+                violations.push(violation.in_table(&read[table].name));
+            }
+        }
+        let Some(link) = shape.link(table) else { continue };
+        let foreign_key = &read[table].columns[link.foreign_key];
+        let key = KeyCells::of_column(&read[link.parent].columns[link.key]);
+        let met = KeyCells::of_column(foreign_key).join(&key);
+        if let Some((n, first_row)) = place(met.len(), |row| met[row] == NULL) {
+            let (column, parent) = (foreign_key.name.clone(), read[link.parent].name.clone());
+            let violation = Violation::WithoutParent { column, parent, n, first_row };
+            violations.push(violation.in_table(&read[table].name));
+        }
+        parents[table] = met;
+    }
+    let n_rows = read.iter().map(|table| table.n_rows).collect();
+    if violations.is_empty() { Ok(Forest { n_rows, parents }) } else { Err(violations) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::{BOOKS, STUDENT, TAKES, release, requirements, schema, students, written};
+    use super::*;
+
+    fn links() -> Vec<ReleasedLink> {
+        ReleasedLink::of(&schema(), &students())
+    }
+
+    fn spoiled(spoil: impl FnOnce(&mut [Table])) -> Vec<Violation> {
+        let mut files = written(&release(), &students());
+        spoil(&mut files);
+        verify_tables_alone(&files, &links(), &requirements()).unwrap_err().0
+    }
+
+    #[test]
+    fn files_show_by_themselves_what_the_release_satisfies() {
+        let files = written(&release(), &students());
+        let findings = verify_tables_alone(&files, &links(), &requirements()).unwrap();
+        assert_eq!((findings.k, findings.classes, findings.persons, findings.rows), (2, 2, 4, 22));
+        assert_eq!(findings.skipped, [Skipped::PersonK { column: "wish".to_owned() }]);
+        assert_eq!(findings.suppressed, None);
+        assert_eq!(findings.tables[TAKES].sensitive[0].column, "grade");
+        assert_eq!(findings.tables[STUDENT].k, Some(2));
+    }
+
+    #[test]
+    fn the_order_of_tables_and_rows_does_not_matter() {
+        let mut files = written(&release(), &students());
+        for column in &mut files[TAKES].columns {
+            column.ids.reverse();
+        }
+        files.swap(STUDENT, BOOKS);
+        let asked: Vec<_> = requirements().into_iter().rev().collect();
+        assert_eq!(verify_tables_alone(&files, &links(), &asked).unwrap().k, 2);
+    }
+
+    #[test]
+    fn rows_that_join_with_nothing_or_with_two_are_found() {
+        let lost = spoiled(|files| files[TAKES].columns[1].ids[4] = NULL);
+        let (column, parent) = ("sid".to_owned(), "student".to_owned());
+        assert_eq!(lost, [Violation::WithoutParent { column, parent, n: 1, first_row: 5 }.in_table("takes")]);
+        let twice = spoiled(|files| files[STUDENT].columns[0].ids[3] = 0);
+        let repeated = Violation::ReleasedKeys { column: "sid".to_owned(), n: 1, first_row: 4 }.in_table("student");
+        assert_eq!(twice[0], repeated);
+    }
+
+    #[test]
+    fn a_child_that_moved_makes_its_parents_stand_out() {
+        let moved = spoiled(|files| files[TAKES].columns[1].ids[9] = files[TAKES].columns[1].ids[7]);
+        let k = |violation: &Violation| {
+            matches!(violation, Violation::InTable { violation, .. }
+            if matches!(**violation, Violation::Unmet { requirement: Requirement::K(2), n_classes: 2, .. }))
+        };
+        assert!(moved.iter().any(k), "{moved:?}");
+    }
+
+    #[test]
+    fn links_name_tables_and_columns_that_are_there() {
+        let files = written(&release(), &students());
+        let broken = |spoil: &dyn Fn(&mut ReleasedLink)| {
+            let mut links = links();
+            spoil(&mut links[1]);
+            verify_tables_alone(&files, &links, &requirements()).unwrap_err().0
+        };
+        let of = |table: &str| vec![Violation::BrokenLink.in_table(table)];
+        assert_eq!(broken(&|link| link.key = "nothing".to_owned()), of("books"));
+        assert_eq!(broken(&|link| link.foreign_key = "nothing".to_owned()), of("books"));
+        assert_eq!(broken(&|link| link.parent = "nothing".to_owned()), of("books"));
+        assert_eq!(broken(&|link| link.child = "nothing".to_owned()), of("nothing"));
+        let second = broken(&|link| {
+            link.child = "takes".to_owned();
+            link.parent = "student".to_owned();
+        });
+        assert_eq!(second, of("takes"), "a table hangs off one other");
+    }
+
+    #[test]
+    fn a_table_of_persons_that_is_empty_satisfies_nothing() {
+        let empty = spoiled(|files| {
+            for file in files {
+                file.n_rows = 0;
+                file.columns.iter_mut().for_each(|column| column.ids.clear());
+            }
+        });
+        assert_eq!(empty, [Violation::NoRows { table: "student".to_owned() }]);
+    }
+}
