@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::census::{self, Census};
+use crate::child::path;
 use crate::measure::Cost;
+use crate::python::Python;
 use crate::report::{Grid, Section, count, ratio, seconds};
 use crate::{adult, child};
 
@@ -73,7 +74,7 @@ impl Pycanon {
 /// Runs the benchmark.
 pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     let kohort = child::kohort()?;
-    let python = python()?;
+    let python = Python::with("pycanon", &["pycanon", "pyarrow"])?;
     let folder = tempfile::tempdir()?;
     let mut grid = Grid::new([
         "table",
@@ -123,7 +124,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
             ]);
         }
     }
-    Ok(Section { name: "check", body: format!("{EXPLANATION}\n{versions}.\n\n{}", grid.render()) })
+    Ok(Section { name: "check", body: format!("{EXPLANATION}\n{versions}.\n\n{}", grid.render()), figures: Vec::new() })
 }
 
 fn cases(data: &Path, folder: &Path, kohort: &Path) -> Result<Vec<Case>, Box<dyn Error>> {
@@ -164,10 +165,6 @@ fn cases(data: &Path, folder: &Path, kohort: &Path) -> Result<Vec<Case>, Box<dyn
     ])
 }
 
-fn path(path: &Path) -> Result<&str, String> {
-    path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))
-}
-
 /// What our command finds, and its median cost.
 fn check(kohort: &Path, case: &Case) -> Result<(Value, Cost), Box<dyn Error>> {
     let mut arguments = vec!["check", path(&case.file)?, "--quasi", &case.quasi, "--json"];
@@ -193,38 +190,9 @@ fn value_of(found: &Value, measure: &str, case: &Case) -> Result<f64, Box<dyn Er
 }
 
 /// What pycanon finds, `None` where it took too long.
-fn pycanon(python: &Path, case: &Case) -> Result<Option<Pycanon>, Box<dyn Error>> {
+fn pycanon(python: &Python, case: &Case) -> Result<Option<Pycanon>, Box<dyn Error>> {
     let measures: Vec<&str> = case.measures.iter().map(|&(measure, _)| measure).collect();
-    let output = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/pycanon_check.py"))
-        .args([path(&case.file)?, &case.quasi, case.sensitive.unwrap_or("-"), &measures.join(",")])
-        .args([case.n_runs.to_string(), LIMIT.as_secs().to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()?;
-    match output.status.code() {
-        Some(0) => Ok(Some(serde_json::from_slice(&output.stdout)?)),
-        // Ended by the alarm.
-        None => Ok(None),
-        Some(_) => Err("peers/pycanon_check.py failed".into()),
-    }
-}
-
-/// A Python with pycanon, in a folder of its own below cargo's.
-fn python() -> Result<PathBuf, Box<dyn Error>> {
-    let folder = child::target_folder()?.join("pycanon");
-    let python = folder.join("bin/python");
-    if python.exists() {
-        return Ok(python);
-    }
-    eprintln!("check: installing pycanon");
-    let steps = [
-        Command::new("python3").args(["-m", "venv"]).arg(&folder).status()?,
-        Command::new(&python).args(["-m", "pip", "install", "--quiet", "pycanon", "pyarrow"]).status()?,
-    ];
-    if steps.iter().all(std::process::ExitStatus::success) {
-        return Ok(python);
-    }
-    std::fs::remove_dir_all(folder)?;
-    Err("pycanon could not be installed; python3 with venv and pip is needed".into())
+    let (measures, n_runs, limit) = (measures.join(","), case.n_runs.to_string(), LIMIT.as_secs().to_string());
+    let sensitive = case.sensitive.unwrap_or("-");
+    python.run("pycanon_check.py", &[path(&case.file)?, &case.quasi, sensitive, &measures, &n_runs, &limit])
 }

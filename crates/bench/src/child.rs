@@ -66,23 +66,30 @@ pub(crate) fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A path as an argument.
+pub(crate) fn path(path: &Path) -> Result<&str, String> {
+    path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))
+}
+
 /// The folder cargo builds into.
 pub(crate) fn target_folder() -> Result<PathBuf, Box<dyn Error>> {
     let this = std::env::current_exe()?;
     Ok(this.ancestors().nth(2).ok_or("this program was not built by cargo")?.to_owned())
 }
 
-/// Builds the `kohort` command, so that it is never an old one.
+/// The `kohort` command.
 pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
-    let target = target_folder()?;
+    Ok(target_folder()?.join("release/kohort"))
+}
+
+/// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
+/// command and of the library is then about the same sources, even if those change while the benchmarks run.
+pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--quiet", "--release", "--package", "kohort", "--target-dir"])
-        .arg(&target)
+        .arg(target_folder()?)
         .current_dir(crate::root())
         .status()?;
-    if !status.success() {
-        return Err("`cargo build --release --package kohort` failed".into());
-    }
-    Ok(target.join("release/kohort"))
+    if status.success() { Ok(()) } else { Err("`cargo build --release --package kohort` failed".into()) }
 }

@@ -83,7 +83,11 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         fs::write(&spec, spec_text())?;
         finish(&Job { name: format!("census, {} M", n_rows as f64 / 1e6), spec, limit })?;
     }
-    Ok(Section { name: "job", body: format!("{EXPLANATION}\n{}\n{}", totals.render(), stages.render()) })
+    Ok(Section {
+        name: "job",
+        body: format!("{EXPLANATION}\n{}\n{}", totals.render(), stages.render()),
+        figures: Vec::new(),
+    })
 }
 
 fn spec_text() -> String {

@@ -3,13 +3,19 @@
 //! Data is not part of the project: it is found by `KOHORT_DATA`. Results go to `bench/RESULTS.md`.
 
 mod adult;
+mod auto;
 mod census;
 mod check;
 mod child;
+mod excerpt;
 mod job;
 mod measure;
 mod partition;
+mod peers;
+mod plot;
+mod python;
 mod report;
+mod utility;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,8 +25,15 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 4] =
-    [("partition", partition::run), ("job", job::run), ("check", check::run), ("adult", adult::run)];
+const BENCHMARKS: [(&str, Benchmark); 7] = [
+    ("partition", partition::run),
+    ("job", job::run),
+    ("check", check::run),
+    ("adult", adult::run),
+    ("auto", auto::run),
+    ("utility", utility::run),
+    ("peers", peers::run),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +57,7 @@ fn run(names: &[String]) -> Result<(), Box<dyn Error>> {
         return Err(format!("no benchmark '{unknown}'; there are {}", all_names.join(", ")).into());
     }
     let data = data_folder()?;
+    child::build_kohort()?;
     for (name, benchmark) in BENCHMARKS {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
             report::publish(root(), &benchmark(&data)?, &all_names)?;

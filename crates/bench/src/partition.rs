@@ -50,7 +50,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         outcomes.push(measure(&Census::read(data, n_rows)?.table())?);
     }
     let body = format!("{EXPLANATION}\n{}\n{}\n{}", times(&outcomes), ratios(&outcomes), growth(&outcomes));
-    Ok(Section { name: "partition", body })
+    Ok(Section { name: "partition", body, figures: Vec::new() })
 }
 
 fn measure(table: &Table) -> Result<Outcome, Box<dyn Error>> {

@@ -10,12 +10,14 @@ use std::{fs, io};
 
 use chrono::DateTime;
 
+use crate::plot::Figure;
+
 const PREFACE: &str = "\
 # Benchmarks
 
 Written by `cargo xtask bench [NAME...]`; a run rewrites the sections it measured. Times are medians, and what counts are
 the ratios: both sides of each were measured in the same run, one after the other, on the same machine. CPU is the time
-of all threads together.
+of all threads together. Figures are drawn from the same numbers as the tables beside them.
 ";
 
 /// What one benchmark found.
@@ -24,6 +26,8 @@ pub(crate) struct Section {
     pub(crate) name: &'static str,
     /// Paragraphs and tables.
     pub(crate) body: String,
+    /// Drawn beside them, and linked from the body.
+    pub(crate) figures: Vec<Figure>,
 }
 
 /// A Markdown table.
@@ -73,7 +77,11 @@ pub(crate) fn publish(root: &Path, section: &Section, all_names: &[&str]) -> io:
     println!("\n{text}");
     let path: PathBuf = root.join("bench/RESULTS.md");
     let old = fs::read_to_string(&path).unwrap_or_default();
-    fs::create_dir_all(root.join("bench"))?;
+    let plots = root.join("bench/plots");
+    fs::create_dir_all(&plots)?;
+    for figure in &section.figures {
+        fs::write(plots.join(figure.file).with_extension("svg"), &figure.svg)?;
+    }
     fs::write(path, with_section(&old, section.name, &text, all_names))
 }
 
