@@ -15,6 +15,7 @@ mod peers;
 mod plot;
 mod python;
 mod report;
+mod tables;
 mod utility;
 
 use std::error::Error;
@@ -25,7 +26,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 7] = [
+const BENCHMARKS: [(&str, Benchmark); 8] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -33,6 +34,7 @@ const BENCHMARKS: [(&str, Benchmark); 7] = [
     ("auto", auto::run),
     ("utility", utility::run),
     ("peers", peers::run),
+    ("tables", tables::run),
 ];
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == child::MEASURE => child::measure(rest),
         Some((first, rest)) if first == job::STAGES => job::time_stages(rest),
+        Some((first, rest)) if first == tables::RELEASE => tables::release(rest),
         _ => run(&arguments),
     };
     match outcome {

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kohort_core::AnonymizeError;
-use kohort_io::{ErrorClass, ReadProblem, ReadProblems, ReleaseProblem, WriteProblem};
+use kohort_io::{ErrorClass, LoadProblem, ReadProblem, ReadProblems, ReleaseProblem, WriteProblem};
+use kohort_model::SchemaProblem;
 use kohort_model::hierarchy::HierarchyProblems;
 use kohort_model::spec::{SpecProblem, SpecProblems};
 use kohort_verify::Violation;
@@ -141,6 +142,24 @@ impl From<ReadProblems> for Failure {
     }
 }
 
+impl From<LoadProblem> for Failure {
+    fn from(problem: LoadProblem) -> Self {
+        match problem {
+            LoadProblem::Files(files) => {
+                let failures: Vec<Failure> = files.into_iter().map(Failure::from).collect();
+                let is_input = failures.iter().all(|failure| failure.status == Status::Input);
+                let status = if is_input { Status::Input } else { Status::Fault };
+                Failure::new(status, failures.into_iter().flat_map(|failure| failure.reports).collect())
+            }
+            LoadProblem::Schema(problems) => {
+                let report = |problem: &SchemaProblem| Report::new(problem.to_string()).hint(problem.hint());
+                Failure::new(Status::Input, problems.0.iter().map(report).collect())
+            }
+            problem => Failure::new(Status::Fault, vec![Report::new(problem.to_string())]),
+        }
+    }
+}
+
 impl From<ReleaseProblem> for Failure {
     fn from(problem: ReleaseProblem) -> Self {
         if let ReleaseProblem::Table(problems) = problem {
@@ -177,7 +196,9 @@ impl From<AnonymizeError> for Failure {
             AnonymizeError::TooFewPersons { .. }
             | AnonymizeError::OwnKTooLarge { .. }
             | AnonymizeError::TooFrequent { .. } => Status::NotMet,
-            AnonymizeError::NoQuasiColumn | AnonymizeError::Unavailable(_) => Status::Input,
+            AnonymizeError::NoQuasiColumn
+            | AnonymizeError::Unavailable(_)
+            | AnonymizeError::UnavailableForTables(_) => Status::Input,
             _ => Status::Fault,
         };
         let hint = error.hint().map(str::to_owned);

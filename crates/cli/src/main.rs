@@ -8,6 +8,7 @@ mod fault;
 mod files;
 mod flags;
 mod glossary;
+mod job;
 mod manifest;
 mod progress;
 mod render;

@@ -1,48 +1,57 @@
-//! The manifest of a release of one table, from the spec, the verifier's counts and the file that was written; and
-//! back from a manifest to what was asked.
+//! The manifest of a release, from the spec, the verifier's counts and the files that were written; and back from a
+//! manifest to what was asked.
+//!
+//! In a release of several tables sensitive columns are named `table.column`, for two tables may have one of the same
+//! name.
 
 use std::collections::BTreeMap;
 
-use kohort_core::Anonymized;
-use kohort_io::{LoadedTable, WrittenFile};
+use kohort_io::{LinkManifest, TablesManifest, WrittenFile};
 use kohort_model::spec::TableSpec;
 use kohort_model::{
-    Achieved, AchievedSensitive, BeforeAfter, Distance, Loss, Manifest, Persons, Release, Requirement,
+    Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Distance, Loss, Manifest, Persons, Requirement,
     RequirementManifest, Risk, Setting, Spec, TableManifest,
 };
-use kohort_verify::{Findings, SensitiveFindings};
+use kohort_verify::{Findings, ReleasedLink, SensitiveFindings};
 
-/// What a manifest is made from, once a file is written and counted.
+/// What a manifest is made from, once files are written and counted.
 pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a Spec,
-    pub(crate) original: &'a LoadedTable,
     pub(crate) algorithm: &'static str,
     pub(crate) persons: Persons,
+    /// Of all tables together.
     pub(crate) loss: Loss,
-    /// The private table, if its quasi columns were released as they are.
+    pub(crate) tables: Vec<TableFacts>,
+    pub(crate) links: Vec<LinkManifest>,
+    /// The private tables, if their quasi columns were released as they are.
     pub(crate) before: Findings,
 }
 
-impl<'a> Facts<'a> {
-    /// What is known before anything is written, and the release.
-    pub(crate) fn new(
-        spec: &'a Spec,
-        original: &'a LoadedTable,
-        anonymized: Anonymized,
-        before: Findings,
-    ) -> (Self, Release) {
-        let Anonymized { release, loss, persons, algorithm, .. } = anonymized;
-        (Facts { spec, original, algorithm, persons, loss, before }, release)
-    }
+/// What a manifest is made from, table by table.
+pub(crate) struct TableFacts {
+    pub(crate) name: String,
+    pub(crate) rows_in: u64,
+    pub(crate) columns: BTreeMap<String, ColumnManifest>,
+    /// Where there are several tables.
+    pub(crate) loss: Option<Loss>,
+}
 
-    /// The manifest of a release whose file was counted by the verifier.
-    pub(crate) fn manifest(&self, release: &Release, written: &WrittenFile, found: &Findings) -> Manifest {
-        let table = &self.original.table;
-        let released = &release.tables[0];
-        Manifest {
+impl Facts<'_> {
+    /// The manifest of a release whose files, in the order of its tables, were counted by the verifier.
+    pub(crate) fn manifest(&self, written: &[WrittenFile], found: &Findings) -> TablesManifest {
+        let entry = |(table, written): (&TableFacts, &WrittenFile)| TableManifest {
+            name: table.name.clone(),
+            file: written.name.clone(),
+            rows_in: table.rows_in,
+            rows_out: written.n_rows,
+            rows_suppressed: table.rows_in - written.n_rows,
+            sha256: written.sha256.clone(),
+            columns: table.columns.clone(),
+        };
+        let manifest = Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
-            requirement: requirement(self.spec, &self.spec.tables[0]),
+            requirement: requirement(self.spec),
             achieved: achieved(found),
             persons: self.persons,
             classes: found.classes,
@@ -51,28 +60,48 @@ impl<'a> Facts<'a> {
                 highest: BeforeAfter { before: self.before.highest_risk, after: found.highest_risk },
                 average: BeforeAfter { before: self.before.average_risk, after: found.average_risk },
             },
-            tables: vec![TableManifest {
-                name: released.name.clone(),
-                file: written.name.clone(),
-                rows_in: table.n_rows as u64,
-                rows_out: written.n_rows,
-                rows_suppressed: table.n_rows as u64 - written.n_rows,
-                sha256: written.sha256.clone(),
-                columns: self.original.column_manifests(released),
-            }],
+            tables: self.tables.iter().zip(written).map(entry).collect(),
             verified: true,
-        }
+        };
+        let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
+        TablesManifest { manifest, links: self.links.clone(), table_loss: table_loss.collect() }
     }
 }
 
+/// How released tables join, as a manifest shows it.
+pub(crate) fn link_manifests(links: &[ReleasedLink]) -> Vec<LinkManifest> {
+    let entry = |link: &ReleasedLink| LinkManifest {
+        table: link.child.clone(),
+        foreign_key: link.foreign_key.clone(),
+        parent: link.parent.clone(),
+        key: link.key.clone(),
+    };
+    links.iter().map(entry).collect()
+}
+
+/// How released tables join, as a manifest says.
+pub(crate) fn released_links(links: &[LinkManifest]) -> Vec<ReleasedLink> {
+    let link = |entry: &LinkManifest| ReleasedLink {
+        child: entry.table.clone(),
+        foreign_key: entry.foreign_key.clone(),
+        parent: entry.parent.clone(),
+        key: entry.key.clone(),
+    };
+    links.iter().map(link).collect()
+}
+
 /// What a spec asks for.
-pub(crate) fn requirement(spec: &Spec, table: &TableSpec) -> RequirementManifest {
+pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
     let mut sensitive: BTreeMap<String, BTreeMap<String, Setting>> = BTreeMap::new();
     let mut person_k = false;
-    for requirement in spec.requirements(table) {
+    let asked_of = |table: &TableSpec| {
+        let name = (spec.tables.len() > 1).then(|| table.name.clone());
+        spec.requirements(table).into_iter().map(move |requirement| (name.clone(), requirement))
+    };
+    for (table, requirement) in spec.tables.iter().flat_map(asked_of) {
         let settings = match requirement.column() {
             Some(column) if !matches!(requirement, Requirement::PersonK { .. }) => {
-                sensitive.entry(column.to_owned()).or_default()
+                sensitive.entry(column_name(table.as_deref(), column)).or_default()
             }
             _ => &mut BTreeMap::new(),
         };
@@ -107,12 +136,13 @@ pub(crate) fn requirement(spec: &Spec, table: &TableSpec) -> RequirementManifest
     RequirementManifest { k: spec.k, person_k, max_suppressed: spec.max_suppressed, sensitive }
 }
 
-/// What a manifest says was asked, `None` where it says something no spec can. A person's own k is not among it: the
-/// column is not released, nor named.
-pub(crate) fn requirements(asked: &RequirementManifest) -> Option<Vec<Requirement>> {
-    let mut requirements = vec![Requirement::K(asked.k)];
-    for (column, settings) in &asked.sensitive {
-        let column = || column.clone();
+/// What a manifest says was asked of each table, `None` where it says something no spec can. A person's own k is not
+/// among it: the column is not released, nor named.
+pub(crate) fn requirements(asked: &RequirementManifest, tables: &[TableManifest]) -> Option<Vec<Vec<Requirement>>> {
+    let mut requirements = vec![vec![Requirement::K(asked.k)]; tables.len()];
+    for (name, settings) in &asked.sensitive {
+        let (table, column) = place_of(name, tables)?;
+        let column = || column.to_owned();
         let distance = match settings.get("distance") {
             None => Distance::Equal,
             Some(Setting::Word(word)) => *[Distance::Equal, Distance::Ordered, Distance::Hierarchical]
@@ -144,7 +174,7 @@ pub(crate) fn requirements(asked: &RequirementManifest) -> Option<Vec<Requiremen
                     }
                 }
             };
-            requirements.push(requirement);
+            requirements[table].push(requirement);
         }
     }
     Some(requirements)
@@ -160,8 +190,37 @@ pub(crate) fn achieved(found: &Findings) -> Achieved {
         alpha: column.alpha,
         beta: column.beta,
     };
-    let sensitive = found.sensitive.iter().map(|column| (column.column.clone(), entry(column))).collect();
+    let sensitive = sensitive_columns(found).into_iter().map(|(name, column)| (name, entry(column))).collect();
     Achieved { k: found.k, sensitive }
+}
+
+/// Every sensitive column that was counted, under its name in a manifest.
+pub(crate) fn sensitive_columns(found: &Findings) -> Vec<(String, &SensitiveFindings)> {
+    let of_one = found.sensitive.iter().map(|column| (column.column.clone(), column));
+    let of_many = found.tables.iter().flat_map(|table| {
+        table.sensitive.iter().map(|column| (column_name(Some(&table.table), &column.column), column))
+    });
+    of_one.chain(of_many).collect()
+}
+
+/// What a manifest calls a column; `table` where there are several.
+fn column_name(table: Option<&str>, column: &str) -> String {
+    match table {
+        Some(table) => format!("{table}.{column}"),
+        None => column.to_owned(),
+    }
+}
+
+/// The released column that a manifest calls so, and the position of its table.
+fn place_of<'m>(name: &'m str, tables: &'m [TableManifest]) -> Option<(usize, &'m str)> {
+    if let [_] = tables {
+        return Some((0, name));
+    }
+    let mut columns = tables.iter().enumerate().flat_map(|(position, table)| {
+        table.columns.keys().map(move |column| (position, table.name.as_str(), column.as_str()))
+    });
+    let (position, _, column) = columns.find(|&(_, table, column)| column_name(Some(table), column) == name)?;
+    Some((position, column))
 }
 
 /// Whether so many persons may be left out.
@@ -181,6 +240,35 @@ fn distance_word(distance: Distance) -> &'static str {
 mod tests {
     use super::*;
 
+    fn released(name: &str, columns: &[&str]) -> TableManifest {
+        let known = || ColumnManifest { role: "sensitive".to_owned(), value_type: "text".to_owned() };
+        TableManifest {
+            name: name.to_owned(),
+            file: format!("{name}.csv"),
+            rows_in: 2,
+            rows_out: 2,
+            rows_suppressed: 0,
+            sha256: String::new(),
+            columns: columns.iter().map(|&column| (column.to_owned(), known())).collect(),
+        }
+    }
+
+    #[test]
+    fn columns_of_the_same_name_are_told_apart_by_their_tables() {
+        let spec = Spec::parse(
+            "k = 2\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\ncolumns = { x = { role = \"sensitive\", l = 2 } }\n\
+             [tables.b]\nfile = \"b.csv\"\nparent = { table = \"a\", foreign_key = \"id\" }\n\
+             columns = { x = { role = \"sensitive\", l = 3 }, y = \"quasi\" }\n",
+        )
+        .unwrap();
+        let asked = requirement(&spec);
+        assert_eq!(asked.sensitive.keys().collect::<Vec<_>>(), ["a.x", "b.x"]);
+        let l = |l| Requirement::DistinctL { column: "x".to_owned(), l };
+        let found = requirements(&asked, &[released("a", &["id", "x"]), released("b", &["id", "x", "y"])]);
+        assert_eq!(found.unwrap(), [[Requirement::K(2), l(2)], [Requirement::K(2), l(3)]]);
+        assert!(requirements(&asked, &[released("a", &["id", "x"]), released("b", &["id", "y"])]).is_none());
+    }
+
     #[test]
     fn what_was_asked_is_read_back_from_its_manifest() {
         let spec = Spec::parse(
@@ -189,14 +277,14 @@ mod tests {
              y = { role = \"sensitive\", alpha = 0.5, beta = 1, enhanced_beta = 1.5 }\n",
         )
         .unwrap();
-        let asked = requirement(&spec, &spec.tables[0]);
+        let asked = requirement(&spec);
         let json = serde_json::to_string(&asked).unwrap();
         let again: RequirementManifest = serde_json::from_str(&json).unwrap();
         assert_eq!(again, asked);
         let mut expected: Vec<String> =
             spec.requirements(&spec.tables[0]).iter().map(|requirement| format!("{requirement:?}")).collect();
         let mut found: Vec<String> =
-            requirements(&again).unwrap().iter().map(|requirement| format!("{requirement:?}")).collect();
+            requirements(&again, &[released("a", &["x", "y"])]).unwrap()[0].iter().map(|r| format!("{r:?}")).collect();
         expected.sort();
         found.sort();
         assert_eq!(found, expected);
@@ -210,8 +298,10 @@ mod tests {
             max_suppressed: 0.0,
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),
         };
-        assert!(requirements(&asked("l", Setting::Word("two".to_owned()))).is_none());
-        assert!(requirements(&asked("m", Setting::Number(1.0))).is_none());
-        assert!(requirements(&asked("distance", Setting::Word("far".to_owned()))).is_none());
+        let tables = [released("a", &["x"])];
+        assert!(requirements(&asked("l", Setting::Whole(2)), &tables).is_some());
+        assert!(requirements(&asked("l", Setting::Word("two".to_owned())), &tables).is_none());
+        assert!(requirements(&asked("m", Setting::Number(1.0)), &tables).is_none());
+        assert!(requirements(&asked("distance", Setting::Word("far".to_owned())), &tables).is_none());
     }
 }

@@ -51,6 +51,7 @@ use cost::{Basis, Counting, Meter, Scratch};
 use forest::Grove;
 use loss::TableLoss;
 use miracle::Task;
+use order::Points;
 use requirement::Judge;
 use shown::Shown;
 
@@ -161,10 +162,12 @@ impl Job<'_> {
         }
         let forest = grove.forest(tables, spec.keys);
         let judge = Judge::new(tables, &grove, &forest, requirements, |_, _| true)?;
-        let order = order::by_similarity(&forest, &grove.encoded);
+        let points = Points::new(&forest, &grove.encoded);
+        let order = points.by_similarity(forest.len());
         let task = Task {
             forest: &forest,
             order: &order,
+            points: &points,
             judge: &judge,
             clustering: spec.clustering,
             allowance: suppress::allowance(spec.max_suppressed, n_in) - unplaceable,
@@ -178,8 +181,8 @@ impl Job<'_> {
         let classes = match spec.algorithm {
             Algorithm::Auto => auto::least_loss(&task, &grove.encoded, spec.k),
             Algorithm::Miracle | Algorithm::MiracleX => {
-                let clusters = miracle::pass(&task, &meter, scratch);
-                leftovers::place(&task, &meter, scratch, clusters)
+                let clusters = miracle::pass(&task, &meter, scratch, f64::INFINITY);
+                leftovers::place(&task, &meter, scratch, clusters.unwrap_or_default())
             }
             other => return Err(AnonymizeError::UnavailableForTables(other)),
         };

@@ -14,8 +14,8 @@ use kohort_model::{
     Cells, Column, ColumnManifest, NULL, Notation, ReleasedColumn, ReleasedTable, Role, Table, Value, ValueType,
 };
 
-use crate::read::{TextDictionary, ValueDictionary};
-use crate::{LoadedTable, WriteProblem};
+use crate::read::{Original, TextDictionary, ValueDictionary};
+use crate::{LoadedTable, LoadedTables, WriteProblem};
 
 /// What quasi cells look like in a released file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,43 @@ impl LoadedTable {
     /// Where a column of bounds would have the name of another released column.
     pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
         self.origin.cells = cells;
+        self.original().check_bound_names(|position| self.table.person != Some(position))?;
+        Ok(self)
+    }
+
+    /// What a manifest says of the columns of a released file.
+    pub fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
+        self.original().column_manifests(released)
+    }
+}
+
+impl LoadedTables {
+    /// The same tables, whose releases show quasi cells like this.
+    ///
+    /// # Errors
+    /// Where a column of bounds would have the name of another released column of its table.
+    pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
+        self.origins.iter_mut().for_each(|origin| origin.cells = cells);
+        for (position, original) in self.originals().enumerate() {
+            // What names a person is released where another table points to it.
+            let is_pointed_to = !self.schema.children(position).is_empty();
+            original.check_bound_names(|column| is_pointed_to || original.table.person != Some(column))?;
+        }
+        Ok(self)
+    }
+
+    /// What a manifest says of the columns of each released file.
+    pub fn column_manifests(&self, released: &[ReleasedTable]) -> Vec<BTreeMap<String, ColumnManifest>> {
+        self.originals().zip(released).map(|(original, released)| original.column_manifests(released)).collect()
+    }
+}
+
+impl Original<'_> {
+    /// Whether bounds have names of their own; `is_key_released` tells it of a key by its position.
+    fn check_bound_names(&self, is_key_released: impl Fn(usize) -> bool) -> Result<(), WriteProblem> {
         let is_released = |position: &usize| match self.table.columns[*position].role {
             Role::Quasi | Role::Sensitive | Role::Plain => true,
-            Role::Key => self.table.person != Some(*position),
+            Role::Key => is_key_released(*position),
             Role::Identifier | Role::PersonK | Role::Drop => false,
         };
         let released: Vec<usize> = (0..self.table.columns.len()).filter(is_released).collect();
@@ -46,11 +80,10 @@ impl LoadedTable {
                 return Err(WriteProblem::BoundNameTaken { column: column.clone(), bound });
             }
         }
-        Ok(self)
+        Ok(())
     }
 
-    /// What a manifest says of the columns of a released file.
-    pub fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
+    fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
         let mut columns = BTreeMap::new();
         for column in &released.columns {
             let source = &self.table.columns[column.source];

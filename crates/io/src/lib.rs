@@ -11,16 +11,20 @@ mod arrow_text;
 mod bounds;
 mod digest;
 mod format;
+mod manifest;
 mod read;
 mod write;
 
 pub use bounds::CellForm;
 pub use format::{Compression, Format};
+pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
-    CheckOptions, LoadedTable, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type,
-    load, read_for_check, read_release, read_release_of,
+    CheckOptions, LoadProblem, LoadedTable, LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems,
+    ReleaseProblem, Row, Rows, infer_type, load, load_tables, read_for_check, read_release, read_release_of,
 };
-pub use write::{Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release};
+pub use write::{
+    Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release, write_tables,
+};
 
 /// Who can do something about an error; decides the exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,17 +9,20 @@ mod open;
 mod problem;
 mod release;
 mod roles;
+mod tables;
 mod typing;
 
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use release::{ReleaseProblem, read_release, read_release_of};
+pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
 pub(crate) use csv::CsvFile;
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
-pub(crate) use open::OpenTable;
+pub(crate) use load::Original;
+pub(crate) use open::{OpenTable, read_released};
 
 use arrow_schema::Field;
 use kohort_model::Texts;

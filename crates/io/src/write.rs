@@ -8,6 +8,6 @@ mod problem;
 mod stdout;
 mod table;
 
-pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_release};
+pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_release, write_tables};
 pub use problem::WriteProblem;
 pub use stdout::write_csv_to;

@@ -1,33 +1,29 @@
-//! `kohort anonymize`: from a spec, or a table and flags, to a verified release.
+//! `kohort anonymize`: from a spec of one or several tables, or a table and flags, to a verified release.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_core::anonymize;
-use kohort_io::{
-    CellForm, Existing, Format, LoadedTable, WriteOptions, WrittenFile, check_target, load, write_csv_to, write_release,
-};
-use kohort_model::spec::Algorithm;
-use kohort_model::{Manifest, Progress, Release, Requirement, Role, Spec};
-use kohort_verify::{Verified, measure, verify_release};
+use kohort_io::{CellForm, Existing, Format, WriteOptions, check_target};
+use kohort_model::Spec;
 
 use super::Output;
-use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::failure::{Failure, Report, Status};
 use crate::files::{folder_of, read_spec};
 use crate::flags::FlagSpec;
-use crate::manifest::{Facts, is_within_limit};
+use crate::job::{Job, cannot_print_several};
 use crate::progress::Bars;
 use crate::render::summary;
 use crate::terminal;
 
-/// Anonymize a table, verify the release and write it
+/// Anonymize tables, verify the release and write it
 ///
-/// INPUT is a spec (release.toml), or a table whose columns the flags describe. Every column needs a role.
+/// INPUT is a spec (release.toml) of one table or several that hang together, or a table whose columns the flags
+/// describe. Every column needs a role.
 #[derive(Args)]
 pub(crate) struct Anonymize {
     /// A spec (.toml), or a table: CSV (also .gz, .zst), Parquet or Arrow; - is a table on stdin
     input: PathBuf,
-    /// The folder of the release; - prints the table as CSV
+    /// The folder of the release; - prints the table, if there is but one, as CSV
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
@@ -40,7 +36,7 @@ pub(crate) struct Anonymize {
     /// How much memory may be used, such as 2GB
     #[arg(long, value_name = "SIZE", hide = true)]
     memory: Option<String>,
-    /// The format of the released table: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
+    /// The format of released tables: csv, csv.gz, csv.zst, parquet, arrow, arrows; the input's without it
     #[arg(long)]
     format: Option<String>,
     /// What quasi cells look like: labels such as `[20,29]`, or bounds, two typed columns age_lo and age_hi in place of
@@ -112,6 +108,9 @@ impl Anonymize {
         let target = self.target()?;
         let (spec, folder) = self.spec()?;
         refuse_what_is_to_come(&self.input, &spec)?;
+        if matches!(target, Target::Stdout) && spec.tables.len() > 1 {
+            return Err(cannot_print_several());
+        }
         super::use_threads(self.threads)?;
         if let Target::Folder { path, options } = &target {
             check_target(path, options.existing)?;
@@ -119,20 +118,12 @@ impl Anonymize {
 
         let bars = Bars::new();
         let cells = if self.cells == "bounds" { CellForm::Bounds } else { CellForm::Labels };
-        let original = load(&folder, &spec, &spec.tables[0], &bars)?.released_as(cells)?;
-        let requirements = spec.requirements(&spec.tables[0]);
-        let anonymized = anonymize(&original.table, &spec, &requirements, &bars)?;
-        bars.begin("verifying", 0);
-        let quasi = original.table.with_role(Role::Quasi);
-        let before = measure(&original.table, &quasi, &[], &[]).map_err(|violations| fault(&violations.0))?;
-        let (facts, release) = Facts::new(&spec, &original, anonymized, before);
-        let verified =
-            verify_release(release, &original.table, &requirements).map_err(|violations| fault(&violations.0))?;
-        if !is_within_limit(facts.persons, spec.max_suppressed) {
-            let message = "more persons would be left out than max_suppressed allows";
-            return Err(Failure::new(Status::Fault, vec![Report::new(message)]));
-        }
-        let manifest = target.write(&facts, &verified, &original, &requirements, &bars)?;
+        let job = Job::run(&spec, &folder, cells, &bars)?;
+        let manifest = match &target {
+            Target::Folder { path, options } => job.write(path, *options, &bars)?,
+            Target::Stdout => job.print(&mut std::io::stdout().lock())?,
+            Target::Nowhere => job.manifest(),
+        };
         bars.clear();
 
         let place = target.place();
@@ -260,35 +251,17 @@ fn table_name(file: &Path) -> String {
 
 /// Names everything the spec asks for that later versions will do.
 fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
-    let to_come = [
-        ("several tables", spec.tables.len() > 1),
-        ("audiences", !spec.audiences.is_empty()),
-        ("registers", !spec.registers.is_empty()),
-    ];
-    let mut reports: Vec<Report> = to_come
+    let to_come = [("audiences", !spec.audiences.is_empty()), ("registers", !spec.registers.is_empty())];
+    let tables = if spec.tables.len() > 1 { "several tables with " } else { "" };
+    let reports: Vec<Report> = to_come
         .into_iter()
         .filter(|&(_, is_asked)| is_asked)
         .map(|(name, _)| {
-            Report::new(format!("{}: {name} are not available in this version", input.display()))
-                .hint("release one table, to one audience, without a register")
+            Report::new(format!("{}: {tables}{name} are not available in this version", input.display()))
+                .hint("release to one audience, without a register")
         })
         .collect();
-    if matches!(spec.algorithm, Algorithm::Miracle | Algorithm::MiracleX) {
-        let message =
-            format!("{}: algorithm '{}' is not available in this version", input.display(), spec.algorithm.word());
-        reports.push(Report::new(message).hint("use auto, mondrian, top-down, datafly, cluster or full-domain"));
-    }
     if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
-}
-
-/// Our own release did not pass: nothing the user did.
-fn fault(violations: &[kohort_verify::Violation]) -> Failure {
-    let mut reports = vec![
-        Report::new("the release did not pass its verification, so nothing was written")
-            .hint("this is a fault of kohort: please report it"),
-    ];
-    reports.extend(violation_reports(violations));
-    Failure::new(Status::Fault, reports)
 }
 
 /// Where a release goes.
@@ -303,29 +276,6 @@ enum Target {
 }
 
 impl Target {
-    fn write(
-        &self,
-        facts: &Facts<'_>,
-        release: &Verified<Release>,
-        original: &LoadedTable,
-        requirements: &[Requirement],
-        progress: &dyn Progress,
-    ) -> Result<Manifest, Failure> {
-        let manifest = |file: &WrittenFile, found: &kohort_verify::Findings| facts.manifest(release.get(), file, found);
-        let n_rows = release.get().tables[0].rows.len() as u64;
-        let unnamed = WrittenFile { name: String::new(), sha256: String::new(), n_rows };
-        match self {
-            Target::Folder { path, options } => {
-                Ok(write_release(release, original, requirements, manifest, path, *options, progress)?)
-            }
-            Target::Stdout => {
-                let found = write_csv_to(&mut std::io::stdout().lock(), release, original, requirements)?;
-                Ok(manifest(&unnamed, &found))
-            }
-            Target::Nowhere => Ok(manifest(&unnamed, release.findings())),
-        }
-    }
-
     /// Where the release is, if anywhere.
     fn place(&self) -> Option<String> {
         match self {

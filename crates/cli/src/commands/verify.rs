@@ -1,28 +1,31 @@
-//! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private table.
+//! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private tables.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_io::{load, read_release, read_release_of};
-use kohort_model::{AchievedSensitive, Distance, Manifest, Requirement, Role, Table};
-use kohort_verify::{Counted, Findings, Suppressed, Violations, verify_against, verify_alone};
+use kohort_io::{LinkManifest, LoadedTables, TablesManifest, load, load_tables, read_release, read_release_of};
+use kohort_model::{AchievedSensitive, Distance, Manifest, Persons, Requirement, Role, Spec, Table, TableManifest};
+use kohort_verify::{
+    Counted, Findings, ReleasedLink, Suppressed, Violations, verify_against, verify_alone, verify_tables_against,
+    verify_tables_alone,
+};
 
 use super::{Output, Verdict};
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
-use crate::manifest::{achieved, is_within_limit, requirement, requirements};
+use crate::manifest::{achieved, is_within_limit, link_manifests, released_links, requirement, requirements};
 use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
 
-/// Count a release again, from its files alone or against the private table
+/// Count a release again, from its files alone or against the private tables
 ///
 /// Exit code 0: the release satisfies what its manifest says. 1: it does not, or is not truthful.
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The folder of the release
     release: PathBuf,
-    /// The spec it was made from: also checks that the release is a truthful recoding of the spec's table
+    /// The spec it was made from: also checks that the release is a truthful recoding of the spec's tables
     #[arg(long, value_name = "SPEC")]
     against: Option<PathBuf>,
     /// How many threads; all cores without it
@@ -46,11 +49,12 @@ impl Verify {
         let (manifest, counted) = match &self.against {
             None => {
                 let (manifest, tables) = read_release(&self.release, &bars)?;
-                let counted = self.count_alone(&manifest, &self.only_table(tables)?, &mut notes)?;
+                let counted = self.count_alone(&manifest, &tables, &mut notes)?;
                 (manifest, counted)
             }
             Some(spec) => self.count_against(spec, &mut wrong, &bars)?,
         };
+        let TablesManifest { manifest, .. } = manifest;
         bars.clear();
         let found = match counted {
             Ok(found) => found,
@@ -67,11 +71,12 @@ impl Verify {
 
     fn count_alone(
         &self,
-        manifest: &Manifest,
-        table: &Table,
+        manifest: &TablesManifest,
+        tables: &[Table],
         notes: &mut Vec<String>,
     ) -> Result<Result<Findings, Violations>, Failure> {
-        let asked = requirements(&manifest.requirement).ok_or_else(|| {
+        let TablesManifest { manifest, links, .. } = manifest;
+        let mut asked = requirements(&manifest.requirement, &manifest.tables).ok_or_else(|| {
             let message = format!("{}: manifest.json asks for something unknown", self.release.display());
             Failure::input(message, "use the version that wrote it")
         })?;
@@ -79,60 +84,75 @@ impl Verify {
             notes.push("each person's own k can't be recounted from what is released".to_owned());
         }
         let n_persons = manifest.persons.n_out;
-        if n_persons != table.n_rows as u64 && table.person.is_none() {
+        if let [table] = tables
+            && n_persons != table.n_rows as u64
+            && table.person.is_none()
+        {
             let n_rows = table.n_rows;
             notes.push(format!(
                 "{n_persons} persons have {n_rows} rows, and nothing released tells whose: see --against"
             ));
         }
-        let (countable, hidden): (Vec<Requirement>, Vec<Requirement>) = asked.into_iter().partition(|requirement| {
-            !matches!(requirement, Requirement::TCloseness { distance: Distance::Hierarchical, .. })
-        });
-        for requirement in &hidden {
-            let column = requirement.column().unwrap_or_default();
-            notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
+        for asked in &mut asked {
+            let is_hidden = |requirement: &mut Requirement| {
+                matches!(requirement, Requirement::TCloseness { distance: Distance::Hierarchical, .. })
+            };
+            for requirement in asked.extract_if(.., is_hidden) {
+                let column = requirement.column().unwrap_or_default();
+                notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
+            }
         }
-        Ok(verify_alone(table, &table.with_role(Role::Quasi), &countable))
+        match (tables, asked.as_slice()) {
+            ([table], [asked]) => Ok(verify_alone(table, &table.with_role(Role::Quasi), asked)),
+            ([], _) => {
+                let message = format!("{}: manifest.json names no table", self.release.display());
+                Err(Failure::input(message, "name a folder that `kohort anonymize` wrote"))
+            }
+            _ => Ok(verify_tables_alone(tables, &released_links(links), &asked)),
+        }
     }
 
-    /// Counts persons, and compares rows with the private table.
+    /// Counts persons, and compares rows with the private tables.
     fn count_against(
         &self,
         path: &Path,
         wrong: &mut Vec<Report>,
         bars: &Bars,
-    ) -> Result<(Manifest, Result<Findings, Violations>), Failure> {
+    ) -> Result<(TablesManifest, Result<Findings, Violations>), Failure> {
         let spec = read_spec(path)?;
-        let [table_spec] = spec.tables.as_slice() else {
-            let message = format!("{}: several tables are not available in this version", path.display());
-            return Err(Failure::input(message, "name the spec of one table that the release was made from"));
-        };
-        let original = load(folder_of(path), &spec, table_spec, bars)?;
-        let (manifest, tables) = read_release_of(&original.table, &self.release, bars)?;
-        let table = self.only_table(tables)?;
-        if requirement(&spec, table_spec) != manifest.requirement {
-            wrong.push(
-                Report::new(format!("{} asks for something else than manifest.json says was asked", path.display()))
-                    .hint("verify against the spec that the release was made from"),
-            );
+        let folder = folder_of(path);
+        if let [table_spec] = spec.tables.as_slice() {
+            let original = load(folder, &spec, table_spec, bars)?.table;
+            let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
+            wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
+            let requirements = spec.requirements(table_spec);
+            let rows = manifest.manifest.tables[0].rows_suppressed;
+            let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
+            let counted = verify_against(&tables[0], &original, &requirements, suppressed);
+            return Ok((manifest, counted));
         }
-        if !is_within_limit(manifest.persons, spec.max_suppressed) {
-            wrong.push(Report::new("more persons were left out than max_suppressed allows"));
-        }
-        let rows = manifest.tables.first().map_or(0, |table| table.rows_suppressed);
-        let suppressed = Suppressed { rows, persons: manifest.persons.suppressed };
-        let counted = verify_against(&table, &original.table, &spec.requirements(table_spec), suppressed);
+        let LoadedTables { tables: originals, schema, .. } = load_tables(folder, &spec, bars)?;
+        let (manifest, tables) = self.read_of(&originals, path, bars)?;
+        let links = link_manifests(&ReleasedLink::of(&schema, &originals));
+        wrong.extend(not_as_asked(&manifest, &spec, path, &links));
+        let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+        // In a table of persons each row is one.
+        let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
+        let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
+        let counted = verify_tables_against(&tables, &originals, &schema, &requirements, &suppressed);
         Ok((manifest, counted))
     }
 
-    fn only_table(&self, mut tables: Vec<Table>) -> Result<Table, Failure> {
-        match (tables.pop(), tables.as_slice()) {
-            (Some(table), []) => Ok(table),
-            _ => {
-                let message = format!("{}: a release of several tables can't be verified yet", self.release.display());
-                Err(Failure::input(message, "use the version that wrote it"))
-            }
+    /// The release of as many private tables.
+    fn read_of(&self, originals: &[Table], spec: &Path, bars: &Bars) -> Result<(TablesManifest, Vec<Table>), Failure> {
+        let (manifest, tables) = read_release_of(originals, &self.release, bars)?;
+        if tables.len() == originals.len() {
+            return Ok((manifest, tables));
         }
+        let count = |n: usize| if n == 1 { "1 table".to_owned() } else { format!("{n} tables") };
+        let (spec, release) = (spec.display(), self.release.display());
+        let message = format!("{spec} has {}, and {release} {}", count(originals.len()), count(tables.len()));
+        Err(Failure::input(message, "verify against the spec that the release was made from"))
     }
 
     fn render(&self, manifest: &Manifest, found: &Findings, notes: &[String], is_verified: bool) -> String {
@@ -146,7 +166,8 @@ impl Verify {
                 text += match (is_verified, &self.against) {
                     (false, _) => "verified         no\n",
                     (true, None) => "verified         yes, from the released files alone\n",
-                    (true, Some(_)) => "verified         yes, against the private table\n",
+                    (true, Some(_)) if found.tables.is_empty() => "verified         yes, against the private table\n",
+                    (true, Some(_)) => "verified         yes, against the private tables\n",
                 };
                 text
             }
@@ -159,6 +180,39 @@ impl Verify {
             }
         }
     }
+}
+
+/// What a manifest says was asked, where the spec asks for something else.
+fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[LinkManifest]) -> Vec<Report> {
+    let mut wrong = Vec::new();
+    let TablesManifest { manifest, links: claimed, .. } = manifest;
+    let mut claimed = claimed.clone();
+    let mut links = links.to_vec();
+    claimed.sort_unstable();
+    links.sort_unstable();
+    let hint = "verify against the spec that the release was made from";
+    if requirement(spec) != manifest.requirement {
+        let message = format!("{} asks for something else than manifest.json says was asked", path.display());
+        wrong.push(Report::new(message).hint(hint));
+    }
+    if links != claimed {
+        let message = format!("{} joins tables otherwise than manifest.json says", path.display());
+        wrong.push(Report::new(message).hint(hint));
+    }
+    // Of several tables those that hang off none are of persons, each row one.
+    let is_of_persons = |table: &&TableManifest| links.iter().all(|link| link.table != table.name);
+    let persons: Vec<Persons> = match manifest.tables.as_slice() {
+        [_] => vec![manifest.persons],
+        tables => tables.iter().filter(is_of_persons).map(persons_of_rows).collect(),
+    };
+    if persons.into_iter().any(|persons| !is_within_limit(persons, spec.max_suppressed)) {
+        wrong.push(Report::new("more persons were left out than max_suppressed allows"));
+    }
+    wrong
+}
+
+fn persons_of_rows(table: &TableManifest) -> Persons {
+    Persons { n_in: table.rows_in, n_out: table.rows_out, suppressed: table.rows_suppressed }
 }
 
 /// Figures of the manifest that are not those counted.

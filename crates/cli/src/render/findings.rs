@@ -1,9 +1,10 @@
 //! What was counted in a table.
 
-use kohort_verify::{Counted, Findings, SensitiveFindings};
+use kohort_verify::{Counted, Findings, SensitiveFindings, TableFindings};
 use serde_json::{Map, Value, json};
 
 use super::{count_of, number};
+use crate::manifest::sensitive_columns;
 
 /// The widest bar of the histogram.
 const WIDTH: u64 = 40;
@@ -24,8 +25,25 @@ pub(crate) fn words(findings: &Findings) -> String {
     line("highest risk", &number(findings.highest_risk));
     line("average risk", &number(findings.average_risk));
     text += &histogram(&findings.smallest_classes);
-    if !findings.sensitive.is_empty() {
-        text += &sensitive(&findings.sensitive);
+    if !findings.tables.is_empty() {
+        text += &tables(&findings.tables);
+    }
+    let columns = sensitive_columns(findings);
+    if !columns.is_empty() {
+        text += &sensitive(&columns);
+    }
+    text
+}
+
+/// Of many tables each; in a table that hangs off another a class is rows that look the same.
+fn tables(tables: &[TableFindings]) -> String {
+    let width = tables.iter().map(|table| table.table.chars().count()).max().unwrap_or(0).max(16);
+    let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8}\n", "table", "rows", "classes", "k");
+    for table in tables {
+        let k = table.k.map_or_else(String::new, |k| k.to_string());
+        let line = format!("{:<width$} {:>8} {:>10} {k:>8}", table.table, table.rows, table.classes);
+        text += line.trim_end();
+        text.push('\n');
     }
     text
 }
@@ -40,12 +58,12 @@ fn histogram(smallest: &[(u64, u64)]) -> String {
     text
 }
 
-fn sensitive(columns: &[SensitiveFindings]) -> String {
-    let width = columns.iter().map(|column| column.column.chars().count()).max().unwrap_or(0).max(16);
+fn sensitive(columns: &[(String, &SensitiveFindings)]) -> String {
+    let width = columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(16);
     let mut text = format!("\n{:<width$} {:>8} {:>10} {:>8} {:>8}\n", "worst class of", "l", "entropy l", "t", "alpha");
-    for column in columns {
+    for (name, column) in columns {
         let [entropy_l, t, alpha] = [column.entropy_l, column.t, column.alpha].map(number);
-        text += &format!("{:<width$} {:>8} {entropy_l:>10} {t:>8} {alpha:>8}\n", column.column, column.l);
+        text += &format!("{:<width$} {:>8} {entropy_l:>10} {t:>8} {alpha:>8}\n", name, column.l);
         let more = [
             ("t by order", column.t_ordered),
             ("t by hierarchy", column.t_hierarchical),
@@ -83,7 +101,7 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
         .map(|&(persons, classes)| json!({ "persons": persons, "classes": classes }))
         .collect();
     let sensitive: Map<String, Value> =
-        findings.sensitive.iter().map(|column| (column.column.clone(), sensitive_object(column))).collect();
+        sensitive_columns(findings).into_iter().map(|(name, column)| (name, sensitive_object(column))).collect();
     let object = json!({
         "counted": counted,
         "rows": findings.rows,
@@ -95,10 +113,15 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
         "risk": { "highest": findings.highest_risk, "average": findings.average_risk },
         "sensitive": sensitive,
     });
-    match object {
+    let mut object = match object {
         Value::Object(object) => object,
         _ => Map::new(),
+    };
+    if !findings.tables.is_empty() {
+        let table = |table: &TableFindings| json!({ "name": table.table, "rows": table.rows, "classes": table.classes, "k": table.k });
+        object.insert("tables".to_owned(), findings.tables.iter().map(table).collect());
     }
+    object
 }
 
 fn sensitive_object(column: &SensitiveFindings) -> Value {

@@ -1,13 +1,18 @@
 //! What became of a job: k asked and reached, what it cost, where the release is.
 
+use kohort_io::TablesManifest;
 use kohort_model::{Manifest, Setting};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
 
 /// For people.
-pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
-    let widest = manifest.loss.columns.keys().map(|column| column.chars().count() + 2).max().unwrap_or(0).max(16);
+pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
+    let TablesManifest { manifest, table_loss, .. } = manifest;
+    let columns = manifest.loss.columns.keys().map(|column| column.chars().count() + 2);
+    let tables = table_loss.keys().map(|table| table.chars().count() + 6);
+    let sensitive = manifest.achieved.sensitive.keys().map(|column| column.chars().count());
+    let widest = columns.chain(tables).chain(sensitive).max().unwrap_or(0).max(16);
     let mut text = String::new();
     let mut line = |name: &str, value: &str| text += &format!("{name:<widest$} {value}\n");
     line("k", &format!("{} asked, {} reached", manifest.requirement.k, manifest.achieved.k));
@@ -27,6 +32,14 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     let persons = &manifest.persons;
     line("persons", &format!("{} in, {} released", persons.n_in, persons.n_out));
     line("suppressed", &count_of(persons.suppressed, persons.n_in));
+    for table in manifest.tables.iter().filter(|_| manifest.tables.len() > 1) {
+        let rows =
+            format!("{} rows in, {} released, {} left out", table.rows_in, table.rows_out, table.rows_suppressed);
+        // Where no column is quasi there is nothing to blur.
+        let loss = table_loss.get(&table.name).filter(|loss| !loss.columns.is_empty());
+        let loss = loss.map_or_else(String::new, |loss| format!(", loss {}", number(loss.lm)));
+        line(&format!("table {}", table.name), &format!("{rows}{loss}"));
+    }
     line("loss", &format!("{} (0 is nothing lost, 1 is everything)", number(manifest.loss.lm)));
     for (column, loss) in &manifest.loss.columns {
         line(&format!("  {column}"), &number(*loss));
@@ -34,10 +47,11 @@ pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
     let risk = &manifest.risk;
     line("highest risk", &format!("{} before, {} after", number(risk.highest.before), number(risk.highest.after)));
     line("average risk", &format!("{} before, {} after", number(risk.average.before), number(risk.average.after)));
-    let release = match (place, manifest.tables[0].file.as_str()) {
+    let files: Vec<&str> = manifest.tables.iter().map(|table| table.file.as_str()).collect();
+    let release = match (place, files.as_slice()) {
         (None, _) => "nowhere: this was a dry run".to_owned(),
-        (Some(place), "") => place.to_owned(),
-        (Some(place), file) => format!("{place} ({file}, manifest.json)"),
+        (Some(place), [""]) => place.to_owned(),
+        (Some(place), files) => format!("{place} ({}, manifest.json)", files.join(", ")),
     };
     line("release", &release);
     text
@@ -66,7 +80,7 @@ fn setting_text(setting: &Setting) -> String {
 }
 
 /// For programs: the manifest, and where the release is, null after a dry run.
-pub(crate) fn json(manifest: &Manifest, place: Option<&str>) -> String {
+pub(crate) fn json(manifest: &TablesManifest, place: Option<&str>) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {
         fields.insert("release".to_owned(), json!(place));

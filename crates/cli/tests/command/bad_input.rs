@@ -216,10 +216,6 @@ fn what_later_versions_do() {
     let spec = SPEC.replace("file = \"patients.csv\"", "file = \"patients.csv\"\nperson = \"name\"");
     let spec = format!("{spec}[registers.voters]\nfile = \"voters.csv\"\nkey = \"name\"\n");
     assert_snapshot!(refused(&[("release.toml", &spec)]));
-    let parent = "parent = { table = \"patients\", foreign_key = \"name\" }";
-    let spec = SPEC.replace("file = \"patients.csv\"", "file = \"patients.csv\"\nperson = \"name\"");
-    let spec = format!("{spec}[tables.visit]\nfile = \"visit.csv\"\n{parent}\ncolumns = {{ cost = \"sensitive\" }}\n");
-    assert_snapshot!(refused(&[("release.toml", &spec)]));
 }
 
 #[test]

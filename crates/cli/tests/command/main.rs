@@ -10,5 +10,6 @@ mod help;
 mod hierarchy;
 mod init;
 mod killed;
+mod many_tables;
 mod runner;
 mod verify;

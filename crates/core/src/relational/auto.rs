@@ -1,8 +1,9 @@
 //! `auto` for several tables: the least loss within a reasonable wait.
 //!
-//! Gathers each class around the next person: of a window of persons in the order of similarity those are kept that are
-//! nearest to it, and of these the nearest to the growing class joins, until it stands. Beside that, MiRaCle and
-//! MiRaCleX run with what the spec says or else their defaults, and whichever loses least is taken.
+//! Gathers each class around the next person: of a window of persons in the order of similarity those are kept whose
+//! points are nearest to it, of these the ones whose trees are, and of these the nearest to the growing class joins,
+//! until it stands. Beside that, MiRaCle and MiRaCleX run with what the spec says or else their defaults, and whichever
+//! loses least is taken.
 //!
 //! # Guarantee
 //! never a higher loss than MiRaCle or MiRaCleX with the same settings
@@ -11,8 +12,8 @@
 //! comes late finds clusters half full. On 10,000 made students at k = 5 gathering loses a third less, on the American
 //! Time Use Survey a fifth
 //! # Cost
-//! per class the window once by greedy pairing and, for each person that joins, [`KEPT`] pairings of the kind asked for;
-//! the window is as large as [`BUDGET`] allows, and never looks at the clock
+//! per class a look at the points of [`WINDOW`] persons and [`SIFTED`] pairings, and for each person that joins
+//! [`KEPT`] pairings; MiRaCle and MiRaCleX stop as soon as they have lost more than that
 
 use kohort_model::spec::{ClusteringSpec, Pairing};
 use rayon::prelude::*;
@@ -25,15 +26,17 @@ use super::representative::Representative;
 use super::requirement::Asker;
 use crate::encode::Encoded;
 
-/// So many of a window are compared again and again while a class grows, and three times k where that is more.
+/// Classes are gathered from so many persons.
+const WINDOW: usize = 1 << 13;
+
+/// So many of a window are compared with the first person of a class, and twelve times k where that is more.
+const SIFTED: usize = 256;
+
+/// So many of these are compared again and again while a class grows, and three times k where that is more.
 const KEPT: usize = 64;
 
-/// How many pairs of rows all windows together may cost.
-const BUDGET: f64 = 1.5e10;
-
-/// The bounds of a window.
-const SMALLEST_WINDOW: usize = 1 << 8;
-const LARGEST_WINDOW: usize = 1 << 14;
+/// What a row of one person that has no counterpart among another's is taken to lose before their trees are paired.
+const LOSS_OF_DIFFERENCE: f64 = 0.5;
 
 /// How many persons one thread compares at a time.
 const COMPARED: usize = 64;
@@ -43,51 +46,41 @@ pub(super) fn least_loss(task: &Task<'_>, encoded: &[Encoded<'_>], k: u32) -> Ve
     let ClusteringSpec { pairing, .. } = task.clustering;
     let meter = |basis, pairing| Meter::new(task.forest, encoded, basis, pairing, Counting::No);
     let mut scratch = Scratch::default();
-    let by_greed = meter(Basis::Subtree, Pairing::Greedy);
-    let mut best = {
-        let by_cost = meter(Basis::Subtree, pairing.unwrap_or(Pairing::Optimal));
-        let clusters = gather(task, &by_greed, &by_cost, window(task.forest, k), KEPT.max(3 * k as usize));
-        place(task, &by_cost, &mut scratch, clusters)
-    };
+    let gathering = meter(Basis::Subtree, pairing.unwrap_or(Pairing::Optimal));
+    let clusters = gather(task, &gathering, k as usize);
+    let mut best = place(task, &gathering, &mut scratch, clusters);
+    let mut least = loss(task.forest, &best);
     for basis in [Basis::Subtree, Basis::Node] {
-        let meter = match (basis, pairing.unwrap_or(Pairing::Greedy)) {
-            (Basis::Subtree, Pairing::Greedy) => &by_greed,
-            (basis, pairing) => &meter(basis, pairing),
-        };
-        let clusters = pass(task, meter, &mut scratch);
-        let classes = place(task, meter, &mut scratch, clusters);
-        if loss(task.forest, &classes) < loss(task.forest, &best) {
-            best = classes;
+        let meter = meter(basis, pairing.unwrap_or(Pairing::Greedy));
+        let Some(clusters) = pass(task, &meter, &mut scratch, least) else { continue };
+        let classes = place(task, &meter, &mut scratch, clusters);
+        let loss = loss(task.forest, &classes);
+        if loss < least {
+            (best, least) = (classes, loss);
         }
     }
     best
 }
 
 /// What everybody loses; who is in no class loses everything.
-pub(super) fn loss(forest: &Forest, classes: &[Representative]) -> f64 {
+fn loss(forest: &Forest, classes: &[Representative]) -> f64 {
     let kept: f64 = classes.iter().map(Representative::n_cells).sum();
     classes.iter().map(Representative::loss).sum::<f64>() + forest.n_cells() - kept
 }
 
-/// How many persons a class is gathered from.
-fn window(forest: &Forest, k: u32) -> usize {
-    let n_persons = forest.n_persons().max(1) as f64;
-    let pairs: f64 = forest.rows_per_person().iter().map(|rows| rows * rows).sum();
-    let scans_per_person = BUDGET / (n_persons * pairs.max(1.0));
-    ((scans_per_person * f64::from(k)) as usize).clamp(SMALLEST_WINDOW, LARGEST_WINDOW)
-}
+/// A person that waits for a class; `None` once it has found one.
+type Waiting = Option<Box<Representative>>;
 
 /// Gathers classes one after the other, each around the first person that is left.
-fn gather(task: &Task<'_>, rough: &Meter<'_>, meter: &Meter<'_>, window: usize, kept: usize) -> Clusters {
+fn gather(task: &Task<'_>, meter: &Meter<'_>, k: usize) -> Clusters {
     let mut clusters = Clusters::default();
     let mut asker = Asker::new(task.judge);
     let mut scratch = Scratch::default();
-    // Persons that wait, in order; `None` for one that has found its class.
-    let mut waiting: Vec<Option<Box<Representative>>> = Vec::new();
+    let mut waiting: Vec<Waiting> = Vec::new();
     let mut coming = (0..).zip(task.order);
     loop {
         waiting.retain(Option::is_some);
-        let n_free = window.saturating_sub(waiting.len()) + 1;
+        let n_free = (WINDOW + 1).saturating_sub(waiting.len());
         waiting.extend(coming.by_ref().take(n_free).map(|(met, &folded)| {
             let mut person = Representative::of_person(task.forest, folded);
             person.met = met;
@@ -102,7 +95,7 @@ fn gather(task: &Task<'_>, rough: &Meter<'_>, meter: &Meter<'_>, window: usize, 
         while !stands {
             let next = match near.is_empty() {
                 true => {
-                    near = nearest_of(rough, &class, &waiting, kept);
+                    near = nearest_of(task, meter, &class, &waiting, k);
                     (!near.is_empty()).then_some(0)
                 }
                 false => nearest_again(meter, &mut scratch, &class, &waiting, &near),
@@ -118,33 +111,39 @@ fn gather(task: &Task<'_>, rough: &Meter<'_>, meter: &Meter<'_>, window: usize, 
 }
 
 /// The positions of those nearest to a class, nearest first.
-fn nearest_of(
-    meter: &Meter<'_>,
-    class: &Representative,
-    waiting: &[Option<Box<Representative>>],
-    n_kept: usize,
-) -> Vec<usize> {
+fn nearest_of(task: &Task<'_>, meter: &Meter<'_>, class: &Representative, waiting: &[Waiting], k: usize) -> Vec<usize> {
+    let first = class.members[0];
+    let by_points = |(position, person): (usize, &Waiting)| {
+        let person = person.as_ref()?;
+        let n_differing = task.points.differing_rows(first, person.members[0]);
+        Some((meter.growth_of_persons(class, person) + LOSS_OF_DIFFERENCE * f64::from(n_differing), position))
+    };
+    let sifted: Vec<(f64, usize)> =
+        waiting.par_iter().enumerate().with_min_len(1 << 10).filter_map(by_points).collect();
+    let sifted = smallest(sifted, SIFTED.max(12 * k));
+
     let profile = meter.profile(&mut Scratch::default(), class);
-    let mut growths: Vec<(f64, usize)> = waiting
-        .par_chunks(COMPARED)
-        .enumerate()
-        .map_init(Scratch::default, |scratch, (part, persons)| {
-            let persons = (part * COMPARED..).zip(persons);
-            let measured = persons.filter_map(|(position, person)| {
-                let growth = meter.growth(scratch, (class, Some(&profile)), person.as_ref()?, f64::INFINITY);
-                Some((growth, position))
-            });
-            measured.collect::<Vec<_>>()
-        })
-        .flatten_iter()
-        .collect();
-    let nearer = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-    if growths.len() > n_kept {
-        growths.select_nth_unstable_by(n_kept, nearer);
-        growths.truncate(n_kept);
+    let by_trees = |scratch: &mut Scratch, part: &[(f64, usize)]| {
+        let measured = part.iter().filter_map(|&(_, position)| {
+            let person = waiting[position].as_ref()?;
+            Some((meter.growth(scratch, (class, Some(&profile)), person, f64::INFINITY), position))
+        });
+        measured.collect::<Vec<_>>()
+    };
+    let measured: Vec<(f64, usize)> =
+        sifted.par_chunks(COMPARED).map_init(Scratch::default, by_trees).flatten_iter().collect();
+    smallest(measured, KEPT.max(3 * k)).into_iter().map(|(_, position)| position).collect()
+}
+
+/// The smallest few, ascending; of equals those that come first.
+fn smallest(mut measured: Vec<(f64, usize)>, n_kept: usize) -> Vec<(f64, usize)> {
+    let compare = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if measured.len() > n_kept {
+        measured.select_nth_unstable_by(n_kept, compare);
+        measured.truncate(n_kept);
     }
-    growths.sort_unstable_by(nearer);
-    growths.into_iter().map(|(_, position)| position).collect()
+    measured.sort_unstable_by(compare);
+    measured
 }
 
 /// Which of those that were near is nearest now; the first of equals.
@@ -152,7 +151,7 @@ fn nearest_again(
     meter: &Meter<'_>,
     scratch: &mut Scratch,
     class: &Representative,
-    waiting: &[Option<Box<Representative>>],
+    waiting: &[Waiting],
     near: &[usize],
 ) -> Option<usize> {
     let profile = meter.profile(scratch, class);

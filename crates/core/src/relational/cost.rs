@@ -230,6 +230,11 @@ impl<'f> Meter<'f> {
         own + self.growth_below(scratch, 0, (a.0, profile, 0), (b, 0), 1, most - own)
     }
 
+    /// By how much the loss of the persons' own cells grows when two representatives are joined.
+    pub(super) fn growth_of_persons(&self, a: &Representative, b: &Representative) -> f64 {
+        self.own_growth(0, a, 0, b, 0)
+    }
+
     /// What leaving out the surplus of one side costs at least.
     fn least_below(&self, a: &Representative, b: &Representative) -> f64 {
         let mut least = 0.0;
@@ -324,9 +329,7 @@ impl<'f> Meter<'f> {
             let mut cost = set.costs[i * n_b + j];
             if goes_down {
                 let nodes = ((a.0, a.1, set.a.firsts[i]), (b.0, set.b.firsts[j]));
-                let times = times * u64::from(found.count);
-                let below = self.subtree_growth(scratch, kind, nodes.0, nodes.1, times);
-                cost = below;
+                cost = self.subtree_growth(scratch, kind, nodes.0, nodes.1, times * u64::from(found.count));
             }
             growth += f64::from(found.count) * (cost - set.a.leave[i] - set.b.leave[j]);
         }
@@ -374,7 +377,15 @@ impl<'f> Meter<'f> {
             return;
         }
         scratch.counts.nodes.asked += times * u64::from(set.a.n_nodes) * u64::from(set.b.n_nodes);
-        if self.basis == Basis::Subtree && !self.kinds[kind].children.is_empty() {
+        let goes_down = self.basis == Basis::Subtree && !self.kinds[kind].children.is_empty();
+        let known = profile.and_then(|profile| profile.layers[kind].as_ref());
+        if let Some(known) = known.filter(|_| goes_down && self.counting == Counting::No) {
+            let numbers = &b.layers[kind].numbers;
+            for &i in &set.a.firsts {
+                let costs = &known.costs[i as usize * known.n_subtrees..][..known.n_subtrees];
+                set.costs.extend(set.b.firsts.iter().map(|&j| costs[numbers[j as usize] as usize]));
+            }
+        } else if goes_down {
             for (&i, &count_of_i) in set.a.firsts.iter().zip(&set.a.counts) {
                 for (&j, &count_of_j) in set.b.firsts.iter().zip(&set.b.counts) {
                     let times = times * u64::from(count_of_i) * u64::from(count_of_j);

@@ -100,3 +100,61 @@ fn united(a: &Table, b: &Table) -> Table {
     });
     Table { name: a.name.clone(), columns: columns.collect(), n_rows: a.n_rows + new.len(), person: a.person }
 }
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::Role;
+
+    use super::*;
+    use crate::relational::tests::students;
+
+    fn students_with(rows: std::ops::Range<usize>) -> Database {
+        let (spec, tables) = students();
+        let schema = Schema::of(&spec, &tables).unwrap();
+        let mut database = Database { schema, tables };
+        for table in &mut database.tables {
+            let rows = rows.start.min(table.n_rows)..rows.end.min(table.n_rows);
+            table.n_rows = rows.len();
+            table.columns.iter_mut().for_each(|column| column.ids = column.ids[rows.clone()].to_vec());
+        }
+        database
+    }
+
+    #[test]
+    fn a_union_has_every_row_once() {
+        let all = students_with(0..100);
+        let union = students_with(0..7).union(&students_with(3..100)).unwrap();
+        for (united, whole) in union.tables.iter().zip(&all.tables) {
+            assert_eq!(united.n_rows, whole.n_rows);
+            for (a, b) in united.columns.iter().zip(&whole.columns) {
+                assert!((0..united.n_rows).all(|row| a.cell(row) == b.cell(row)));
+            }
+        }
+    }
+
+    #[test]
+    fn databases_of_another_structure_have_no_union() {
+        let mut other = students_with(0..100);
+        other.tables[1].columns[3].role = Role::Plain;
+        let refused = students_with(0..100).union(&other).unwrap_err();
+        assert_eq!(refused, NotEquivalent { table: "takes".to_owned() });
+    }
+
+    #[test]
+    fn concatenation_hangs_one_kind_of_person_off_another() {
+        let students = students_with(0..100);
+        let mut courses = students.clone();
+        courses.tables.remove(0);
+        courses.schema.tables.remove(0);
+        courses.schema.tables[0].parent = None;
+        courses.schema.tables[1].parent = Some(SchemaParent { table: 0, foreign_key: 0 });
+        courses.tables[0].person = Some(0);
+        let mut persons = students.clone();
+        persons.tables.truncate(1);
+        persons.schema.tables.truncate(1);
+        let whole = persons.concatenate(&courses, "sid").unwrap();
+        assert_eq!(whole.schema, students.schema);
+        assert_eq!(whole.tables[1].person, None);
+        assert!(persons.concatenate(&courses, "nothing").is_none());
+    }
+}

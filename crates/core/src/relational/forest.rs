@@ -84,7 +84,10 @@ impl<'t> Grove<'t> {
         let mut kinds = vec![Kind { table: root, parent: None, children: Vec::new(), n_quasi: 0 }];
         let mut next = 0;
         while next < kinds.len() {
-            for table in schema.children(kinds[next].table) {
+            // By name, so that the order of the spec changes nothing.
+            let mut children = schema.children(kinds[next].table);
+            children.sort_by_key(|&table| &schema.tables[table].name);
+            for table in children {
                 let position = kinds.len();
                 kinds[next].children.push(position);
                 kinds.push(Kind { table, parent: Some(next), children: Vec::new(), n_quasi: 0 });
@@ -268,20 +271,9 @@ impl Forest {
         self.starts[folded as usize + 1] - self.starts[folded as usize]
     }
 
-    /// How many persons there are.
-    pub(super) fn n_persons(&self) -> u64 {
-        self.persons.len() as u64
-    }
-
     /// Quasi cells of all rows that take part.
     pub(super) fn n_cells(&self) -> f64 {
         self.kinds.iter().zip(&self.layers).map(|(kind, layer)| (kind.n_quasi * layer.rows.len()) as f64).sum()
-    }
-
-    /// Per kind how many rows a person has, on average.
-    pub(super) fn rows_per_person(&self) -> Vec<f64> {
-        let n_persons = self.persons.len().max(1) as f64;
-        self.layers.iter().map(|layer| layer.rows.len() as f64 / n_persons).collect()
     }
 
     /// The rows of the table of persons a folded person stands for.

@@ -1,7 +1,7 @@
 //! What becomes of clusters that are not full when the pass ends.
 //!
 //! The heaviest goes first: it takes the nearest of the others in, as in the paper, or joins the full ones, whichever
-//! loses less. Where numbers of persons are all that is asked its persons part, each to the full cluster nearest to it;
+//! loses less. Where k is all that is asked its persons part, each to the full cluster nearest to it;
 //! else they stay together and go to the nearest full cluster that stands with them. What finds neither takes in full
 //! clusters, the nearest first, until it stands. Where the task says so, those persons are left out that lose less that
 //! way, the ones that gain most first.
@@ -150,7 +150,7 @@ impl Places<'_, '_> {
     }
 
     fn home(&mut self, group: &Representative) -> Option<Home> {
-        if self.task.judge.weight_suffices() {
+        if self.task.judge.all_ask_alike() {
             let mut growth = -group.loss();
             for &member in &group.members {
                 let alone = person(self.task, member, group.met);

@@ -106,11 +106,12 @@ impl TableLoss {
 
 fn finish(losses: &[&TableLoss], persons: &[PersonLoss], columns: BTreeMap<String, f64>) -> Loss {
     let n_cells = losses.iter().map(|loss| loss.n_rows * loss.columns.len() as f64).sum::<f64>().max(1.0);
-    let widths: f64 = losses.iter().flat_map(|loss| &loss.columns).map(|(_, sum)| sum).sum();
+    // An empty sum is -0.
+    let widths = losses.iter().flat_map(|loss| &loss.columns).map(|(_, sum)| sum).sum::<f64>() + 0.0;
     let of_persons = |of: fn(&PersonLoss) -> f64| persons.iter().map(of).sum::<f64>();
     Loss {
         lm: widths / n_cells,
-        ncp: losses.iter().map(|loss| loss.shares).sum::<f64>() / n_cells,
+        ncp: (losses.iter().map(|loss| loss.shares).sum::<f64>() + 0.0) / n_cells,
         dm: of_persons(|sum| sum.dm),
         average_class: of_persons(|sum| sum.n_released) / of_persons(|sum| sum.n_classes).max(1.0),
         uncertainty_penalty: widths,

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use super::cost::{CostCounts, Meter, Profile, Scratch};
 use super::forest::Forest;
+use super::order::Points;
 use super::representative::Representative;
 use super::requirement::{Asker, Judge};
 
@@ -38,6 +39,8 @@ pub(super) struct Task<'f> {
     pub(super) forest: &'f Forest,
     /// Folded persons, similar ones near each other.
     pub(super) order: &'f [u32],
+    /// The same persons as points.
+    pub(super) points: &'f Points,
     pub(super) judge: &'f Judge<'f>,
     pub(super) clustering: ClusteringSpec,
     /// How many persons may still be left out.
@@ -60,12 +63,13 @@ pub(super) struct Near {
     pub(super) position: usize,
 }
 
-/// The pass over all persons.
-pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch) -> Clusters {
+/// The pass over all persons; `None` as soon as it is certain to lose more than `most`.
+pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch, most: f64) -> Option<Clusters> {
     let threshold = task.clustering.threshold.unwrap_or(DEFAULT_THRESHOLD);
     let limit = task.clustering.cluster_limit.unwrap_or(DEFAULT_LIMIT).max(1) as usize;
     let mut asker = Asker::new(task.judge);
     let mut full = Vec::new();
+    let mut loss_of_full = 0.0;
     let mut open: Vec<(Representative, Profile)> = Vec::new();
     for (met, &folded) in (0..).zip(task.order) {
         if met as usize % TOLD_EVERY == TOLD_EVERY - 1 {
@@ -90,6 +94,10 @@ pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch) ->
         };
         let mut joined = open[near.position].0.join(&person, meter, scratch);
         if asker.stands(&mut joined) {
+            loss_of_full += joined.loss();
+            if loss_of_full > most {
+                return None;
+            }
             full.push(joined);
             open.swap_remove(near.position);
         } else {
@@ -98,7 +106,7 @@ pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch) ->
         }
     }
     task.progress.advance((task.order.len() % TOLD_EVERY) as u64);
-    Clusters { full, open: open.into_iter().map(|(cluster, _)| cluster).collect() }
+    Some(Clusters { full, open: open.into_iter().map(|(cluster, _)| cluster).collect() })
 }
 
 /// The one of `others` whose loss, together with that of `cluster`, grows least; the first of equals.

@@ -1,86 +1,111 @@
-//! The order in which persons are met: similar ones near each other, so that whoever is met next has neighbours.
+//! [`Points`]: persons as points, to see quickly who is similar to whom, and the order in which persons are met.
 //!
-//! Persons are points: one coordinate per quasi column of their own table, and for each child table how many rows fall
-//! below each node near the root of each column's hierarchy. The points are halved at the median of the coordinate that
-//! varies most, and the halves likewise.
+//! A point has one coordinate per quasi column of the table of persons, and for each column of each child table the
+//! numbers of rows below each node of its hierarchy, down to the level that still has few nodes.
 //!
-//! # Paper
-//! left open by `[NCN08]`
 //! # Guarantee
-//! the order follows the cells, never the input
+//! points follow the cells, never the input
+//! # Paper
+//! `[NCN08]` leaves the order of persons open
+//! # Cost
+//! at most [`GROUPS`] bytes per person, and a sort of all persons as often as they can be halved
 
 use rayon::prelude::*;
 
 use super::forest::Forest;
 use crate::encode::{Domain, Encoded};
 
-/// A column of a child table is counted in at most so many groups of values.
-const GROUPS: usize = 32;
+/// Rows of child tables are counted in about so many groups of values, all columns together.
+const GROUPS: usize = 128;
+
+/// A column without a hierarchy is counted in so many ranges.
+const RANGES: u64 = 8;
 
 /// Fewer persons than this are not parted further.
 const SMALLEST: usize = 8;
 
-/// Folded persons, those with similar trees near each other.
-pub(super) fn by_similarity(forest: &Forest, encoded: &[Encoded<'_>]) -> Vec<u32> {
-    let points = Points::new(forest, encoded);
-    let mut order: Vec<u32> = (0..forest.len() as u32).collect();
-    let mut parts: Vec<&mut [u32]> = vec![&mut order];
-    while !parts.is_empty() {
-        parts = parts.into_par_iter().flat_map_iter(|part| points.halve(part)).collect();
-    }
-    order
-}
-
 /// One point per folded person.
-struct Points {
-    n_coordinates: usize,
-    coordinates: Vec<f32>,
+#[derive(Debug)]
+pub(super) struct Points {
+    n_own: usize,
+    /// Places of the person's own cells, 0 to 1.
+    own: Vec<f32>,
+    n_groups: usize,
+    /// Rows per group of values.
+    counts: Vec<u8>,
 }
 
-/// How the rows of one column count.
+/// Which group the codes of a column belong to.
 struct Groups {
     first: usize,
     of_code: Vec<u32>,
 }
 
 impl Points {
-    fn new(forest: &Forest, encoded: &[Encoded<'_>]) -> Points {
-        let own = &encoded[0].domains;
-        let mut n_coordinates = own.len();
+    pub(super) fn new(forest: &Forest, encoded: &[Encoded<'_>]) -> Points {
+        let domains = &encoded[0].domains;
+        let n_columns: usize = encoded[1..].iter().map(|encoded| encoded.domains.len()).sum();
+        let mut n_groups = 0;
         let mut groups: Vec<Vec<Groups>> = vec![Vec::new()];
         for encoded in &encoded[1..] {
             let mut of_kind = Vec::new();
             for domain in &encoded.domains {
-                let of_code = group_codes(domain);
-                let n_groups = of_code.iter().max().map_or(0, |&group| group as usize + 1);
-                of_kind.push(Groups { first: n_coordinates, of_code });
-                n_coordinates += n_groups;
+                let of_code = group_codes(domain, GROUPS / n_columns);
+                let first = n_groups;
+                n_groups += of_code.iter().max().map_or(0, |&group| group as usize + 1);
+                of_kind.push(Groups { first, of_code });
             }
             groups.push(of_kind);
         }
-        let mut coordinates = vec![0.0; forest.len() * n_coordinates];
-        if n_coordinates > 0 {
-            coordinates.par_chunks_mut(n_coordinates).enumerate().for_each(|(folded, point)| {
-                let folded = folded as u32;
-                for person in forest.slots(folded, 0) {
-                    for ((coordinate, &code), domain) in point.iter_mut().zip(person.codes).zip(own) {
+        let n_own = domains.len();
+        let mut own = vec![0.0; forest.len() * n_own];
+        if n_own > 0 {
+            own.par_chunks_mut(n_own).enumerate().for_each(|(folded, point)| {
+                for person in forest.slots(folded as u32, 0) {
+                    for ((coordinate, &code), domain) in point.iter_mut().zip(person.codes).zip(domains) {
                         *coordinate = place(domain, code);
                     }
                 }
+            });
+        }
+        let mut counts = vec![0u8; forest.len() * n_groups];
+        if n_groups > 0 {
+            counts.par_chunks_mut(n_groups).enumerate().for_each(|(folded, point)| {
                 for (kind, of_kind) in groups.iter().enumerate().skip(1) {
-                    for row in forest.slots(folded, kind) {
+                    for row in forest.slots(folded as u32, kind) {
                         for (groups, &code) in of_kind.iter().zip(row.codes) {
-                            point[groups.first + groups.of_code[code as usize] as usize] += 1.0;
+                            let count = &mut point[groups.first + groups.of_code[code as usize] as usize];
+                            *count = count.saturating_add(1);
                         }
                     }
                 }
             });
         }
-        Points { n_coordinates, coordinates }
+        Points { n_own, own, n_groups, counts }
+    }
+
+    /// Folded persons, those with similar trees near each other: halved at the median of the coordinate that varies
+    /// most, and the halves likewise.
+    pub(super) fn by_similarity(&self, n_persons: usize) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..n_persons as u32).collect();
+        let mut parts: Vec<&mut [u32]> = vec![&mut order];
+        while !parts.is_empty() {
+            parts = parts.into_par_iter().flat_map_iter(|part| self.halve(part)).collect();
+        }
+        order
+    }
+
+    /// How many rows of child tables one of two persons has in a group and the other has not.
+    pub(super) fn differing_rows(&self, a: u32, b: u32) -> u32 {
+        let counts = |person: u32| &self.counts[person as usize * self.n_groups..][..self.n_groups];
+        counts(a).iter().zip(counts(b)).map(|(a, b)| u32::from(a.abs_diff(*b))).sum()
     }
 
     fn at(&self, person: u32, coordinate: usize) -> f32 {
-        self.coordinates[person as usize * self.n_coordinates + coordinate]
+        match coordinate.checked_sub(self.n_own) {
+            None => self.own[person as usize * self.n_own + coordinate],
+            Some(group) => f32::from(self.counts[person as usize * self.n_groups + group]),
+        }
     }
 
     /// Puts the persons on either side of the median, and returns the sides that can be halved again.
@@ -89,24 +114,25 @@ impl Points {
             return Vec::new();
         }
         let n_persons = part.len() as f64;
-        let (mut sums, mut squares) = (vec![0.0; self.n_coordinates], vec![0.0; self.n_coordinates]);
-        for &person in &*part {
-            for coordinate in 0..self.n_coordinates {
+        let variance = |coordinate: usize| {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for &person in &*part {
                 let value = f64::from(self.at(person, coordinate));
-                sums[coordinate] += value;
-                squares[coordinate] += value * value;
+                sum += value;
+                squares += value * value;
             }
-        }
-        let variance = |coordinate: usize| squares[coordinate] - sums[coordinate] * sums[coordinate] / n_persons;
-        let widest = (0..self.n_coordinates).max_by(|&a, &b| variance(a).total_cmp(&variance(b)).then(b.cmp(&a)));
-        let Some(widest) = widest.filter(|&widest| variance(widest) > 1e-9) else { return Vec::new() };
+            squares - sum * sum / n_persons
+        };
+        let variances: Vec<f64> = (0..self.n_own + self.n_groups).into_par_iter().map(variance).collect();
+        let widest = (0..variances.len()).max_by(|&a, &b| variances[a].total_cmp(&variances[b]).then(b.cmp(&a)));
+        let Some(widest) = widest.filter(|&widest| variances[widest] > 1e-9) else { return Vec::new() };
         part.sort_by(|&a, &b| self.at(a, widest).total_cmp(&self.at(b, widest)));
         // Equal values stay together, so that what follows does not depend on how ties were broken.
-        let value = |place: usize| self.at(part[place], widest);
-        let middle = part.len() / 2;
-        let below = part.partition_point(|&person| self.at(person, widest) < value(middle));
-        let above = part.partition_point(|&person| self.at(person, widest) <= value(middle));
-        let cut = if below > 0 && middle - below <= above - middle || above == part.len() { below } else { above };
+        let median = self.at(part[part.len() / 2], widest);
+        let below = part.partition_point(|&person| self.at(person, widest) < median);
+        let above = part.partition_point(|&person| self.at(person, widest) <= median);
+        let is_nearer = below > 0 && part.len() / 2 - below <= above - part.len() / 2;
+        let cut = if is_nearer || above == part.len() { below } else { above };
         let (left, right) = part.split_at_mut(cut);
         vec![left, right]
     }
@@ -120,29 +146,32 @@ fn place(domain: &Domain, code: u32) -> f32 {
     }
 }
 
-/// Groups of values: below the nodes next to the root, or one level further where these are few.
-fn group_codes(domain: &Domain) -> Vec<u32> {
+/// Groups of values: below the nodes of the lowest level that has few of them.
+fn group_codes(domain: &Domain, most: usize) -> Vec<u32> {
     let n_codes = domain.n_codes();
     let Some(tree) = domain.tree() else {
-        return (0..n_codes).map(|code| (u64::from(code) * 8 / u64::from(n_codes.max(1))) as u32).collect();
+        return (0..n_codes).map(|code| (u64::from(code) * RANGES / u64::from(n_codes.max(1))) as u32).collect();
     };
     let mut firsts: Vec<u32> = vec![0];
     loop {
         let mut finer: Vec<u32> = Vec::new();
         for (position, &first) in firsts.iter().enumerate() {
-            let last = firsts.get(position + 1).map_or(n_codes, |&next| next) - 1;
+            let last = firsts.get(position + 1).map_or(n_codes, |&next| next).saturating_sub(1);
             if first >= last {
                 finer.push(first);
             } else {
                 finer.extend_from_slice(tree.child_firsts(tree.common_ancestor(first, last)));
             }
         }
-        if finer.len() == firsts.len() || finer.len() > GROUPS && firsts.len() > 1 {
+        if finer.len() <= firsts.len() || finer.len() > most.max(2) {
             break;
         }
         firsts = finer;
     }
-    let group = |code: u32| (firsts.partition_point(|&first| first <= code) - 1) as u32;
-    let most = GROUPS as u32 * 4;
-    (0..n_codes).map(|code| group(code) * most.min(firsts.len() as u32) / firsts.len() as u32).collect()
+    let group = |code: u32| firsts.partition_point(|&first| first <= code) as u32 - 1;
+    match firsts.len() {
+        // A flat hierarchy with many values: neighbours share a group.
+        1 => (0..n_codes).map(|code| (u64::from(code) * most as u64 / u64::from(n_codes.max(1))) as u32).collect(),
+        _ => (0..n_codes).map(group).collect(),
+    }
 }

@@ -98,6 +98,11 @@ impl<'f> Judge<'f> {
         self.rules.iter().all(Vec::is_empty)
     }
 
+    /// Whether nothing but k is asked, so that anybody may join any class.
+    pub(super) fn all_ask_alike(&self) -> bool {
+        self.weight_suffices() && self.own_k.is_none()
+    }
+
     /// Whether leaving somebody out changes what is asked of the others.
     pub(super) fn measures_against_release(&self) -> bool {
         self.rules.iter().flatten().any(Rules::measures_against_release)

@@ -63,8 +63,8 @@ pub(super) fn settle(
                 return Err(Unreachable.into());
             }
             let class = classes.remove(position);
-            let Task { forest, order, clustering, allowance, leftovers, progress, .. } = *task;
-            let task = Task { forest, order, judge: &judge, clustering, allowance, leftovers, progress };
+            let Task { forest, order, points, clustering, allowance, leftovers, progress, .. } = *task;
+            let task = Task { forest, order, points, judge: &judge, clustering, allowance, leftovers, progress };
             merge(&task, meter, &mut scratch, class, &mut classes);
         } else if !is_changed {
             return Ok(classes);

@@ -1,6 +1,10 @@
 use kohort_model::{Cells, Column, Hierarchy, Silent};
+use proptest::prelude::*;
 
+use super::representative::Representative;
 use super::*;
+use crate::encode::Domain;
+use crate::relational::forest::Forest;
 
 const COURSES: &str = "Math;Science;*\nPhysics;Science;*\nCS;Science;*\nHistory;Social;*\nReligion;Social;*\n";
 const BOOKS: &str = "Discrete;Math Book;*\nCalculus;Math Book;*\nDynamics;Math Book;*\nRelg. H.;Relg Book;*\n\
@@ -141,4 +145,190 @@ fn the_students_of_the_paper_lose_what_the_paper_says() {
         assert!((anonymized.loss.lm - (37.0 / 6.0) / 22.0).abs() < 1e-12, "{}", anonymized.loss.lm);
         assert_eq!(anonymized.loss.dm, 8.0);
     }
+}
+
+/// Students, what they take and books for it, drawn from few courses and books.
+fn some_students(draws: &[(u8, Vec<(u8, Vec<u8>)>)]) -> (Spec, Vec<Table>) {
+    let (spec, originals) = students();
+    let [courses, books] = [("Math", 0), ("Discrete", 1)].map(|(_, table)| {
+        let column = if table == 0 { originals[1].column("course") } else { originals[2].column("book") };
+        column.unwrap().clone()
+    });
+    let ages: Vec<String> = draws.iter().map(|(age, _)| (age % 9).to_string()).collect();
+    let sids: Vec<String> = (0..draws.len()).map(|person| format!("S{person}")).collect();
+    let (mut scid, mut sid, mut course, mut of_book, mut book) = (vec![], vec![], vec![], vec![], vec![]);
+    for (person, (_, takes)) in draws.iter().enumerate() {
+        for (of_course, of_books) in takes {
+            for of_one in of_books {
+                of_book.push(format!("SC{}", scid.len()));
+                book.push(books.texts.get(u32::from(*of_one) % books.texts.len() as u32));
+            }
+            scid.push(format!("SC{}", scid.len()));
+            sid.push(sids[person].clone());
+            course.push(courses.texts.get(u32::from(*of_course) % courses.texts.len() as u32));
+        }
+    }
+    fn column(name: &str, role: Role, cells: &[impl AsRef<str>]) -> Column {
+        Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_ref())))
+    }
+    let with_hierarchy_of = |column: Column, other: &Column| Column { hierarchy: other.hierarchy.clone(), ..column };
+    let mut tables = vec![
+        table("student", Some(0), vec![column("sid", Role::Key, &sids), column("gpa", Role::Quasi, &ages)]),
+        table(
+            "takes",
+            None,
+            vec![
+                column("scid", Role::Key, &scid),
+                column("sid", Role::Key, &sid),
+                with_hierarchy_of(column("course", Role::Quasi, &course), &courses),
+            ],
+        ),
+        table(
+            "books",
+            None,
+            vec![column("scid", Role::Key, &of_book), with_hierarchy_of(column("book", Role::Quasi, &book), &books)],
+        ),
+    ];
+    tables[0].columns[1].value_type = kohort_model::ValueType::Integer;
+    let mut spec = spec;
+    spec.tables[0].childless = kohort_model::spec::Childless::Keep;
+    (spec, tables)
+}
+
+fn any_students(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(u8, Vec<(u8, Vec<u8>)>)>> {
+    let takes = prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..4)), 0..4);
+    prop::collection::vec((any::<u8>(), takes), n)
+}
+
+/// Whether each member has one row at each node, below its row at the node above, covered by the node's box.
+fn is_sound(cluster: &Representative, forest: &Forest, domains: &[&[Domain]]) -> bool {
+    forest.kinds.iter().enumerate().all(|(kind, of_kind)| {
+        let layer = &cluster.layers[kind];
+        cluster.members.iter().enumerate().all(|(position, &member)| {
+            let slots: Vec<_> = forest.slots(member, kind).collect();
+            let slot_of = |layer: &representative::Layer, node: usize| {
+                layer.slots[node * cluster.members.len() + position] as usize
+            };
+            let mut used: Vec<usize> = (0..layer.len()).map(|node| slot_of(layer, node)).collect();
+            used.sort_unstable();
+            used.dedup();
+            used.len() == layer.len()
+                && (0..layer.len()).all(|node| {
+                    let row = slots[slot_of(layer, node)];
+                    let hangs_well = of_kind.parent.is_none_or(|parent| {
+                        slot_of(&cluster.layers[parent], layer.parents[node] as usize) == row.parent as usize
+                    });
+                    let bounds = &layer.bounds[node * of_kind.n_quasi..][..of_kind.n_quasi];
+                    let covers = bounds.iter().zip(row.codes).all(|(&(lo, hi), &code)| lo <= code && code <= hi);
+                    let shows =
+                        bounds.iter().zip(domains[kind]).all(|(&(lo, hi), domain)| domain.hull(lo, hi) == (lo, hi));
+                    hangs_well && covers && shows
+                })
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn joining_adds_the_loss_that_was_announced(draws in any_students(2..7)) {
+        let (spec, tables) = some_students(&draws);
+        let schema = Schema::of(&spec, &tables).unwrap();
+        let grove = Grove::new(&tables, &schema, 0).unwrap();
+        let forest = grove.forest(&tables, spec.keys);
+        let domains: Vec<&[Domain]> = grove.encoded.iter().map(|encoded| encoded.domains.as_slice()).collect();
+        for basis in [Basis::Subtree, Basis::Node] {
+            let mut total = [0.0; 2];
+            for (position, pairing) in [Pairing::Greedy, Pairing::Optimal].into_iter().enumerate() {
+                let meter = Meter::new(&forest, &grove.encoded, basis, pairing, Counting::Yes);
+                let mut scratch = Scratch::default();
+                let mut cluster = Representative::of_person(&forest, 0);
+                for folded in 1..forest.len() as u32 {
+                    let person = Representative::of_person(&forest, folded);
+                    let growth = meter.growth(&mut scratch, (&cluster, None), &person, f64::INFINITY);
+                    let profile = meter.profile(&mut scratch, &cluster);
+                    let with_profile = meter.growth(&mut scratch, (&cluster, Some(&profile)), &person, f64::INFINITY);
+                    let joined = cluster.join(&person, &meter, &mut scratch);
+                    prop_assert!((growth - with_profile).abs() < 1e-4, "{} {}", growth, with_profile);
+                    prop_assert!((cluster.loss() + person.loss() + growth - joined.loss()).abs() < 1e-4);
+                    prop_assert!((cluster.n_cells() + person.n_cells() - joined.n_cells()).abs() < 1e-9);
+                    prop_assert!(is_sound(&joined, &forest, &domains));
+                    if folded == 1 {
+                        total[position] = growth;
+                    }
+                    cluster = joined;
+                }
+            }
+            // From the same two trees, and where costs are those of subtrees, no pairing is cheaper than the optimal.
+            if basis == Basis::Subtree {
+                prop_assert!(total[1] <= total[0] + 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn auto_never_loses_more_than_the_two_it_is_made_of(draws in any_students(4..30), k in 2u32..5) {
+        let (mut spec, tables) = some_students(&draws);
+        spec.k = k.min(draws.len() as u32);
+        let schema = Schema::of(&spec, &tables).unwrap();
+        let mut loss = |algorithm| {
+            spec.algorithm = algorithm;
+            anonymize_tables(&tables, &schema, &spec, &Silent).unwrap().loss.lm
+        };
+        let auto = loss(Algorithm::Auto);
+        // Widths are kept in 32 bits while classes are looked for.
+        prop_assert!(auto <= loss(Algorithm::Miracle) + 1e-6);
+        prop_assert!(auto <= loss(Algorithm::MiracleX) + 1e-6);
+    }
+}
+
+#[test]
+fn nodes_cost_fewer_evaluations_than_subtrees() {
+    let draws: Vec<(u8, Vec<(u8, Vec<u8>)>)> = (0..40u8)
+        .map(|person| (person, (0..5).map(|course| (person / 3 + course, vec![course, person, 3, 5])).collect()))
+        .collect();
+    let (mut spec, tables) = some_students(&draws);
+    // One open cluster at a time, so that both algorithms compare each person with one.
+    (spec.k, spec.clustering.threshold, spec.clustering.cluster_limit) = (20, Some(1.0), Some(1));
+    let schema = Schema::of(&spec, &tables).unwrap();
+    let mut counts = |algorithm| {
+        spec.algorithm = algorithm;
+        anonymize_tables_with_counts(&tables, &schema, &spec, &Silent).unwrap().1
+    };
+    let (subtrees, nodes) = (counts(Algorithm::Miracle), counts(Algorithm::MiracleX));
+    assert!(subtrees.nodes.asked > 3 * nodes.nodes.asked, "{subtrees:?} {nodes:?}");
+}
+
+#[test]
+fn leftovers_that_lose_less_alone_are_left_out_where_the_spec_allows_it() {
+    let mut draws: Vec<(u8, Vec<(u8, Vec<u8>)>)> = (0..8).map(|_| (0, vec![(0, vec![0])])).collect();
+    draws.push((8, vec![(3, vec![5]), (4, vec![6]), (2, vec![3])]));
+    let (mut spec, tables) = some_students(&draws);
+    spec.k = 3;
+    let schema = Schema::of(&spec, &tables).unwrap();
+    let merged = anonymize_tables(&tables, &schema, &spec, &Silent).unwrap();
+    assert_eq!(merged.persons, Persons { n_in: 9, n_out: 9, suppressed: 0 });
+    (spec.leftovers, spec.max_suppressed) = (kohort_model::spec::Leftovers::Suppress, 0.2);
+    let suppressed = anonymize_tables(&tables, &schema, &spec, &Silent).unwrap();
+    assert_eq!(suppressed.persons, Persons { n_in: 9, n_out: 8, suppressed: 1 });
+    assert_eq!(suppressed.release.tables[1].rows, (0..8).collect::<Vec<u32>>());
+    assert!(suppressed.loss.lm < merged.loss.lm);
+}
+
+#[test]
+fn a_value_that_all_rows_of_one_look_hold_is_not_released() {
+    let (mut spec, mut tables) = students();
+    let l = |column: &str| Requirement::DistinctL { column: column.to_owned(), l: 2 };
+    spec.tables[1].columns[1].requirements = vec![l("grade")];
+    assert_eq!(spec.tables[1].columns[1].name, "grade");
+    let schema = Schema::of(&spec, &tables).unwrap();
+    let n_released = |tables: &[Table]| {
+        let anonymized = anonymize_tables(tables, &schema, &spec, &Silent).unwrap();
+        anonymized.release.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(n_released(&tables), [4, 10, 8]);
+    // Everybody has the same grade everywhere: nothing of the table can be shown, nor of what hangs off it.
+    let grades = &mut tables[1].columns[3];
+    let first = grades.ids[0];
+    grades.ids.fill(first);
+    assert_eq!(n_released(&tables), [4, 0, 0]);
 }

@@ -2,7 +2,7 @@
 //!
 //! # Guarantee
 //! A loaded quasi column is typed, all its values parse, and its hierarchy has a leaf for each of them. No row is
-//! without a person. Identifiers and dropped columns were never held in memory.
+//! without a person. Identifiers and dropped columns were never held in memory, but for those that tell rows apart.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use kohort_model::{Column, Distance, NULL, Notation, Progress, Requirement, Role
 
 use super::hierarchies::Hierarchies;
 use super::problem::{ReadProblem, ReadProblems, Rows};
-use super::roles::{check_names, roles_of};
+use super::roles::{check_names, key_names, roles_of};
 use super::typing::{self, Misfit, Why};
 use super::{OpenTable, RawColumn};
 use crate::arrow_text::{ArrowOrder, TextForm};
@@ -25,6 +25,19 @@ pub struct LoadedTable {
     pub table: Table,
     /// What its file was like.
     pub origin: Origin,
+}
+
+/// A private table as it is written: the table, and what its file was like.
+#[derive(Clone, Copy)]
+pub(crate) struct Original<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) origin: &'a Origin,
+}
+
+impl LoadedTable {
+    pub(crate) fn original(&self) -> Original<'_> {
+        Original { table: &self.table, origin: &self.origin }
+    }
 }
 
 /// What a table's file was like, and its releases are.
@@ -91,7 +104,9 @@ pub fn load(
     }
     let person =
         table_spec.person.as_ref().and_then(|person| columns.iter().position(|column: &Column| &column.name == person));
+    // Of several tables all keys are checked together, this one among them.
     if let Some(person) = person
+        && spec.tables.len() < 2
         && columns[person].has_nulls()
     {
         let rows = Rows::with_ids(&columns[person].ids, |id| id == NULL);
@@ -111,7 +126,7 @@ pub fn load(
 fn is_kept(role: Role, name: &str, table: &TableSpec) -> bool {
     match role {
         Role::Quasi | Role::Sensitive | Role::Key | Role::Plain | Role::PersonK => true,
-        Role::Identifier | Role::Drop => table.person.as_deref() == Some(name),
+        Role::Identifier | Role::Drop => key_names(table).any(|key| key == name),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use kohort_model::spec::CsvSpec;
-use kohort_model::{Column, Notation, Progress, Role, Table, ValueType};
+use kohort_model::{Column, Notation, Progress, Role, Table, Texts, ValueType};
 
 use super::arrow::ArrowFile;
 use super::problem::{ReadProblem, ReadProblems};
@@ -38,6 +38,24 @@ pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progre
     let wanted: Vec<usize> = (0..names.len()).collect();
     let columns = open.read(&wanted).map_err(problems)?;
     Ok(plain_table(table_name(path), names, columns))
+}
+
+/// Reads a released table, which may have no rows: of a child table all may be left out.
+pub(crate) fn read_released(
+    path: &Path,
+    options: &CheckOptions,
+    progress: &dyn Progress,
+) -> Result<Table, ReadProblems> {
+    read_for_check(path, options, progress).or_else(|problems| match problems.problems.as_slice() {
+        [ReadProblem::NoRows] => {
+            let fail = |problem| ReadProblems { file: path.to_owned(), problems: vec![problem] };
+            let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(fail)?;
+            let nothing = || RawColumn { texts: Texts::new(), ids: Vec::new(), field: None };
+            let columns = open.names().iter().map(|_| nothing()).collect();
+            Ok(plain_table(table_name(path), open.names().to_vec(), columns))
+        }
+        _ => Err(problems),
+    })
 }
 
 /// A table of plain text columns.

@@ -223,6 +223,12 @@ pub enum ReadProblem {
         /// Every missing value, by its first row.
         values: Vec<MissingValue>,
     },
+    /// An identifier that would have to be released.
+    #[error("column '{column}' is an identifier and joins tables, and keys = \"keep\" would release it")]
+    IdentifierKept {
+        /// The column.
+        column: String,
+    },
     /// Hierarchical distance without a hierarchy.
     #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
     NeedsHierarchy {
@@ -298,6 +304,9 @@ impl ReadProblem {
             ReadProblem::HierarchyRule { .. } => return None,
             ReadProblem::NotInHierarchy { column, .. } => {
                 format!("add these values of '{column}' to the hierarchy as leaves, or correct them")
+            }
+            ReadProblem::IdentifierKept { column } => {
+                format!("leave keys = \"keep\" out, or give '{column}' role \"key\" if it may be released")
             }
             ReadProblem::NeedsHierarchy { column } => {
                 format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")

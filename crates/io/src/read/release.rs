@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use kohort_model::spec::CsvSpec;
-use kohort_model::{ColumnManifest, Manifest, Progress, Role, Table, TableManifest, ValueType};
+use kohort_model::{ColumnManifest, Progress, Role, Table, TableManifest, ValueType};
 
 use super::OpenTable;
-use super::open::{CheckOptions, read_for_check};
+use super::open::{CheckOptions, read_for_check, read_released};
 use super::problem::ReadProblems;
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
-use crate::{ErrorClass, Format};
+use crate::{ErrorClass, Format, TablesManifest};
 
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
@@ -108,36 +108,31 @@ impl ReleaseProblem {
 ///
 /// # Errors
 /// Where a file is missing, damaged or not the one the manifest speaks of.
-pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
-    read_with(folder, None, progress)
+pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+    read_release_of(&[], folder, progress)
 }
 
-/// Reads the release of a private table, which tells how its labels are spelled.
+/// Reads the release of private tables, which tell how their labels are spelled.
 ///
 /// # Errors
 /// As [`read_release`].
 pub fn read_release_of(
-    original: &Table,
+    originals: &[Table],
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
-    read_with(folder, Some(original), progress)
-}
-
-fn read_with(
-    folder: &Path,
-    original: Option<&Table>,
-    progress: &dyn Progress,
-) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     let path = folder.join("manifest.json");
     let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
         _ => ReleaseProblem::Io { path: path.clone(), source },
     })?;
-    let manifest: Manifest = serde_json::from_str(&json)
+    let manifest: TablesManifest = serde_json::from_str(&json)
         .map_err(|error| ReleaseProblem::BadManifest { path: path.clone(), message: error.to_string() })?;
-    let tables: Result<Vec<Table>, ReleaseProblem> =
-        manifest.tables.iter().map(|entry| read_entry(folder, &path, entry, original, progress)).collect();
+    let read = |entry: &TableManifest| {
+        let original = originals.iter().find(|original| original.name == entry.name);
+        read_entry(folder, &path, entry, original, progress)
+    };
+    let tables: Result<Vec<Table>, ReleaseProblem> = manifest.manifest.tables.iter().map(read).collect();
     Ok((manifest, tables?))
 }
 
@@ -212,7 +207,7 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
 fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadProblems> {
     let mut options = CheckOptions::default();
     if !matches!(Format::of_path(path), Some(Format::Csv(_))) {
-        return read_for_check(path, &options, progress);
+        return read_released(path, &options, progress);
     }
     let usual = [',', ';', '\t', '|'];
     let others = (1..128u8).map(char::from).filter(|other| !usual.contains(other) && !"\"\r\n".contains(*other));
@@ -224,7 +219,7 @@ fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Re
         if !fits {
             continue;
         }
-        match read_for_check(path, &options, progress) {
+        match read_released(path, &options, progress) {
             Ok(table) => return Ok(table),
             Err(problems) => first_problem = first_problem.or(Some(problems)),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::spec::TableSpec;
+use kohort_model::spec::{Keys, TableSpec};
 use kohort_model::{Role, Spec};
 
 use super::problem::ReadProblem;
@@ -24,6 +24,11 @@ pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec
     }
     if !unknown.is_empty() {
         problems.push(ReadProblem::UnknownColumn { columns: unknown, known: names.to_vec() });
+    }
+    for (name, role) in names.iter().zip(&roles) {
+        if *role == Some(Role::Identifier) && joins_tables(name, spec, table) {
+            problems.push(ReadProblem::IdentifierKept { column: name.clone() });
+        }
     }
     (roles, problems)
 }
@@ -51,16 +56,34 @@ fn role_of(name: &str, spec: &Spec, table: &TableSpec) -> Option<Role> {
     // An audience's columns are quasi without being said so again.
     let is_known_to_an_audience =
         || spec.audiences.values().any(|audience| audience.quasi.iter().any(|quasi| quasi == name));
-    given.or(is_key.then_some(Role::Key)).or_else(|| is_known_to_an_audience().then_some(Role::Quasi))
+    match given {
+        // Numbers are released in its place, never the identifier itself.
+        Some(Role::Identifier) if spec.keys == Keys::Surrogate && joins_tables(name, spec, table) => Some(Role::Key),
+        given => given.or(is_key.then_some(Role::Key)).or_else(|| is_known_to_an_audience().then_some(Role::Quasi)),
+    }
 }
 
-fn key_names(table: &TableSpec) -> impl Iterator<Item = &str> {
+/// Whether a column holds the parent's key, or the key that another table points to.
+fn joins_tables(name: &str, spec: &Spec, table: &TableSpec) -> bool {
+    let is_foreign_key = table.parent.as_ref().is_some_and(|parent| parent.foreign_key == name);
+    let key = table.key.as_deref().or(table.person.as_deref());
+    let is_pointed_to = || {
+        let mut parents = spec.tables.iter().filter_map(|other| other.parent.as_ref());
+        parents.any(|parent| parent.table == table.name)
+    };
+    is_foreign_key || (key == Some(name) && is_pointed_to())
+}
+
+/// Columns that tell rows apart or join tables.
+pub(super) fn key_names(table: &TableSpec) -> impl Iterator<Item = &str> {
     let foreign_key = table.parent.as_ref().map(|parent| parent.foreign_key.as_str());
     [table.person.as_deref(), table.key.as_deref(), foreign_key].into_iter().flatten()
 }
 
 #[cfg(test)]
 mod tests {
+    use kohort_model::spec::ParentSpec;
+
     use super::*;
     use crate::read::load::tests::{column, table_spec};
 
@@ -88,6 +111,27 @@ mod tests {
         assert!(problems.is_empty());
         let (_, problems) = roles_of(&names(&["ID"]), &Spec::new(2), &table);
         assert_eq!(problems.len(), 2);
+    }
+
+    #[test]
+    fn an_identifier_that_joins_tables_is_a_key_unless_keys_are_kept() {
+        let parent = ParentSpec { table: "patient".to_owned(), foreign_key: "id".to_owned() };
+        let mut patient = table_spec("p.csv", vec![column("id", Role::Identifier), column("name", Role::Identifier)]);
+        patient.person = Some("id".to_owned());
+        let mut visit = table_spec("v.csv", vec![column("id", Role::Identifier)]);
+        (visit.name, visit.parent) = ("visit".to_owned(), Some(parent));
+        let mut spec = Spec::new(2);
+        let alone = roles_of(&names(&["id", "name"]), &spec, &patient);
+        assert_eq!((alone.0, alone.1.len()), (vec![Some(Role::Identifier); 2], 0));
+        spec.tables = vec![patient, visit];
+        let of_patient = roles_of(&names(&["id", "name"]), &spec, &spec.tables[0]);
+        assert_eq!((of_patient.0, of_patient.1.len()), (vec![Some(Role::Key), Some(Role::Identifier)], 0));
+        assert_eq!(roles_of(&names(&["id"]), &spec, &spec.tables[1]).0, [Some(Role::Key)]);
+        spec.keys = Keys::Keep;
+        for table in &spec.tables {
+            let (_, problems) = roles_of(&names(&["id", "name"]), &spec, table);
+            assert!(problems.iter().any(|problem| matches!(problem, ReadProblem::IdentifierKept { .. })));
+        }
     }
 
     #[test]

@@ -24,9 +24,9 @@ use rayon::prelude::*;
 
 use super::cells::{CellIds, FileColumn, Kind, is_value};
 use super::problem::WriteProblem;
-use crate::LoadedTable;
 use crate::arrow_text::{Fixed, TextForm};
 use crate::bounds::bound_type;
+use crate::read::Original;
 
 const ROWS_PER_BATCH: usize = 1 << 15;
 
@@ -44,7 +44,7 @@ impl<'a> ArrowTable<'a> {
     pub(super) fn new(
         file_columns: &'a [FileColumn<'a>],
         n_rows: usize,
-        original: &LoadedTable,
+        original: Original<'_>,
     ) -> Result<Self, WriteProblem> {
         let mut fields = Vec::new();
         let mut columns = Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn write_ipc_stream(table: &ArrowTable<'_>, target: &mut dyn Write) -
     writer.finish()
 }
 
-fn field_of(column: &FileColumn<'_>, original: &LoadedTable) -> Field {
+fn field_of(column: &FileColumn<'_>, original: Original<'_>) -> Field {
     let labels = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let field = original.origin.fields[column.source].as_ref();
     match (column.kind, field) {

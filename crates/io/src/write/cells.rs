@@ -6,9 +6,8 @@ use std::ops::Range;
 use kohort_model::{Cells, NULL, ReleasedTable, Texts};
 
 use super::problem::WriteProblem;
-use crate::LoadedTable;
 use crate::bounds::{bound_names, split};
-use crate::read::TextDictionary;
+use crate::read::{Original, TextDictionary};
 
 /// A column of the file to be written.
 pub(super) struct FileColumn<'a> {
@@ -37,7 +36,7 @@ pub(super) enum Kind {
 /// The columns of a released table's file.
 pub(super) fn file_columns<'a>(
     released: &'a ReleasedTable,
-    original: &'a LoadedTable,
+    original: Original<'a>,
 ) -> Result<Vec<FileColumn<'a>>, WriteProblem> {
     let mut columns = Vec::new();
     for column in &released.columns {

@@ -1,4 +1,4 @@
-//! [`write_release`]: a release folder that appears whole, verified, or not at all.
+//! [`write_release`], [`write_tables`]: a release folder that appears whole, verified, or not at all.
 //!
 //! # Guarantee
 //! Under the folder's name there is never anything but a complete release whose files were read back and verified
@@ -12,14 +12,16 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path};
 
-use kohort_model::{Manifest, Progress, Release, ReleasedTable, Requirement};
-use kohort_verify::{Findings, Verified, Violation, verify_written};
+use kohort_model::{Manifest, Progress, Release, ReleasedTable, Requirement, Table};
+use kohort_verify::{Findings, Verified, Violation, Violations, verify_tables_written, verify_written};
+use serde::Serialize;
 use tempfile::TempDir;
 
 use super::problem::WriteProblem;
 use super::table::{Target, read_back, write_table};
 use crate::digest::sha256_of_file;
-use crate::{Format, LoadedTable};
+use crate::read::Original;
+use crate::{Format, LoadedTable, LoadedTables, TablesManifest};
 
 /// How a release is written.
 #[derive(Clone, Copy, Debug)]
@@ -91,72 +93,111 @@ pub fn write_release(
     options: WriteOptions,
     progress: &dyn Progress,
 ) -> Result<Manifest, WriteProblem> {
-    let create = |path: &Path| File::create_new(path).map(|file| Box::new(file) as Target);
-    write_with(&create, release, original, requirements, manifest, folder, options, progress)
+    let verify = |written: &[Table]| verify_only(written, release, original, requirements);
+    let job = Job { release: release.get(), originals: vec![original.original()], create: &create_file, verify };
+    let manifest = |files: &[WrittenFile], found: &Findings| manifest(&files[0], found);
+    job.write(manifest, folder, options, progress)
 }
 
-#[allow(clippy::too_many_arguments, reason = "write_release's, and how files are created")]
-fn write_with(
-    create: &dyn Fn(&Path) -> io::Result<Target>,
+/// Writes a release of several tables to a folder, a file each. `manifest` is given the files that were written, in the
+/// order of the release, and what the verifier counted in them.
+///
+/// # Errors
+/// As [`write_release`].
+pub fn write_tables(
     release: &Verified<Release>,
-    original: &LoadedTable,
-    requirements: &[Requirement],
-    manifest: impl FnOnce(&WrittenFile, &Findings) -> Manifest,
+    originals: &LoadedTables,
+    requirements: &[Vec<Requirement>],
+    manifest: impl FnOnce(&[WrittenFile], &Findings) -> TablesManifest,
     folder: &Path,
     options: WriteOptions,
     progress: &dyn Progress,
-) -> Result<Manifest, WriteProblem> {
-    check_target(folder, options.existing)?;
-    let table = only_table(release)?;
-    let format = options.format.unwrap_or(original.origin.format);
-    let file_name = file_name_of(&table.name, format)?;
-    let (parent, _) = split_target(folder)?;
-    // Nobody else may look into it before it is verified; the release inside has the usual permissions.
-    let partial =
-        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
-    let complete = partial.path().join("release");
-    fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
-
-    let path = complete.join(&file_name);
-    progress.begin("writing", 0);
-    let target = create(&path).map_err(WriteProblem::io(&path))?;
-    write_table(table, original, format, target, &path)?;
-    sync(&path)?;
-    progress.begin("verifying what was written", 0);
-    let findings = verify_file(&path, format, release, original, requirements)?;
-    let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
-    let manifest = manifest(&WrittenFile { name: file_name, sha256, n_rows: table.rows.len() as u64 }, &findings);
-
-    let path = complete.join("manifest.json");
-    let mut json = serde_json::to_string_pretty(&manifest)
-        .map_err(|error| WriteProblem::Encode { path: path.clone(), message: error.to_string() })?;
-    json.push('\n');
-    fs::write(&path, json).map_err(WriteProblem::io(&path))?;
-    sync(&path)?;
-    sync(&complete)?;
-    check_target(folder, options.existing)?;
-    put_in_place(partial, &complete, folder)?;
-    sync(parent)?;
-    Ok(manifest)
+) -> Result<TablesManifest, WriteProblem> {
+    let LoadedTables { tables, schema, .. } = originals;
+    let verify = |written: &[Table]| verify_tables_written(written, release, tables, schema, requirements);
+    let job = Job { release: release.get(), originals: originals.originals().collect(), create: &create_file, verify };
+    job.write(manifest, folder, options, progress)
 }
 
-/// Reads a written table back and verifies it.
-pub(super) fn verify_file(
-    path: &Path,
-    format: Format,
+/// Verifies the only table of a release as it was read back.
+fn verify_only(
+    written: &[Table],
     release: &Verified<Release>,
     original: &LoadedTable,
     requirements: &[Requirement],
-) -> Result<Findings, WriteProblem> {
-    let written = read_back(path, format, only_table(release)?, original)?;
-    verify_written(&written, release, &original.table, requirements).map_err(WriteProblem::Changed)
+) -> Result<Findings, Violations> {
+    match written {
+        [written] => verify_written(written, release, &original.table, requirements),
+        written => Err(Violation::NotOneTable { n: written.len() as u64 }.into()),
+    }
 }
 
-/// The table of a release of one.
-pub(super) fn only_table(release: &Verified<Release>) -> Result<&ReleasedTable, WriteProblem> {
-    match release.get().tables.as_slice() {
-        [table] => Ok(table),
-        tables => Err(WriteProblem::Changed(Violation::NotOneTable { n: tables.len() as u64 }.into())),
+fn create_file(path: &Path) -> io::Result<Target> {
+    File::create_new(path).map(|file| Box::new(file) as Target)
+}
+
+/// What is to be written, and how.
+struct Job<'a, V> {
+    release: &'a Release,
+    /// Per table the private one.
+    originals: Vec<Original<'a>>,
+    /// Makes a file.
+    create: &'a dyn Fn(&Path) -> io::Result<Target>,
+    /// Counts all tables as they were read back.
+    verify: V,
+}
+
+impl<V: FnOnce(&[Table]) -> Result<Findings, Violations>> Job<'_, V> {
+    fn write<M: Serialize>(
+        self,
+        manifest: impl FnOnce(&[WrittenFile], &Findings) -> M,
+        folder: &Path,
+        options: WriteOptions,
+        progress: &dyn Progress,
+    ) -> Result<M, WriteProblem> {
+        check_target(folder, options.existing)?;
+        let file = |(table, original): (&ReleasedTable, &Original<'_>)| {
+            let format = options.format.unwrap_or(original.origin.format);
+            file_name_of(&table.name, format).map(|name| (name, format))
+        };
+        let tables = &self.release.tables;
+        let names: Vec<(String, Format)> = tables.iter().zip(&self.originals).map(file).collect::<Result<_, _>>()?;
+        let (parent, _) = split_target(folder)?;
+        // Nobody else may look into it before it is verified; the release inside has the usual permissions.
+        let partial =
+            tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
+        let complete = partial.path().join("release");
+        fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
+
+        progress.begin("writing", 0);
+        for ((table, &original), (name, format)) in tables.iter().zip(&self.originals).zip(&names) {
+            let path = complete.join(name);
+            let target = (self.create)(&path).map_err(WriteProblem::io(&path))?;
+            write_table(table, original, *format, target, &path)?;
+            sync(&path)?;
+        }
+        progress.begin("verifying what was written", 0);
+        let (mut written, mut files) = (Vec::new(), Vec::new());
+        for ((table, &original), (name, format)) in tables.iter().zip(&self.originals).zip(names) {
+            let path = complete.join(&name);
+            written.push(read_back(&path, format, table, original)?);
+            let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
+            files.push(WrittenFile { name, sha256, n_rows: table.rows.len() as u64 });
+        }
+        let findings = (self.verify)(&written).map_err(WriteProblem::Changed)?;
+        let manifest = manifest(&files, &findings);
+
+        let path = complete.join("manifest.json");
+        let mut json = serde_json::to_string_pretty(&manifest)
+            .map_err(|error| WriteProblem::Encode { path: path.clone(), message: error.to_string() })?;
+        json.push('\n');
+        fs::write(&path, json).map_err(WriteProblem::io(&path))?;
+        sync(&path)?;
+        sync(&complete)?;
+        check_target(folder, options.existing)?;
+        put_in_place(partial, &complete, folder)?;
+        sync(parent)?;
+        Ok(manifest)
     }
 }
 
@@ -211,7 +252,7 @@ fn sync(path: &Path) -> Result<(), WriteProblem> {
 mod tests {
     use std::io::Write;
 
-    use kohort_model::{Cells, Column, ReleasedColumn, Role, Silent, Table, Texts};
+    use kohort_model::{Cells, Column, ReleasedColumn, Role, Silent, Texts};
     use kohort_verify::verify_release;
 
     use super::*;
@@ -237,6 +278,20 @@ mod tests {
         let released = ReleasedTable { name: "patient".into(), rows: (0..10_000).collect(), columns };
         let release = verify_release(Release { tables: vec![released] }, &table, &[Requirement::K(2)]).unwrap();
         (LoadedTable { table, origin }, release)
+    }
+
+    /// Why a release can't be written to files like these.
+    fn refused(
+        create: &dyn Fn(&Path) -> io::Result<Target>,
+        release: &Verified<Release>,
+        original: &LoadedTable,
+        folder: &Path,
+        options: WriteOptions,
+    ) -> WriteProblem {
+        let never = |_: &[WrittenFile], _: &Findings| -> Manifest { unreachable!("the file is not whole") };
+        let verify = |written: &[Table]| verify_only(written, release, original, &[]);
+        let job = Job { release: release.get(), originals: vec![original.original()], create, verify };
+        job.write(never, folder, options, &Silent).unwrap_err()
     }
 
     /// A disk with room for so many bytes.
@@ -267,14 +322,12 @@ mod tests {
         let folder = beside.path().join("out");
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("manifest.json"), "old").unwrap();
-        let never = |_: &WrittenFile, _: &Findings| -> Manifest { unreachable!("the file is not whole") };
         for format in Format::ALL {
             for n_left in [0, 10, 4_000] {
                 let create =
                     |path: &Path| File::create_new(path).map(|file| Box::new(SmallDisk { file, n_left }) as Target);
                 let options = WriteOptions { format: Some(format), existing: Existing::Replace };
-                let result = write_with(&create, &release, &original, &[], never, &folder, options, &Silent);
-                let problem = result.unwrap_err();
+                let problem = refused(&create, &release, &original, &folder, options);
                 assert_eq!(problem.class(), crate::ErrorClass::Io, "{problem}");
                 assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
                 assert_eq!(fs::read_to_string(folder.join("manifest.json")).unwrap(), "old");
@@ -286,7 +339,6 @@ mod tests {
     fn a_file_that_lies_about_what_was_written_is_refused() {
         let (original, release) = example();
         let beside = tempfile::tempdir().unwrap();
-        let never = |_: &WrittenFile, _: &Findings| -> Manifest { unreachable!("the file is not whole") };
         // Takes every byte and keeps the first few.
         struct Forgetful(SmallDisk);
         impl Write for Forgetful {
@@ -303,7 +355,7 @@ mod tests {
         };
         let options = WriteOptions { format: None, existing: Existing::Refuse };
         let folder = beside.path().join("out");
-        let problem = write_with(&create, &release, &original, &[], never, &folder, options, &Silent).unwrap_err();
+        let problem = refused(&create, &release, &original, &folder, options);
         assert!(matches!(problem, WriteProblem::ReadBack(_) | WriteProblem::Changed(_)), "{problem}");
         assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 0);
     }

@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use kohort_model::{Release, Requirement};
-use kohort_verify::{Findings, Verified};
+use kohort_verify::{Findings, Verified, Violation, verify_written};
 
-use super::folder::{only_table, verify_file};
 use super::problem::WriteProblem;
-use super::table::write_table;
+use super::table::{read_back, write_table};
 use crate::{Compression, Format, LoadedTable};
 
 /// Writes a release of one table as CSV, verified before the first byte leaves.
@@ -30,8 +29,12 @@ pub fn write_csv_to(
     let path = folder.path().join("table.csv");
     let format = Format::Csv(Compression::None);
     let file = File::create_new(&path).map_err(WriteProblem::io(&path))?;
-    write_table(only_table(release)?, original, format, Box::new(file), &path)?;
-    let findings = verify_file(&path, format, release, original, requirements)?;
+    let [table] = release.get().tables.as_slice() else {
+        return Err(WriteProblem::Changed(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into()));
+    };
+    write_table(table, original.original(), format, Box::new(file), &path)?;
+    let written = read_back(&path, format, table, original.original())?;
+    let findings = verify_written(&written, release, &original.table, requirements).map_err(WriteProblem::Changed)?;
     let mut file = File::open(&path).map_err(WriteProblem::io(&path))?;
     io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteProblem::io("standard output".as_ref()))?;
     Ok(findings)

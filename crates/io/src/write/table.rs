@@ -15,7 +15,8 @@ use super::csv::write_csv;
 use super::problem::WriteProblem;
 use crate::arrow_text::TextForm;
 use crate::bounds::{bound_names, bound_type, compose, label, split};
-use crate::{CheckOptions, Compression, Format, LoadedTable, read_for_check};
+use crate::read::{Original, read_released};
+use crate::{CheckOptions, Compression, Format};
 
 /// Whatever takes the bytes of a file.
 pub(super) type Target = Box<dyn Write + Send>;
@@ -23,7 +24,7 @@ pub(super) type Target = Box<dyn Write + Send>;
 /// Writes a released table. `path` is named in errors only.
 pub(super) fn write_table(
     released: &ReleasedTable,
-    original: &LoadedTable,
+    original: Original<'_>,
     format: Format,
     target: Target,
     path: &Path,
@@ -68,12 +69,13 @@ pub(super) fn read_back(
     path: &Path,
     format: Format,
     released: &ReleasedTable,
-    original: &LoadedTable,
+    original: Original<'_>,
 ) -> Result<Table, WriteProblem> {
     let separator = Some(char::from(separator_of(original)));
     let csv = CsvSpec { separator, ..CsvSpec::default() };
     let mut written =
-        read_for_check(path, &CheckOptions { format: Some(format), csv }, &Silent).map_err(WriteProblem::ReadBack)?;
+        read_released(path, &CheckOptions { format: Some(format), csv }, &Silent).map_err(WriteProblem::ReadBack)?;
+    written.name.clone_from(&released.name);
     for (position, column) in released.columns.iter().enumerate() {
         let source = &original.table.columns[column.source];
         let Cells::Recoded { labels, .. } = &column.cells else { continue };
@@ -117,12 +119,12 @@ fn spelling(text: &str, data_type: &DataType) -> String {
     .unwrap_or_else(|| text.to_owned())
 }
 
-fn separator_of(original: &LoadedTable) -> u8 {
+fn separator_of(original: Original<'_>) -> u8 {
     original.origin.separator
 }
 
 /// Refuses columns whose cells would be digits without meaning.
-fn check_text_forms(columns: &[FileColumn<'_>], original: &LoadedTable) -> Result<(), WriteProblem> {
+fn check_text_forms(columns: &[FileColumn<'_>], original: Original<'_>) -> Result<(), WriteProblem> {
     for column in columns.iter().filter(|column| column.kind == Kind::Copied) {
         if let Some(field) = &original.origin.fields[column.source]
             && !TextForm::of(field.data_type()).is_readable()

@@ -126,7 +126,7 @@ fn bounds_are_labels_again_when_they_are_read() {
     for format in Format::ALL {
         let out = folder.path().join(format.extension());
         write(&release, &loaded, &out, format).unwrap();
-        let (_, tables) = read_release_of(&loaded.table, &out, &Silent).unwrap();
+        let (_, tables) = read_release_of(std::slice::from_ref(&loaded.table), &out, &Silent).unwrap();
         let table = &tables[0];
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["age", "born", "rate", "price", "maybe", "sex", "ward"]);
@@ -218,7 +218,7 @@ fn decimal_commas_are_told_from_the_comma_between_bounds() {
     for format in Format::ALL {
         let out = folder.path().join(format.extension());
         write(&labelled(&loaded, &labels), &loaded, &out, format).unwrap();
-        let (_, tables) = read_release_of(&loaded.table, &out, &Silent).unwrap();
+        let (_, tables) = read_release_of(std::slice::from_ref(&loaded.table), &out, &Silent).unwrap();
         assert_eq!(tables[0].columns[0].cell(0), Some("[3;7]"));
         let none = kohort_verify::Suppressed { rows: 0, persons: 0 };
         verify_against(&tables[0], &loaded.table, &[Requirement::K(4)], none).unwrap();

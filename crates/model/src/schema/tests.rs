@@ -24,7 +24,7 @@ fn table(name: &str, person: Option<usize>, columns: &[(&str, &[Option<&str>])])
     Table { name: name.to_owned(), columns: columns.collect(), n_rows, person }
 }
 
-fn some<'t, const N: usize>(cells: [&'t str; N]) -> [Option<&'t str>; N] {
+fn some<const N: usize>(cells: [&str; N]) -> [Option<&str>; N] {
     cells.map(Some)
 }
 

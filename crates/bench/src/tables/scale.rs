@@ -1,0 +1,276 @@
+//! Many persons: made students, the American Time Use Survey, and baseball players.
+//!
+//! Each is anonymized and verified in a process of its own, which gives its time and peak memory.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kohort_core::relational::anonymize_tables;
+use kohort_io::load;
+use kohort_model::spec::Algorithm;
+use kohort_model::{Requirement, Schema, Silent, Spec, Table};
+use kohort_verify::verify_tables;
+use serde::{Deserialize, Serialize};
+
+use super::students::Students;
+use crate::measure::{Cost, timed};
+use crate::report::{Grid, count, megabytes, seconds};
+use crate::{child, excerpt};
+
+/// The hidden argument that makes this program anonymize one of the databases.
+pub(crate) const RELEASE: &str = "tables-release";
+
+const K: u32 = 5;
+const N_STUDENTS: usize = 100_000;
+
+/// A database, and what its release may take.
+struct Database {
+    /// Also its argument.
+    name: &'static str,
+    most_time: Option<Duration>,
+    most_memory: Option<u64>,
+}
+
+const STUDENTS: Database = Database { name: "students", most_time: Some(Duration::from_secs(60)), most_memory: None };
+const ATUS: Database =
+    Database { name: "atus", most_time: Some(Duration::from_secs(600)), most_memory: Some(6_000_000_000) };
+const LAHMAN: Database = Database { name: "lahman", most_time: None, most_memory: None };
+
+/// The largest first where a smaller one says little.
+const DATABASES: [Database; 3] = [STUDENTS, ATUS, LAHMAN];
+
+const ATUS_SPEC: &str = r#"
+k = 5
+[tables.person]
+file = "person.parquet"
+person = "person_id"
+childless = "keep"
+[tables.person.columns]
+person_id = "key"
+sex = "quasi"
+age = "quasi"
+state = "quasi"
+edu = "quasi"
+weekly_earn = "sensitive"
+[tables.activity]
+file = "activity.parquet"
+parent = { table = "person", foreign_key = "person_id" }
+[tables.activity.columns]
+person_id = "key"
+tiercode = { role = "quasi", type = "text", hierarchy = "tiercode.csv" }
+dur = "sensitive"
+"#;
+
+const LAHMAN_SPEC: &str = r#"
+k = 5
+[tables.people]
+file = "people.parquet"
+person = "playerID"
+childless = "keep"
+[tables.people.columns]
+playerID = "key"
+birthYear = "quasi"
+birthCountry = "quasi"
+birthState = "quasi"
+height = "quasi"
+weight = "quasi"
+bats = "quasi"
+throws = "quasi"
+[tables.salaries]
+file = "salaries.parquet"
+parent = { table = "people", foreign_key = "playerID" }
+orphans = "drop"
+[tables.salaries.columns]
+playerID = "key"
+yearID = "quasi"
+teamID = "quasi"
+salary = "sensitive"
+[tables.batting]
+file = "batting.parquet"
+parent = { table = "people", foreign_key = "playerID" }
+orphans = "drop"
+[tables.batting.columns]
+playerID = "key"
+yearID = "quasi"
+teamID = "quasi"
+HR = "sensitive"
+"#;
+
+/// What a process tells of its release.
+#[derive(Serialize, Deserialize)]
+struct Account {
+    persons: usize,
+    rows: usize,
+    rows_out: usize,
+    lm: f64,
+    dm: f64,
+    k: u64,
+    classes: u64,
+    lm_of_tables: Vec<(String, f64)>,
+    read: Duration,
+    anonymize: Duration,
+    verify: Duration,
+}
+
+/// Releases all databases.
+pub(super) fn run(data: &Path) -> Result<String, Box<dyn Error>> {
+    let mut grid = Grid::new([
+        "k = 5",
+        "persons",
+        "rows",
+        "rows out",
+        "wall",
+        "CPU",
+        "peak memory",
+        "to reach",
+        "reached",
+        "k",
+        "classes",
+        "LM",
+        "DM",
+    ]);
+    let mut stages = Grid::new(["", "read", "anonymize", "verify", "LM by table"]);
+    for database in DATABASES {
+        eprintln!("tables: {}", database.name);
+        let arguments = [RELEASE, database.name, child::path(data)?];
+        let run = child::run(&std::env::current_exe()?, &arguments)?;
+        let account: Account = serde_json::from_str(&run.stdout)?;
+        grid.push([
+            database.name.to_owned(),
+            count(account.persons),
+            count(account.rows),
+            count(account.rows_out),
+            seconds(run.cost.wall),
+            seconds(run.cost.cpu),
+            megabytes(run.peak_memory),
+            database.limits(),
+            database.judge(run.cost, run.peak_memory).to_owned(),
+            account.k.to_string(),
+            count(account.classes as usize),
+            format!("{:.4}", account.lm),
+            count(account.dm as usize),
+        ]);
+        let of_tables = account.lm_of_tables.iter().map(|(table, lm)| format!("{table} {lm:.4}"));
+        stages.push([
+            database.name.to_owned(),
+            seconds(account.read),
+            seconds(account.anonymize),
+            seconds(account.verify),
+            of_tables.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    Ok(format!("{}\n{}", grid.render(), stages.render()))
+}
+
+impl Database {
+    fn limits(&self) -> String {
+        let time = self.most_time.map(|time| format!("<= {} s", time.as_secs()));
+        let memory = self.most_memory.map(|memory| format!("<= {}", megabytes(memory)));
+        time.into_iter().chain(memory).collect::<Vec<_>>().join(", ")
+    }
+
+    fn judge(&self, cost: Cost, peak_memory: u64) -> &'static str {
+        let is_late = self.most_time.is_some_and(|most| cost.wall > most);
+        let is_large = self.most_memory.is_some_and(|most| peak_memory > most);
+        match (self.most_time, is_late || is_large) {
+            (None, _) => "",
+            (Some(_), true) => "no",
+            (Some(_), false) => "yes",
+        }
+    }
+}
+
+/// Anonymizes and verifies one database and prints an account.
+pub(crate) fn release(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let [name, data] = arguments else { return Err("a database and the data folder are needed".into()) };
+    let folder = tempfile::tempdir()?;
+    let (read, read_cost) = timed(|| read(name, Path::new(data), folder.path()));
+    let (tables, mut spec, schema) = read?;
+    spec.k = K;
+    spec.algorithm = Algorithm::Auto;
+    let (anonymized, anonymize) = timed(|| anonymize_tables(&tables, &schema, &spec, &Silent));
+    let anonymized = anonymized?;
+    let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+    let (verified, verify) = timed(|| verify_tables(anonymized.release, &tables, &schema, &requirements));
+    let verified = verified?;
+    let names = tables.iter().map(|table| table.name.clone());
+    let account = Account {
+        persons: anonymized.persons.n_in as usize,
+        rows: tables.iter().map(|table| table.n_rows).sum(),
+        rows_out: verified.get().tables.iter().map(|table| table.rows.len()).sum(),
+        lm: anonymized.loss.lm,
+        dm: anonymized.loss.dm,
+        k: verified.findings().k,
+        classes: verified.findings().classes,
+        lm_of_tables: names.zip(anonymized.loss_of_tables.iter().map(|loss| loss.lm)).collect(),
+        read: read_cost.wall,
+        anonymize: anonymize.wall,
+        verify: verify.wall,
+    };
+    println!("{}", serde_json::to_string(&account)?);
+    Ok(())
+}
+
+type Private = (Vec<Table>, Spec, Schema);
+
+fn read(name: &str, data: &Path, folder: &Path) -> Result<Private, Box<dyn Error>> {
+    match name {
+        name if name == STUDENTS.name => {
+            let Students { tables, spec, schema, .. } = Students::generate(N_STUDENTS)?;
+            Ok((tables, spec, schema))
+        }
+        name if name == ATUS.name => {
+            let source = data.join("atus");
+            let person = ["person_id", "sex", "age", "state", "edu", "weekly_earn"];
+            copy(&source.join("person.parquet"), &person, folder.join("person.parquet"))?;
+            let activity = ["person_id", "tiercode", "dur"];
+            copy(&source.join("activity.parquet"), &activity, folder.join("activity.parquet"))?;
+            write_activities(folder)?;
+            load_all(ATUS_SPEC, folder)
+        }
+        name if name == LAHMAN.name => {
+            let source = data.join("lahman");
+            let people = ["playerID", "birthYear", "birthCountry", "birthState", "height", "weight", "bats", "throws"];
+            copy(&source.join("People.parquet"), &people, folder.join("people.parquet"))?;
+            let salaries = ["playerID", "yearID", "teamID", "salary"];
+            copy(&source.join("Salaries.parquet"), &salaries, folder.join("salaries.parquet"))?;
+            let batting = ["playerID", "yearID", "teamID", "HR"];
+            copy(&source.join("Batting.parquet"), &batting, folder.join("batting.parquet"))?;
+            load_all(LAHMAN_SPEC, folder)
+        }
+        other => Err(format!("there is no database '{other}'").into()),
+    }
+}
+
+fn copy(source: &Path, columns: &[&str], target: PathBuf) -> Result<(), Box<dyn Error>> {
+    excerpt::write(source, columns, usize::MAX, &target)
+}
+
+fn load_all(spec: &str, folder: &Path) -> Result<Private, Box<dyn Error>> {
+    let spec = Spec::parse(spec)?;
+    let mut tables = Vec::new();
+    for table in &spec.tables {
+        tables.push(load(folder, &spec, table, &Silent)?.table);
+    }
+    let schema = Schema::of(&spec, &tables)?;
+    Ok((tables, spec, schema))
+}
+
+/// The hierarchy of activities: the first four digits of six, then the first two. The file has no leading zeros.
+fn write_activities(folder: &Path) -> Result<(), Box<dyn Error>> {
+    const CODES: &str = "k = 1\n[tables.activity]\nfile = \"activity.parquet\"\n[tables.activity.columns]\n\
+        person_id = \"drop\"\ntiercode = { role = \"quasi\", type = \"text\" }\ndur = \"drop\"\n";
+    let spec = Spec::parse(CODES)?;
+    let activities = load(folder, &spec, &spec.tables[0], &Silent)?.table;
+    let codes = &activities.column("tiercode").ok_or("the activities have no tiercode")?.texts;
+    let mut paths = Vec::new();
+    for code in codes.iter() {
+        let number: u32 = code.parse().map_err(|_| "a tiercode is no number")?;
+        paths.push(format!("{code};{:04}xx;{:02}xxxx;*\n", number / 100, number / 10_000));
+    }
+    paths.sort_unstable();
+    fs::write(folder.join("tiercode.csv"), paths.concat())?;
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! [`Students`]: the paper's students with their rows joined, as the baselines and attacks need them.
+
+use std::error::Error;
+
+use kohort_model::{Column, Schema, Spec, Table};
+use kohort_testkit::students::generate;
+
+/// What the students of the experiment are made from.
+const SEED: u64 = 2008;
+
+/// Positions of the tables.
+const STUDENT: usize = 0;
+const TAKES: usize = 1;
+const BOOKS: usize = 2;
+
+/// Students, the courses they take and the books they buy for them.
+pub(super) struct Students {
+    pub(super) tables: Vec<Table>,
+    pub(super) spec: Spec,
+    pub(super) schema: Schema,
+    /// Per row of `takes` its student.
+    pub(super) student_of_takes: Vec<u32>,
+    /// Per row of `books` its row of `takes`.
+    pub(super) takes_of_book: Vec<u32>,
+}
+
+impl Students {
+    /// So many of them.
+    pub(super) fn generate(n: usize) -> Result<Students, Box<dyn Error>> {
+        let (tables, spec) = generate(n, SEED);
+        let schema = Schema::of(&spec, &tables)?;
+        let student_of_takes = schema.parent_rows(&tables, TAKES).ok_or("takes hangs off student")?;
+        let takes_of_book = schema.parent_rows(&tables, BOOKS).ok_or("books hangs off takes")?;
+        Ok(Students { tables, spec, schema, student_of_takes, takes_of_book })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tables[STUDENT].n_rows
+    }
+
+    /// Rows of all tables.
+    pub(super) fn n_rows(&self) -> usize {
+        self.tables.iter().map(|table| table.n_rows).sum()
+    }
+
+    /// Per row of `takes`.
+    pub(super) fn course(&self) -> &Column {
+        self.tables[TAKES].column("course").expect("it is one of the columns")
+    }
+
+    /// Per row of `books`.
+    pub(super) fn book(&self) -> &Column {
+        self.tables[BOOKS].column("book").expect("it is one of the columns")
+    }
+
+    /// Per student.
+    pub(super) fn gpa(&self) -> &Column {
+        self.tables[STUDENT].column("gpa").expect("it is one of the columns")
+    }
+
+    /// The student of a row of `books`.
+    pub(super) fn student_of_book(&self, book: usize) -> u32 {
+        self.student_of_takes[self.takes_of_book[book] as usize]
+    }
+}

@@ -1,0 +1,208 @@
+//! [`Job`]: from a spec to a verified release in memory, of one table or of several that hang together.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::Path;
+
+use kohort_core::anonymize;
+use kohort_core::relational::anonymize_tables;
+use kohort_io::{
+    CellForm, LoadedTable, LoadedTables, TablesManifest, WriteOptions, WrittenFile, load, load_tables, write_csv_to,
+    write_release, write_tables,
+};
+use kohort_model::{Column, NULL, Persons, Progress, Release, Requirement, Role, Schema, Spec, Table};
+use kohort_verify::{
+    Findings, ReleasedLink, Verified, Violations, measure, verify_release, verify_tables, verify_tables_alone,
+};
+
+use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::manifest::{Facts, TableFacts, is_within_limit, link_manifests};
+
+/// A verified release, ready to be written.
+pub(crate) struct Job<'a> {
+    facts: Facts<'a>,
+    release: Verified<Release>,
+    originals: Originals,
+}
+
+/// The private tables a release was made from, and what was asked of them.
+enum Originals {
+    /// One that stands alone.
+    One(Box<LoadedTable>, Vec<Requirement>),
+    /// Several.
+    Many(LoadedTables, Vec<Vec<Requirement>>),
+}
+
+impl<'a> Job<'a> {
+    /// Reads, anonymizes and verifies what a spec asks for. `folder` is where the spec's paths start.
+    pub(crate) fn run(
+        spec: &'a Spec,
+        folder: &Path,
+        cells: CellForm,
+        progress: &dyn Progress,
+    ) -> Result<Self, Failure> {
+        match spec.tables.as_slice() {
+            [_] => Job::of_one(spec, folder, cells, progress),
+            _ => Job::of_many(spec, folder, cells, progress),
+        }
+    }
+
+    fn of_one(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
+        let original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
+        let requirements = spec.requirements(&spec.tables[0]);
+        let done = anonymize(&original.table, spec, &requirements, progress)?;
+        progress.begin("verifying", 0);
+        let quasi = original.table.with_role(Role::Quasi);
+        let before = measure(&original.table, &quasi, &[], &[]).map_err(|violations| fault(&violations))?;
+        let release =
+            verify_release(done.release, &original.table, &requirements).map_err(|violations| fault(&violations))?;
+        check_limit(done.persons, spec)?;
+        let table = TableFacts {
+            name: original.table.name.clone(),
+            rows_in: original.table.n_rows as u64,
+            columns: original.column_manifests(&release.get().tables[0]),
+            loss: None,
+        };
+        let facts = Facts {
+            spec,
+            algorithm: done.algorithm,
+            persons: done.persons,
+            loss: done.loss,
+            tables: vec![table],
+            links: Vec::new(),
+            before,
+        };
+        Ok(Job { facts, release, originals: Originals::One(Box::new(original), requirements) })
+    }
+
+    fn of_many(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
+        let originals = load_tables(folder, spec, progress)?.released_as(cells)?;
+        let (tables, schema) = (originals.tables.as_slice(), &originals.schema);
+        let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+        let done = anonymize_tables(tables, schema, spec, progress)?;
+        progress.begin("verifying", 0);
+        let links = ReleasedLink::of(schema, tables);
+        let nothing = vec![Vec::new(); tables.len()];
+        let before = verify_tables_alone(&without_orphans(tables, schema), &links, &nothing)
+            .map_err(|violations| fault(&violations))?;
+        let release =
+            verify_tables(done.release, tables, schema, &requirements).map_err(|violations| fault(&violations))?;
+        for root in schema.roots() {
+            let (n_in, n_out) = (tables[root].n_rows as u64, release.get().tables[root].rows.len() as u64);
+            check_limit(Persons { n_in, n_out, suppressed: n_in - n_out }, spec)?;
+        }
+        let columns = originals.column_manifests(&release.get().tables);
+        let of_tables = tables.iter().zip(columns).zip(done.loss_of_tables).map(|((table, columns), loss)| {
+            TableFacts { name: table.name.clone(), rows_in: table.n_rows as u64, columns, loss: Some(loss) }
+        });
+        let facts = Facts {
+            spec,
+            algorithm: done.algorithm,
+            persons: done.persons,
+            loss: done.loss,
+            tables: of_tables.collect(),
+            links: link_manifests(&links),
+            before,
+        };
+        Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
+    }
+
+    /// Writes the release to a folder.
+    pub(crate) fn write(
+        &self,
+        folder: &Path,
+        options: WriteOptions,
+        progress: &dyn Progress,
+    ) -> Result<TablesManifest, Failure> {
+        let manifest = |files: &[WrittenFile], found: &Findings| self.facts.manifest(files, found);
+        match &self.originals {
+            Originals::One(original, requirements) => {
+                let manifest =
+                    |file: &WrittenFile, found: &Findings| manifest(std::slice::from_ref(file), found).manifest;
+                let written =
+                    write_release(&self.release, original, requirements, manifest, folder, options, progress)?;
+                Ok(written.into())
+            }
+            Originals::Many(originals, requirements) => {
+                Ok(write_tables(&self.release, originals, requirements, manifest, folder, options, progress)?)
+            }
+        }
+    }
+
+    /// Prints the only table of the release as CSV.
+    pub(crate) fn print(&self, target: &mut dyn Write) -> Result<TablesManifest, Failure> {
+        match &self.originals {
+            Originals::One(original, requirements) => {
+                let found = write_csv_to(target, &self.release, original, requirements)?;
+                Ok(self.facts.manifest(&self.unwritten(), &found))
+            }
+            Originals::Many(..) => Err(cannot_print_several()),
+        }
+    }
+
+    /// What the manifest would say if the release were written.
+    pub(crate) fn manifest(&self) -> TablesManifest {
+        self.facts.manifest(&self.unwritten(), self.release.findings())
+    }
+
+    fn unwritten(&self) -> Vec<WrittenFile> {
+        let unnamed = |n_rows: usize| WrittenFile { name: String::new(), sha256: String::new(), n_rows: n_rows as u64 };
+        self.release.get().tables.iter().map(|table| unnamed(table.rows.len())).collect()
+    }
+}
+
+/// Only one table fits into a stream.
+pub(crate) fn cannot_print_several() -> Failure {
+    Failure::input("several tables can't be printed", "name a folder, for example -o out/")
+}
+
+fn check_limit(persons: Persons, spec: &Spec) -> Result<(), Failure> {
+    if is_within_limit(persons, spec.max_suppressed) {
+        return Ok(());
+    }
+    let message = "more persons would be left out than max_suppressed allows";
+    Err(Failure::new(Status::Fault, vec![Report::new(message)]))
+}
+
+/// Our own release did not pass: nothing the user did.
+fn fault(violations: &Violations) -> Failure {
+    let mut reports = vec![
+        Report::new("the release did not pass its verification, so nothing was written")
+            .hint("this is a fault of kohort: please report it"),
+    ];
+    reports.extend(violation_reports(&violations.0));
+    Failure::new(Status::Fault, reports)
+}
+
+/// The tables less the rows that lead to no person.
+fn without_orphans<'t>(tables: &'t [Table], schema: &Schema) -> Cow<'t, [Table]> {
+    let parents: Vec<Option<Vec<u32>>> = (0..tables.len()).map(|table| schema.parent_rows(tables, table)).collect();
+    let mut stays: Vec<Option<Vec<bool>>> = vec![None; tables.len()];
+    let mut next = schema.roots();
+    while let Some(table) = next.pop() {
+        let of_parent = schema.tables[table].parent.and_then(|parent| stays[parent.table].as_deref());
+        let of_table = match &parents[table] {
+            None => vec![true; tables[table].n_rows],
+            Some(parents) => {
+                let stays = |&row: &u32| row != NULL && of_parent.is_none_or(|stays| stays[row as usize]);
+                parents.iter().map(stays).collect()
+            }
+        };
+        stays[table] = Some(of_table);
+        next.extend(schema.children(table));
+    }
+    if stays.iter().flatten().flatten().all(|&stays| stays) {
+        return Cow::Borrowed(tables);
+    }
+    let kept = |(table, stays): (&Table, &Option<Vec<bool>>)| {
+        let stays = |row: usize| stays.as_ref().is_none_or(|stays| stays[row]);
+        let column = |column: &Column| {
+            let ids = (0..table.n_rows).filter(|&row| stays(row)).map(|row| column.ids[row]).collect();
+            Column { ids, ..column.clone() }
+        };
+        let columns = table.columns.iter().map(column).collect();
+        let n_rows = (0..table.n_rows).filter(|&row| stays(row)).count();
+        Table { name: table.name.clone(), columns, n_rows, person: table.person }
+    };
+    Cow::Owned(tables.iter().zip(&stays).map(kept).collect())
+}
