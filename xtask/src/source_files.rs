@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// All files below a folder with this extension, sorted. Hidden folders and build output are left out.
+/// All files below a folder with this extension, sorted. Hidden folders, build output and releases of the examples are left
+/// out.
 pub(crate) fn with_extension(root: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];
@@ -12,7 +13,7 @@ pub(crate) fn with_extension(root: &Path, extension: &str) -> Result<Vec<PathBuf
             let path = entry.map_err(|error| format!("{}: {error}", folder.display()))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !name.starts_with('.') && name != "target" && name != "clinic-release" {
+                if !name.starts_with('.') && name != "target" && !name.ends_with("-release") {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|found| found == extension) {

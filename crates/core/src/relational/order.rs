@@ -16,7 +16,7 @@ use super::forest::Forest;
 use crate::encode::{Domain, Encoded};
 
 /// Rows of child tables are counted in about so many groups of values, all columns together.
-const GROUPS: usize = 128;
+const GROUPS: usize = 256;
 
 /// A column without a hierarchy is counted in so many ranges.
 const RANGES: u64 = 8;

@@ -147,8 +147,11 @@ fn the_students_of_the_paper_lose_what_the_paper_says() {
     }
 }
 
+/// A student: a number for the person, and per course taken one for it and one per book.
+type Draw = (u8, Vec<(u8, Vec<u8>)>);
+
 /// Students, what they take and books for it, drawn from few courses and books.
-fn some_students(draws: &[(u8, Vec<(u8, Vec<u8>)>)]) -> (Spec, Vec<Table>) {
+fn some_students(draws: &[Draw]) -> (Spec, Vec<Table>) {
     let (spec, originals) = students();
     let [courses, books] = [("Math", 0), ("Discrete", 1)].map(|(_, table)| {
         let column = if table == 0 { originals[1].column("course") } else { originals[2].column("book") };
@@ -195,7 +198,7 @@ fn some_students(draws: &[(u8, Vec<(u8, Vec<u8>)>)]) -> (Spec, Vec<Table>) {
     (spec, tables)
 }
 
-fn any_students(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(u8, Vec<(u8, Vec<u8>)>)>> {
+fn any_students(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Draw>> {
     let takes = prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..4)), 0..4);
     prop::collection::vec((any::<u8>(), takes), n)
 }
@@ -283,7 +286,7 @@ proptest! {
 
 #[test]
 fn nodes_cost_fewer_evaluations_than_subtrees() {
-    let draws: Vec<(u8, Vec<(u8, Vec<u8>)>)> = (0..40u8)
+    let draws: Vec<Draw> = (0..40u8)
         .map(|person| (person, (0..5).map(|course| (person / 3 + course, vec![course, person, 3, 5])).collect()))
         .collect();
     let (mut spec, tables) = some_students(&draws);
@@ -300,7 +303,7 @@ fn nodes_cost_fewer_evaluations_than_subtrees() {
 
 #[test]
 fn leftovers_that_lose_less_alone_are_left_out_where_the_spec_allows_it() {
-    let mut draws: Vec<(u8, Vec<(u8, Vec<u8>)>)> = (0..8).map(|_| (0, vec![(0, vec![0])])).collect();
+    let mut draws: Vec<Draw> = (0..8).map(|_| (0, vec![(0, vec![0])])).collect();
     draws.push((8, vec![(3, vec![5]), (4, vec![6]), (2, vec![3])]));
     let (mut spec, tables) = some_students(&draws);
     spec.k = 3;
