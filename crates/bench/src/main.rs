@@ -26,7 +26,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 8] = [
+const BENCHMARKS: [(&str, Benchmark); 9] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -35,6 +35,7 @@ const BENCHMARKS: [(&str, Benchmark); 8] = [
     ("utility", utility::run),
     ("peers", peers::run),
     ("tables", tables::run),
+    ("tables-scale", tables::scale::run),
 ];
 
 fn main() -> ExitCode {
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == child::MEASURE => child::measure(rest),
         Some((first, rest)) if first == job::STAGES => job::time_stages(rest),
-        Some((first, rest)) if first == tables::RELEASE => tables::release(rest),
+        Some((first, rest)) if first == tables::scale::RELEASE => tables::scale::release(rest),
         _ => run(&arguments),
     };
     match outcome {

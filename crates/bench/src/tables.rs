@@ -1,9 +1,9 @@
-//! Several tables: the paper's experiment with its baselines, and databases of many persons.
+//! Several tables: the paper's experiment with its baselines. Databases of many persons are in `scale`.
 
 mod bitmap;
 mod experiment;
 mod figures;
-mod scale;
+pub(crate) mod scale;
 mod single_table;
 mod students;
 
@@ -12,8 +12,6 @@ use std::path::Path;
 
 use crate::report::{Grid, Section, count, number};
 use experiment::{AUTO, CLUSTER_LIMIT, Experiment, KS, KS_OF_THRESHOLDS, METHODS, MIRACLE, MIRACLE_X, THRESHOLDS};
-
-pub(crate) use scale::{RELEASE, release};
 
 const LOSS: &str = "\
 The experiment of section V of the paper: 1000 students with one obligatory course, 2 or 3 technical and 2 or 3 other
@@ -56,16 +54,8 @@ What is to be reached, by k: LM at least 30 % under the bitmap on incomplete dat
 MiRaCleX than with MiRaCle, DM within 10 % of the best of MiRaCle, MiRaCleX and the bitmap.
 ";
 
-const SCALE: &str = "\
-Many persons, `auto` with its defaults: 100,000 students made as above; the American Time Use Survey (sex, age, state, edu
-of persons, earnings sensitive; tiercode of activities by its first 4 and 2 digits, duration sensitive); Lahman's people
-(birthYear, birthCountry, birthState, height, weight, bats, throws) with salaries and batting (yearID, teamID). Text
-without hierarchy is shown or not. The process from its start to its end: reading or making the data, anonymizing,
-verifying. Stages are wall times of the same run.
-";
-
 /// Runs the benchmark.
-pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
+pub(crate) fn run(_: &Path) -> Result<Section, Box<dyn Error>> {
     let experiment = Experiment::run()?;
     let figures = figures::draw(&experiment);
     let [lm, dm, cpu, evaluations, thresholds @ ..] = &figures[..] else { return Err("figures are missing".into()) };
@@ -75,7 +65,7 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         .collect();
     let body = format!(
         "{LOSS}\n{}\n{}\n{DISCERNIBILITY}\n{}\n{}\n{TIMES}\n{}\n{}\n{}\n{}\n{THRESHOLD}\n{thresholds}{EXPOSURE}\n{}\n\
-         {TARGETS}\n{}\n{SCALE}\n{}",
+         {TARGETS}\n{}",
         loss_grid(&experiment),
         lm.link(),
         dm_grid(&experiment),
@@ -86,7 +76,6 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
         evaluations.link(),
         exposure_grid(&experiment),
         target_grid(&experiment),
-        scale::run(data)?,
     );
     Ok(Section { name: "tables", body, figures })
 }

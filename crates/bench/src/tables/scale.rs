@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use kohort_core::relational::anonymize_tables;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::students::Students;
 use crate::measure::{Cost, timed};
-use crate::report::{Grid, count, megabytes, seconds};
+use crate::report::{Grid, Section, count, megabytes, seconds};
 use crate::{child, excerpt};
 
 /// The hidden argument that makes this program anonymize one of the databases.
@@ -24,6 +24,14 @@ pub(crate) const RELEASE: &str = "tables-release";
 
 const K: u32 = 5;
 const N_STUDENTS: usize = 100_000;
+
+const EXPLANATION: &str = "\
+Many persons, `auto` with its defaults: 100,000 students made as in `tables`; the American Time Use Survey (sex, age, state, edu
+of persons, earnings sensitive; tiercode of activities by its first 4 and 2 digits, duration sensitive); Lahman's people
+(birthYear, birthCountry, birthState, height, weight, bats, throws) with salaries and batting (yearID, teamID). Text
+without hierarchy is shown or not. The process from its start to its end: reading or making the data, anonymizing,
+verifying. Stages are wall times of the same run.
+";
 
 /// A database, and what its release may take.
 struct Database {
@@ -38,7 +46,6 @@ const ATUS: Database =
     Database { name: "atus", most_time: Some(Duration::from_secs(600)), most_memory: Some(6_000_000_000) };
 const LAHMAN: Database = Database { name: "lahman", most_time: None, most_memory: None };
 
-/// The largest first where a smaller one says little.
 const DATABASES: [Database; 3] = [STUDENTS, ATUS, LAHMAN];
 
 const ATUS_SPEC: &str = r#"
@@ -114,8 +121,8 @@ struct Account {
     verify: Duration,
 }
 
-/// Releases all databases.
-pub(super) fn run(data: &Path) -> Result<String, Box<dyn Error>> {
+/// Runs the benchmark.
+pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     let mut grid = Grid::new([
         "k = 5",
         "persons",
@@ -133,7 +140,7 @@ pub(super) fn run(data: &Path) -> Result<String, Box<dyn Error>> {
     ]);
     let mut stages = Grid::new(["", "read", "anonymize", "verify", "LM by table"]);
     for database in DATABASES {
-        eprintln!("tables: {}", database.name);
+        eprintln!("tables-scale: {}", database.name);
         let arguments = [RELEASE, database.name, child::path(data)?];
         let run = child::run(&std::env::current_exe()?, &arguments)?;
         let account: Account = serde_json::from_str(&run.stdout)?;
@@ -161,7 +168,8 @@ pub(super) fn run(data: &Path) -> Result<String, Box<dyn Error>> {
             of_tables.collect::<Vec<_>>().join(", "),
         ]);
     }
-    Ok(format!("{}\n{}", grid.render(), stages.render()))
+    let body = format!("{EXPLANATION}\n{}\n{}", grid.render(), stages.render());
+    Ok(Section { name: "tables-scale", body, figures: Vec::new() })
 }
 
 impl Database {
@@ -195,7 +203,7 @@ pub(crate) fn release(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
     let (verified, verify) = timed(|| verify_tables(anonymized.release, &tables, &schema, &requirements));
     let verified = verified?;
-    let names = tables.iter().map(|table| table.name.clone());
+    let with_loss = tables.iter().zip(&anonymized.loss_of_tables).filter(|(_, loss)| !loss.columns.is_empty());
     let account = Account {
         persons: anonymized.persons.n_in as usize,
         rows: tables.iter().map(|table| table.n_rows).sum(),
@@ -204,7 +212,7 @@ pub(crate) fn release(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         dm: anonymized.loss.dm,
         k: verified.findings().k,
         classes: verified.findings().classes,
-        lm_of_tables: names.zip(anonymized.loss_of_tables.iter().map(|loss| loss.lm)).collect(),
+        lm_of_tables: with_loss.map(|(table, loss)| (table.name.clone(), loss.lm)).collect(),
         read: read_cost.wall,
         anonymize: anonymize.wall,
         verify: verify.wall,
@@ -224,28 +232,28 @@ fn read(name: &str, data: &Path, folder: &Path) -> Result<Private, Box<dyn Error
         name if name == ATUS.name => {
             let source = data.join("atus");
             let person = ["person_id", "sex", "age", "state", "edu", "weekly_earn"];
-            copy(&source.join("person.parquet"), &person, folder.join("person.parquet"))?;
+            copy(&source.join("person.parquet"), &person, &folder.join("person.parquet"))?;
             let activity = ["person_id", "tiercode", "dur"];
-            copy(&source.join("activity.parquet"), &activity, folder.join("activity.parquet"))?;
+            copy(&source.join("activity.parquet"), &activity, &folder.join("activity.parquet"))?;
             write_activities(folder)?;
             load_all(ATUS_SPEC, folder)
         }
         name if name == LAHMAN.name => {
             let source = data.join("lahman");
             let people = ["playerID", "birthYear", "birthCountry", "birthState", "height", "weight", "bats", "throws"];
-            copy(&source.join("People.parquet"), &people, folder.join("people.parquet"))?;
+            copy(&source.join("People.parquet"), &people, &folder.join("people.parquet"))?;
             let salaries = ["playerID", "yearID", "teamID", "salary"];
-            copy(&source.join("Salaries.parquet"), &salaries, folder.join("salaries.parquet"))?;
+            copy(&source.join("Salaries.parquet"), &salaries, &folder.join("salaries.parquet"))?;
             let batting = ["playerID", "yearID", "teamID", "HR"];
-            copy(&source.join("Batting.parquet"), &batting, folder.join("batting.parquet"))?;
+            copy(&source.join("Batting.parquet"), &batting, &folder.join("batting.parquet"))?;
             load_all(LAHMAN_SPEC, folder)
         }
         other => Err(format!("there is no database '{other}'").into()),
     }
 }
 
-fn copy(source: &Path, columns: &[&str], target: PathBuf) -> Result<(), Box<dyn Error>> {
-    excerpt::write(source, columns, usize::MAX, &target)
+fn copy(source: &Path, columns: &[&str], target: &Path) -> Result<(), Box<dyn Error>> {
+    excerpt::write(source, columns, usize::MAX, target)
 }
 
 fn load_all(spec: &str, folder: &Path) -> Result<Private, Box<dyn Error>> {

@@ -35,9 +35,6 @@ const SIFTED: usize = 256;
 /// So many of these are compared again and again while a class grows, and three times k where that is more.
 const KEPT: usize = 64;
 
-/// What a row of one person that has no counterpart among another's is taken to lose before their trees are paired.
-const LOSS_OF_DIFFERENCE: f64 = 0.5;
-
 /// How many persons one thread compares at a time.
 const COMPARED: usize = 64;
 
@@ -68,8 +65,12 @@ fn loss(forest: &Forest, classes: &[Representative]) -> f64 {
     classes.iter().map(Representative::loss).sum::<f64>() + forest.n_cells() - kept
 }
 
-/// A person that waits for a class; `None` once it has found one.
-type Waiting = Option<Box<Representative>>;
+/// A folded person that waits for a class.
+struct Waiting {
+    folded: u32,
+    /// `None` once it has found one.
+    person: Option<Box<Representative>>,
+}
 
 /// Gathers classes one after the other, each around the first person that is left.
 fn gather(task: &Task<'_>, meter: &Meter<'_>, k: usize) -> Clusters {
@@ -79,16 +80,15 @@ fn gather(task: &Task<'_>, meter: &Meter<'_>, k: usize) -> Clusters {
     let mut waiting: Vec<Waiting> = Vec::new();
     let mut coming = (0..).zip(task.order);
     loop {
-        waiting.retain(Option::is_some);
+        waiting.retain(|waiting| waiting.person.is_some());
         let n_free = (WINDOW + 1).saturating_sub(waiting.len());
         waiting.extend(coming.by_ref().take(n_free).map(|(met, &folded)| {
             let mut person = Representative::of_person(task.forest, folded);
             person.met = met;
-            Some(Box::new(person))
+            Waiting { folded, person: Some(Box::new(person)) }
         }));
-        let Some(mut class) = waiting.first_mut().and_then(Option::take).map(|person| *person) else {
-            return clusters;
-        };
+        let first = waiting.first_mut().and_then(|first| first.person.take());
+        let Some(mut class) = first.map(|person| *person) else { return clusters };
         let met = class.met;
         let mut near: Vec<usize> = Vec::new();
         let mut stands = asker.stands(&mut class);
@@ -100,7 +100,7 @@ fn gather(task: &Task<'_>, meter: &Meter<'_>, k: usize) -> Clusters {
                 }
                 false => nearest_again(meter, &mut scratch, &class, &waiting, &near),
             };
-            let Some(person) = next.and_then(|next| waiting[near.remove(next)].take()) else { break };
+            let Some(person) = next.and_then(|next| waiting[near.remove(next)].person.take()) else { break };
             class = class.join(&person, meter, &mut scratch);
             stands = asker.stands(&mut class);
         }
@@ -113,10 +113,11 @@ fn gather(task: &Task<'_>, meter: &Meter<'_>, k: usize) -> Clusters {
 /// The positions of those nearest to a class, nearest first.
 fn nearest_of(task: &Task<'_>, meter: &Meter<'_>, class: &Representative, waiting: &[Waiting], k: usize) -> Vec<usize> {
     let first = class.members[0];
-    let by_points = |(position, person): (usize, &Waiting)| {
-        let person = person.as_ref()?;
-        let n_differing = task.points.differing_rows(first, person.members[0]);
-        Some((meter.growth_of_persons(class, person) + LOSS_OF_DIFFERENCE * f64::from(n_differing), position))
+    let by_points = |(position, waiting): (usize, &Waiting)| {
+        waiting.person.as_ref()?;
+        let (codes, weight) = (task.forest.codes(waiting.folded), task.forest.weight(waiting.folded));
+        let below = task.points.difference(first, waiting.folded);
+        Some((meter.growth_of_persons(class, codes, weight) + below, position))
     };
     let sifted: Vec<(f64, usize)> =
         waiting.par_iter().enumerate().with_min_len(1 << 10).filter_map(by_points).collect();
@@ -125,7 +126,7 @@ fn nearest_of(task: &Task<'_>, meter: &Meter<'_>, class: &Representative, waitin
     let profile = meter.profile(&mut Scratch::default(), class);
     let by_trees = |scratch: &mut Scratch, part: &[(f64, usize)]| {
         let measured = part.iter().filter_map(|&(_, position)| {
-            let person = waiting[position].as_ref()?;
+            let person = waiting[position].person.as_ref()?;
             Some((meter.growth(scratch, (class, Some(&profile)), person, f64::INFINITY), position))
         });
         measured.collect::<Vec<_>>()
@@ -157,7 +158,7 @@ fn nearest_again(
     let profile = meter.profile(scratch, class);
     let mut nearest: Option<(f64, usize)> = None;
     for (place, &position) in near.iter().enumerate() {
-        let Some(person) = &waiting[position] else { continue };
+        let Some(person) = &waiting[position].person else { continue };
         let least = nearest.map_or(f64::INFINITY, |(least, _)| least);
         let growth = meter.growth(scratch, (class, Some(&profile)), person, least);
         if growth < least {

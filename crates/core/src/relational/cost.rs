@@ -230,9 +230,13 @@ impl<'f> Meter<'f> {
         own + self.growth_below(scratch, 0, (a.0, profile, 0), (b, 0), 1, most - own)
     }
 
-    /// By how much the loss of the persons' own cells grows when two representatives are joined.
-    pub(super) fn growth_of_persons(&self, a: &Representative, b: &Representative) -> f64 {
-        self.own_growth(0, a, 0, b, 0)
+    /// By how much the loss of persons' own cells grows when so many with these codes join a cluster.
+    pub(super) fn growth_of_persons(&self, cluster: &Representative, codes: &[u32], weight: u32) -> f64 {
+        let persons = &cluster.layers[0];
+        let of_column =
+            |((widths, &(lo, hi)), &code): ((&Widths<'_>, &(u32, u32)), &u32)| widths.of(lo.min(code), hi.max(code));
+        let width: f64 = self.widths[0].iter().zip(&persons.bounds).zip(codes).map(of_column).sum();
+        (cluster.weight as f64 + f64::from(weight)) * width - cluster.weight as f64 * persons.own[0]
     }
 
     /// What leaving out the surplus of one side costs at least.

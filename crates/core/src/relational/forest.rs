@@ -276,6 +276,12 @@ impl Forest {
         self.kinds.iter().zip(&self.layers).map(|(kind, layer)| (kind.n_quasi * layer.rows.len()) as f64).sum()
     }
 
+    /// The codes of a folded person's own cells.
+    pub(super) fn codes(&self, folded: u32) -> &[u32] {
+        let n_quasi = self.kinds[0].n_quasi;
+        &self.layers[0].codes[self.starts[folded as usize] as usize * n_quasi..][..n_quasi]
+    }
+
     /// The rows of the table of persons a folded person stands for.
     pub(super) fn members(&self, folded: u32) -> &[u32] {
         &self.persons[self.starts[folded as usize] as usize..self.starts[folded as usize + 1] as usize]

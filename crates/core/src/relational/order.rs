@@ -1,25 +1,32 @@
 //! [`Points`]: persons as points, to see quickly who is similar to whom, and the order in which persons are met.
 //!
 //! A point has one coordinate per quasi column of the table of persons, and for each column of each child table the
-//! numbers of rows below each node of its hierarchy, down to the level that still has few nodes.
+//! numbers of rows below each node of its hierarchy, or above each of a few thresholds. Weighed by how much wider the
+//! node above is, differences of these numbers add up to what pairing the rows of two persons by that column alone
+//! would lose at best: rows that find no partner below a node must look for one above it.
 //!
 //! # Guarantee
 //! points follow the cells, never the input
 //! # Paper
 //! `[NCN08]` leaves the order of persons open
+//! # Deviations
+//! of hierarchies with many nodes the lowest levels are left out, as if pairs within one group lost nothing
 //! # Cost
 //! at most [`GROUPS`] bytes per person, and a sort of all persons as often as they can be halved
 
 use rayon::prelude::*;
 
 use super::forest::Forest;
-use crate::encode::{Domain, Encoded};
+use crate::encode::{Domain, Encoded, Tree};
 
 /// Rows of child tables are counted in about so many groups of values, all columns together.
-const GROUPS: usize = 256;
+const GROUPS: usize = 512;
 
-/// A column without a hierarchy is counted in so many ranges.
-const RANGES: u64 = 8;
+/// A column without a hierarchy is counted above so many thresholds.
+const THRESHOLDS: u32 = 15;
+
+/// Weights are whole multiples of one over this.
+const UNIT: f64 = 1024.0;
 
 /// Fewer persons than this are not parted further.
 const SMALLEST: usize = 8;
@@ -33,12 +40,16 @@ pub(super) struct Points {
     n_groups: usize,
     /// Rows per group of values.
     counts: Vec<u8>,
+    /// Per group what a row more or less weighs.
+    weights: Vec<u32>,
 }
 
-/// Which group the codes of a column belong to.
+/// Groups of a column's values, each a run of codes and the weight of a row in it.
 struct Groups {
     first: usize,
-    of_code: Vec<u32>,
+    runs: Vec<(u32, u32, f64)>,
+    /// Per code the groups that hold it.
+    of_code: Vec<Vec<u32>>,
 }
 
 impl Points {
@@ -50,10 +61,9 @@ impl Points {
         for encoded in &encoded[1..] {
             let mut of_kind = Vec::new();
             for domain in &encoded.domains {
-                let of_code = group_codes(domain, GROUPS / n_columns);
-                let first = n_groups;
-                n_groups += of_code.iter().max().map_or(0, |&group| group as usize + 1);
-                of_kind.push(Groups { first, of_code });
+                let column = Groups::new(domain, GROUPS / n_columns, n_groups);
+                n_groups += column.runs.len();
+                of_kind.push(column);
             }
             groups.push(of_kind);
         }
@@ -74,14 +84,18 @@ impl Points {
                 for (kind, of_kind) in groups.iter().enumerate().skip(1) {
                     for row in forest.slots(folded as u32, kind) {
                         for (groups, &code) in of_kind.iter().zip(row.codes) {
-                            let count = &mut point[groups.first + groups.of_code[code as usize] as usize];
-                            *count = count.saturating_add(1);
+                            for &group in &groups.of_code[code as usize] {
+                                let count = &mut point[groups.first + group as usize];
+                                *count = count.saturating_add(1);
+                            }
                         }
                     }
                 }
             });
         }
-        Points { n_own, own, n_groups, counts }
+        let runs = groups.iter().flatten().flat_map(|column| &column.runs);
+        let weights = runs.map(|&(_, _, weight)| (weight * UNIT) as u32).collect();
+        Points { n_own, own, n_groups, counts, weights }
     }
 
     /// Folded persons, those with similar trees near each other: halved at the median of the coordinate that varies
@@ -95,10 +109,11 @@ impl Points {
         order
     }
 
-    /// How many rows of child tables one of two persons has in a group and the other has not.
-    pub(super) fn differing_rows(&self, a: u32, b: u32) -> u32 {
+    /// What pairing the rows that two persons have in child tables would lose at best, column by column.
+    pub(super) fn difference(&self, a: u32, b: u32) -> f64 {
         let counts = |person: u32| &self.counts[person as usize * self.n_groups..][..self.n_groups];
-        counts(a).iter().zip(counts(b)).map(|(a, b)| u32::from(a.abs_diff(*b))).sum()
+        let differences = counts(a).iter().zip(counts(b)).map(|(a, b)| u32::from(a.abs_diff(*b)));
+        f64::from(differences.zip(&self.weights).map(|(difference, weight)| difference * weight).sum::<u32>()) / UNIT
     }
 
     fn at(&self, person: u32, coordinate: usize) -> f32 {
@@ -121,7 +136,8 @@ impl Points {
                 sum += value;
                 squares += value * value;
             }
-            squares - sum * sum / n_persons
+            let weight = coordinate.checked_sub(self.n_own).map_or(1.0, |group| f64::from(self.weights[group]) / UNIT);
+            (squares - sum * sum / n_persons) * weight * weight
         };
         let variances: Vec<f64> = (0..self.n_own + self.n_groups).into_par_iter().map(variance).collect();
         let widest = (0..variances.len()).max_by(|&a, &b| variances[a].total_cmp(&variances[b]).then(b.cmp(&a)));
@@ -146,32 +162,51 @@ fn place(domain: &Domain, code: u32) -> f32 {
     }
 }
 
-/// Groups of values: below the nodes of the lowest level that has few of them.
-fn group_codes(domain: &Domain, most: usize) -> Vec<u32> {
-    let n_codes = domain.n_codes();
-    let Some(tree) = domain.tree() else {
-        return (0..n_codes).map(|code| (u64::from(code) * RANGES / u64::from(n_codes.max(1))) as u32).collect();
+impl Groups {
+    fn new(domain: &Domain, most: usize, first: usize) -> Groups {
+        let n_codes = domain.n_codes();
+        let runs = match domain.tree() {
+            None => thresholds(domain),
+            Some(tree) => levels(domain, tree, most),
+        };
+        let holds = |code: u32| (0..).zip(&runs).filter(move |&(_, &(lo, hi, _))| lo <= code && code <= hi);
+        let of_code = (0..n_codes).map(|code| holds(code).map(|(group, _)| group).collect()).collect();
+        Groups { first, runs, of_code }
+    }
+}
+
+/// All codes from a threshold up: two rows are apart by as many of these as lie between them.
+fn thresholds(domain: &Domain) -> Vec<(u32, u32, f64)> {
+    let last = domain.n_codes() - 1;
+    let from = |threshold: u32| {
+        let place = f64::from(threshold) / f64::from(THRESHOLDS + 1);
+        (0..last).find(|&code| Some(code) != domain.null() && domain.width(0, code) >= place).unwrap_or(last)
     };
-    let mut firsts: Vec<u32> = vec![0];
+    (1..=THRESHOLDS).map(|threshold| (from(threshold), last, 2.0 / f64::from(THRESHOLDS + 1))).collect()
+}
+
+/// The nodes of a hierarchy but its root, level by level while there are not too many.
+fn levels(domain: &Domain, tree: &Tree, most: usize) -> Vec<(u32, u32, f64)> {
+    let mut runs: Vec<(u32, u32, f64)> = Vec::new();
+    let mut level = vec![(0, domain.n_codes() - 1)];
     loop {
-        let mut finer: Vec<u32> = Vec::new();
-        for (position, &first) in firsts.iter().enumerate() {
-            let last = firsts.get(position + 1).map_or(n_codes, |&next| next).saturating_sub(1);
-            if first >= last {
-                finer.push(first);
-            } else {
-                finer.extend_from_slice(tree.child_firsts(tree.common_ancestor(first, last)));
+        let mut below = Vec::new();
+        for &(lo, hi) in level.iter().filter(|(lo, hi)| lo < hi) {
+            let firsts = tree.child_firsts(tree.common_ancestor(lo, hi));
+            for (position, &first) in firsts.iter().enumerate() {
+                let last = firsts.get(position + 1).map_or(hi, |next| next - 1);
+                below.push((first, last, domain.width(lo, hi) - domain.width(first, last)));
             }
         }
-        if finer.len() <= firsts.len() || finer.len() > most.max(2) {
-            break;
+        if runs.is_empty() && below.len() > most {
+            // A flat hierarchy with many values: neighbours share a group.
+            let step = below.len().div_ceil(most.max(1));
+            return below.chunks(step).map(|part| (part[0].0, part[part.len() - 1].1, 1.0)).collect();
         }
-        firsts = finer;
-    }
-    let group = |code: u32| firsts.partition_point(|&first| first <= code) as u32 - 1;
-    match firsts.len() {
-        // A flat hierarchy with many values: neighbours share a group.
-        1 => (0..n_codes).map(|code| (u64::from(code) * most as u64 / u64::from(n_codes.max(1))) as u32).collect(),
-        _ => (0..n_codes).map(group).collect(),
+        if below.is_empty() || runs.len() + below.len() > most {
+            return runs;
+        }
+        level = below.iter().map(|&(lo, hi, _)| (lo, hi)).collect();
+        runs.extend(below);
     }
 }
