@@ -168,7 +168,7 @@ pub struct ClusteringSpec {
 /// How children of two trees are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// Cheapest pair first.
+    /// Each in turn takes its cheapest partner.
     Greedy,
     /// Least total cost.
     Optimal,
