@@ -145,8 +145,9 @@ pub fn anonymize(
     progress.begin("recode", 0);
     let mut shown = Shown::new(&classes, &encoded, &rows);
     // Classes that show the same cells are one to a reader, and a person may have rows in several of them.
-    while rules.person_of_row().is_some() && !shown.folded_rows(&classes).iter().all(|class| stands(&task, class)) {
-        classes = join_leftovers(&task, shown.folded_rows(&classes), |class| stands(&task, class));
+    let stands = |class: &[u32]| task.stands(&mut Tally::new(&rules), class.iter().copied());
+    while rules.person_of_row().is_some() && !shown.folded_rows(&classes).iter().all(|class| stands(class)) {
+        classes = join_leftovers(&task, shown.folded_rows(&classes), stands);
         shown = Shown::new(&classes, &encoded, &rows);
     }
     let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
@@ -156,12 +157,6 @@ pub fn anonymize(
     let options = RecodeOptions { order: spec.order, keys: spec.keys };
     let release = recode(table, &encoded, &rows, &classes, &shown, options);
     Ok(Anonymized { release, loss, persons, algorithm: partitioner.name() })
-}
-
-fn stands(task: &Task<'_>, class: &[u32]) -> bool {
-    let mut tally = Tally::new(task.rules);
-    class.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
-    tally.stands()
 }
 
 /// How many rows are partitioned together, where that is not all of them.

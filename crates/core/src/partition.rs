@@ -64,16 +64,24 @@ pub trait Partitioner: Sync {
 #[error("no class can satisfy the requirement: all rows together do not")]
 pub struct Unreachable;
 
+impl Task<'_> {
+    /// Whether these folded rows may be a class; the tally is what a caller reuses from class to class.
+    pub(crate) fn stands(&self, tally: &mut Tally<'_>, rows: impl Iterator<Item = u32> + Clone) -> bool {
+        let k = u64::from(self.rules.k());
+        // Persons have at least one row each, so too few rows are too few persons.
+        let weight: u64 = rows.clone().map(|row| u64::from(self.rows.weight(row))).sum();
+        if weight < k || self.rules.weight_suffices() {
+            return weight >= k;
+        }
+        tally.clear();
+        rows.flat_map(|row| self.rows.members(row)).for_each(|&member| tally.add(member));
+        tally.stands()
+    }
+}
+
 /// Whether all rows in one class satisfy the rules: if not, no partition does.
 fn all_stand_together(task: &Task<'_>) -> bool {
-    if task.rules.weight_suffices() {
-        return task.rows.n_members() >= task.rules.k() as usize;
-    }
-    let mut all = Tally::new(task.rules);
-    for row in 0..task.rows.len() as u32 {
-        task.rows.members(row).iter().for_each(|&member| all.add(member));
-    }
-    all.stands()
+    task.stands(&mut Tally::new(task.rules), 0..task.rows.len() as u32)
 }
 
 /// Folded rows, class by class. Rows in no class are left out.

@@ -6,6 +6,7 @@ mod anonymize;
 mod bad_input;
 mod bounds;
 mod check;
+mod documents;
 mod help;
 mod hierarchy;
 mod init;

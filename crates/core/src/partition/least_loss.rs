@@ -33,7 +33,6 @@ use kohort_model::spec::MondrianSpec;
 use rayon::prelude::*;
 
 use super::{Classes, Cluster, Datafly, KeepTree, Mondrian, Partitioner, Task, TopDown, Unreachable};
-use crate::requirement::Tally;
 
 /// What a table is worth: the larger, the less there is to gain per row and the longer everybody waits.
 #[derive(Clone, Copy, Debug)]
@@ -145,16 +144,6 @@ fn mend(task: &Task<'_>, classes: Vec<Vec<u32>>, effort: Effort) -> Vec<Vec<u32>
 fn loss(task: &Task<'_>, classes: &[Vec<u32>]) -> f64 {
     let of_classes: Vec<f64> = classes.par_iter().map(|rows| outline::Outline::of(task, rows).loss()).collect();
     of_classes.iter().sum()
-}
-
-/// Whether rows may be a class.
-fn stands(task: &Task<'_>, rows: &[u32]) -> bool {
-    if task.rules.weight_suffices() {
-        return task.rows.weight_of(rows) >= u64::from(task.rules.k());
-    }
-    let mut tally = Tally::new(task.rules);
-    rows.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
-    tally.stands()
 }
 
 /// What a class with these bounds loses per row.

@@ -1,3 +1,5 @@
+//! What many tables promise: the golden students, and properties over random ones.
+
 use kohort_model::{Cells, Column, Hierarchy, Silent};
 use proptest::prelude::*;
 

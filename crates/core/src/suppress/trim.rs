@@ -81,9 +81,7 @@ fn best_bargain(task: &Task<'_>, tally: &mut Tally<'_>, class: usize, rows: &[u3
             if gain_per_person <= 1e-9 || best.as_ref().is_some_and(|best| best.gain_per_person >= gain_per_person) {
                 continue;
             }
-            tally.clear();
-            staying.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
-            if tally.stands() {
+            if task.stands(tally, staying.iter().copied()) {
                 best = Some(Bargain { gain_per_person, class, n_persons: n_leaving, leaving });
             }
         }

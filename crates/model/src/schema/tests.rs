@@ -1,3 +1,5 @@
+//! How tables may hang together, and how everything else is refused.
+
 use super::*;
 use crate::Role;
 

@@ -157,6 +157,9 @@ pub enum SpecFault {
         /// The first one's name.
         first: String,
     },
+    /// A person's own k in a table whose rows are not persons.
+    #[error("person_k stands in the table of persons, not in one that hangs off it")]
+    PersonKOfChild,
     /// A table that is not in the spec.
     #[error("there is no table '{name}'")]
     UnknownTable {
@@ -309,6 +312,7 @@ impl SpecFault {
                 "steps are for numbers, dates for dates and timestamps, masks and flat for any"
             }
             SpecFault::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
+            SpecFault::PersonKOfChild => "move the column to the table of persons, or give it another role",
             SpecFault::SecondPersonK { .. } => "keep one, and give the other another role",
             SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
             SpecFault::ParentCycle => "let every table lead to the persons' table",

@@ -107,8 +107,9 @@ impl<'a> Candidates<'a> {
     /// Moves the candidates that can stand to the closed classes; only new ones are asked.
     fn close(&mut self, new: &[bool], closed: &mut Closed) {
         let (task, groups) = (self.task, &self.groups);
-        let may_close =
-            |tally: &mut Tally<'_>, candidate: usize| new[candidate] && stands(task, tally, groups.get(candidate));
+        let may_close = |tally: &mut Tally<'_>, candidate: usize| {
+            new[candidate] && task.stands(tally, groups.get(candidate).iter().copied())
+        };
         let may_close: Vec<bool> = if new.len() < SHARED_CANDIDATES {
             let mut tally = Tally::new(task.rules);
             (0..new.len()).map(|candidate| may_close(&mut tally, candidate)).collect()
@@ -129,19 +130,6 @@ impl<'a> Candidates<'a> {
         self.groups = open;
         self.cells = cells;
     }
-}
-
-/// Whether these folded rows may be a class.
-pub(super) fn stands(task: &Task<'_>, tally: &mut Tally<'_>, rows: &[u32]) -> bool {
-    let k = u64::from(task.rules.k());
-    // Persons have at least one row each, so too few rows are too few persons.
-    let weight: u64 = rows.iter().map(|&row| u64::from(task.rows.weight(row))).sum();
-    if weight < k || task.rules.weight_suffices() {
-        return weight >= k;
-    }
-    tally.clear();
-    rows.iter().flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
-    tally.stands()
 }
 
 impl Closed {

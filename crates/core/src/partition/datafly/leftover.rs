@@ -9,7 +9,7 @@ use kohort_model::spec::Leftovers;
 use rayon::prelude::*;
 
 use super::super::{Classes, Task, Unreachable};
-use super::candidates::{Closed, stands};
+use super::candidates::Closed;
 use crate::requirement::Tally;
 
 /// The classes with the leftover rows among them, unless these may be left out.
@@ -26,7 +26,7 @@ pub(super) fn place(task: &Task<'_>, closed: Closed, leftover: &[u32]) -> Result
         joined
     };
     let mut enough = 1.min(nearest.len());
-    while !stands(task, &mut tally, &joined(enough)) {
+    while !task.stands(&mut tally, joined(enough).iter().copied()) {
         if enough == nearest.len() {
             return Err(Unreachable);
         }
@@ -35,7 +35,7 @@ pub(super) fn place(task: &Task<'_>, closed: Closed, leftover: &[u32]) -> Result
     let mut too_few = enough / 2;
     while enough - too_few > 1 {
         let middle = usize::midpoint(too_few, enough);
-        if stands(task, &mut tally, &joined(middle)) { enough = middle } else { too_few = middle }
+        if task.stands(&mut tally, joined(middle).iter().copied()) { enough = middle } else { too_few = middle }
     }
     let mut host = joined(enough);
     host.sort_unstable();

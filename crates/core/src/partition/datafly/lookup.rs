@@ -16,7 +16,7 @@
 //! the rows below the class's cell, times the steps until it closes; rows are found by leaps over their sorted order
 
 use super::super::{Levels, Task};
-use super::candidates::{Candidates, Closed, stands};
+use super::candidates::{Candidates, Closed};
 use super::{Step, continued, levels};
 use crate::encode::Rows;
 use crate::requirement::Tally;
@@ -40,7 +40,7 @@ impl<'a> Lookup<'a> {
     pub fn class_of(&self, row: u32) -> Option<Vec<u32>> {
         let mut tally = Tally::new(self.task.rules);
         let mut class = vec![row];
-        if stands(self.task, &mut tally, &class) {
+        if self.task.stands(&mut tally, class.iter().copied()) {
             return Some(class);
         }
         let mut cell: Vec<(u32, u32)> = self.task.rows.cells(row).iter().map(|&code| (code, code)).collect();
@@ -59,7 +59,7 @@ impl<'a> Lookup<'a> {
             let open = self.open_after(&self.steps[..position], &gained);
             if !open.is_empty() {
                 class.extend(open);
-                if stands(self.task, &mut tally, &class) {
+                if self.task.stands(&mut tally, class.iter().copied()) {
                     class.sort_unstable();
                     return Some(class);
                 }

@@ -207,14 +207,7 @@ impl<'a> Search<'a> {
         let stands: Vec<bool> = grouping
             .lists()
             .into_par_iter()
-            .map_init(
-                || Tally::new(rules),
-                |tally, rows| {
-                    tally.clear();
-                    rows.iter().flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
-                    tally.stands()
-                },
-            )
+            .map_init(|| Tally::new(rules), |tally, rows| self.task.stands(tally, rows.iter().copied()))
             .collect();
         match asked {
             Groups::Final => {

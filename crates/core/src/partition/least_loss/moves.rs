@@ -88,7 +88,10 @@ impl<'t> State<'t> {
 
     /// Does as offered if that still pays and all classes still stand; what it gained.
     fn grant(&mut self, offer: &Offer) -> f64 {
-        let stay: Vec<u32> = self.classes[offer.from].iter().copied().filter(|row| !offer.rows.contains(row)).collect();
+        // Classes keep the order of their rows, so those that leave are met in theirs, or the class is another by now.
+        let mut leaving = offer.rows.iter().peekable();
+        let stays = |row: &u32| leaving.next_if(|next| *next == row).is_none();
+        let stay: Vec<u32> = self.classes[offer.from].iter().copied().filter(stays).collect();
         if stay.len() + offer.rows.len() != self.classes[offer.from].len() {
             return 0.0;
         }
@@ -129,11 +132,11 @@ impl<'t> State<'t> {
         let k = u64::from(self.task.rules.k());
         let mut candidates: Vec<(f64, usize, u32)> = Vec::new();
         let wanting = &self.outlines[offer.from];
-        for &(giver, ..) in undo.touched.iter().filter(|(class, ..)| *class != offer.from) {
-            for &row in self.classes[giver].iter().filter(|row| !offer.rows.contains(row)) {
+        for (giver, _, rows_before) in undo.touched.iter().filter(|(class, ..)| *class != offer.from) {
+            for &row in rows_before {
                 let weight = f64::from(self.task.rows.weight(row));
-                let cost = wanting.growth(self.task, row) / weight - self.outlines[giver].perimeter;
-                candidates.push((cost, giver, row));
+                let cost = wanting.growth(self.task, row) / weight - self.outlines[*giver].perimeter;
+                candidates.push((cost, *giver, row));
             }
         }
         candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
@@ -162,16 +165,8 @@ impl<'t> State<'t> {
     }
 
     fn stands(&mut self, class: usize) -> bool {
-        if self.classes[class].is_empty() {
-            return true;
-        }
-        if self.task.rules.weight_suffices() {
-            return self.outlines[class].weight >= u64::from(self.task.rules.k());
-        }
-        self.tally.clear();
-        let members = self.classes[class].iter().flat_map(|&row| self.task.rows.members(row));
-        members.for_each(|&member| self.tally.add(member));
-        self.tally.stands()
+        let rows = &self.classes[class];
+        rows.is_empty() || self.task.stands(&mut self.tally, rows.iter().copied())
     }
 }
 

@@ -229,13 +229,11 @@ impl<'t> Cutter<'t> {
         weights.retain(|&weight| weight > 0);
         weights.len() > 1
             && weights.iter().all(|&weight| weight >= k)
-            && (self.task.rules.weight_suffices() || cut.apply(self.task, rows).iter().all(|side| self.stands(side)))
-    }
-
-    fn stands(&mut self, rows: &[u32]) -> bool {
-        self.tally.clear();
-        rows.iter().flat_map(|&row| self.task.rows.members(row)).for_each(|&member| self.tally.add(member));
-        self.tally.stands()
+            && (self.task.rules.weight_suffices()
+                || cut
+                    .apply(self.task, rows)
+                    .iter()
+                    .all(|side| self.task.stands(&mut self.tally, side.iter().copied())))
     }
 
     /// The best cut of each kind in each column, sides of at least `least` rows.

@@ -96,7 +96,7 @@ impl Joiner<'_> {
         let joining = &self.groups[small as usize];
         let harmless = near.iter().find(|near| {
             let host = &self.groups[near.group as usize];
-            !host.stands || stands(self.task, &mut self.tally, &[&host.rows, &joining.rows])
+            !host.stands || self.task.stands(&mut self.tally, host.rows.iter().chain(&joining.rows).copied())
         });
         harmless.or(near.first()).copied()
     }
@@ -130,7 +130,7 @@ impl Joiner<'_> {
     /// Asks whether a group stands.
     fn ask(&mut self, group: u32) {
         let group = &mut self.groups[group as usize];
-        group.stands = stands(self.task, &mut self.tally, &[&group.rows]);
+        group.stands = self.task.stands(&mut self.tally, group.rows.iter().copied());
     }
 
     /// Takes notice of a change.
@@ -178,18 +178,7 @@ impl Joiner<'_> {
             n_taken += 1;
         }
         let rest: Vec<u32> = ranked[n_taken..].iter().map(|&(_, row)| row).collect();
-        let rest_stands = stands(self.task, &mut self.tally, &[&rest]);
+        let rest_stands = self.task.stands(&mut self.tally, rest.iter().copied());
         rest_stands.then(|| [Group::new(self.space, rows, true), Group::new(self.space, rest, true)])
     }
-}
-
-/// Whether rows stand together.
-fn stands(task: &Task<'_>, tally: &mut Tally<'_>, parts: &[&[u32]]) -> bool {
-    let rows = parts.iter().copied().flatten();
-    if task.rules.weight_suffices() {
-        return rows.map(|&row| u64::from(task.rows.weight(row))).sum::<u64>() >= u64::from(task.rules.k());
-    }
-    tally.clear();
-    rows.flat_map(|&row| task.rows.members(row)).for_each(|&member| tally.add(member));
-    tally.stands()
 }

@@ -186,6 +186,9 @@ fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut Tab
 fn check_person_k(reader: &mut Reader<'_>, table: &TableDraft) {
     let mut own_k = table.columns.iter().filter(|column| column.role == Some(Role::PersonK));
     if let Some(first) = own_k.next() {
+        if table.is_child {
+            reader.note(&first.place, SpecFault::PersonKOfChild);
+        }
         for second in own_k {
             reader.note(&second.place, SpecFault::SecondPersonK { first: first.name.clone() });
         }

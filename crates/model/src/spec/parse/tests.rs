@@ -399,6 +399,18 @@ fn settings_without_what_they_apply_to_are_refused() {
 }
 
 #[test]
+fn only_persons_have_a_k_of_their_own() {
+    assert_eq!(
+        problems(
+            "k = 5\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\ncolumns = { q = \"quasi\" }\n[tables.b]\n\
+             file = \"b.csv\"\nparent = { table = \"a\", foreign_key = \"id\" }\ncolumns = { w = \"person_k\" }\n"
+        ),
+        "line 9: tables.b.columns.w: person_k stands in the table of persons, not in one that hangs off it\n  \
+         move the column to the table of persons, or give it another role\n"
+    );
+}
+
+#[test]
 fn files_and_their_notation_are_checked() {
     assert_eq!(
         problems(

@@ -1,3 +1,5 @@
+//! Releases that can have come from their input are told from those that can not, whatever was changed.
+
 use kohort_model::{Column, Role, SchemaParent, SchemaTable, ValueType};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Every way to spoil a release of many tables is caught by name.
+
 use kohort_model::{Distance, Role, SchemaParent};
 use proptest::prelude::*;
 

@@ -1,0 +1,55 @@
+//! What README and `docs` show is what the examples print.
+
+use std::path::Path;
+
+use crate::runner::Folder;
+
+fn document(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
+}
+
+/// Asserts that a document shows every line of what was printed, indented as it shows them all.
+fn assert_shown(name: &str, printed: &str) {
+    let document = document(name);
+    let lines: Vec<&str> = document.lines().collect();
+    for line in printed.lines().filter(|line| !line.trim().is_empty()) {
+        let shown = format!("    {}", line.trim_end());
+        assert!(lines.contains(&shown.as_str()), "{name} does not show '{line}'");
+    }
+}
+
+#[test]
+fn documents_show_what_the_clinic_prints() {
+    let folder = Folder::new();
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/clinic/release.toml");
+    let anonymized = folder.run(&["anonymize", spec, "-o", "clinic-release"]);
+    assert_eq!(anonymized.code, 0, "{anonymized}");
+    assert_shown("README.md", &anonymized.stderr);
+    assert_shown("docs/anonymize-a-table.md", &anonymized.stderr);
+
+    let verified = folder.run(&["verify", "clinic-release"]);
+    assert_eq!(verified.code, 0, "{verified}");
+    assert_shown("README.md", &verified.stderr);
+    assert_shown("docs/verify-a-release.md", &verified.stderr);
+
+    let quasi = "birth,postcode,sex,occupation";
+    let released = "clinic-release/patients.csv";
+    let checked = folder.run(&["check", released, "--quasi", quasi, "--sensitive", "diagnosis", "--k", "5"]);
+    assert_eq!(checked.code, 0, "{checked}");
+    assert_shown("docs/check-a-table.md", &checked.stderr);
+}
+
+#[test]
+fn documents_show_what_the_university_prints() {
+    let folder = Folder::new();
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/university/release.toml");
+    let anonymized = folder.run(&["anonymize", spec, "-o", "release"]);
+    assert_eq!(anonymized.code, 0, "{anonymized}");
+    let document = document("docs/many-tables.md");
+    let (_, shown) = document.split_once("among the rest,\n\n").unwrap();
+    let shown: Vec<&str> = shown.lines().take_while(|line| line.starts_with("    ")).map(str::trim).collect();
+    assert!(shown.len() > 5, "the document shows what is printed");
+    for line in shown {
+        assert!(anonymized.stderr.lines().any(|printed| printed.trim() == line), "'{line}' is not printed");
+    }
+}
