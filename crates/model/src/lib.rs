@@ -7,9 +7,11 @@
 //! - [`Hierarchy`]: a tree over a column's values, read or made by rule;
 //! - [`Requirement`]: what each class of a release must satisfy;
 //! - [`Spec`]: the release a user asks for;
+//! - [`Audiences`]: who receives it, each with quasi columns of its own;
 //! - [`Schema`]: how several tables hang together;
 //! - [`Release`], [`Manifest`]: what comes out.
 
+mod audience;
 pub mod hierarchy;
 mod manifest;
 mod progress;
@@ -21,6 +23,7 @@ pub mod spec;
 mod table;
 mod value;
 
+pub use audience::{Audience, Audiences};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
     Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, RequirementManifest, Risk,

@@ -15,7 +15,7 @@ pub use problem::{SpecFault, SpecProblem, SpecProblems};
 pub use schema::json_schema;
 
 use crate::hierarchy::Rule;
-use crate::{Requirement, Role, ValueType};
+use crate::{Audience, Audiences, Requirement, Role, ValueType};
 
 /// What a user asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -380,6 +380,21 @@ impl Spec {
             .chain(own_k.map(|column| Requirement::PersonK { column: column.name.clone() }))
             .chain(table.columns.iter().flat_map(|column| column.requirements.iter().cloned()))
             .collect()
+    }
+
+    /// The audiences of a table, each with what its classes must satisfy: its own k or else the release's, each
+    /// person's own k, and the sensitive columns'. None where the spec names no audience.
+    pub fn audiences_of(&self, table: &TableSpec) -> Option<Audiences> {
+        let each: Vec<Audience> = self
+            .audiences
+            .iter()
+            .map(|(name, audience)| {
+                let mut requirements = self.requirements(table);
+                requirements[0] = Requirement::K(audience.k.unwrap_or(self.k));
+                Audience { name: name.clone(), quasi: audience.quasi.clone(), requirements }
+            })
+            .collect();
+        (!each.is_empty()).then_some(Audiences { each, collusion_k: self.collusion_k })
     }
 }
 
