@@ -16,13 +16,13 @@ use experiment::{AUTO, CLUSTER_LIMIT, Experiment, KS, KS_OF_THRESHOLDS, METHODS,
 const LOSS: &str = "\
 The experiment of section V of the paper: 1000 students with one obligatory course, 2 or 3 technical and 2 or 3 other
 electives out of 22 courses, each with 2 to 4 books to choose from; cluster limit 150. Of each course a student buys 1 or
-2 of its books, which the paper does not say. Courses and books are quasi columns, each with its hierarchy. Every release
+2 of its books, 9 in all, which the paper does not say; where it is said so, all of them, 18. Courses and books are quasi columns, each with its hierarchy. Every release
 of ours passed the verifier before its figures were taken.
 
 LM is definition 8: over all cells of courses and books, those of suppressed rows counting 1. The *bitmap* has a bit per
 course and one per book of a course. On incomplete data, where absence says nothing, it can keep bits but not generalize
 them: a row whose bit is kept loses nothing, any other is lost whole, so that its LM is the share of rows that are lost;
-bits that were never set don't count. It is shown with whichever of 7 thresholds and 2 orders keeps most, ours with their
+bits that were never set don't count. It is shown with whichever of 7 thresholds and 2 orders has the least LM, ours with their
 defaults. LM of the bitmap on complete data says nothing of the absences it also tells, and is there for completeness.
 ";
 
@@ -51,7 +51,8 @@ of rows that did not belong together. In our releases nobody is exposed and no j
 
 const TARGETS: &str = "\
 What is to be reached, by k: LM at least 30 % under the bitmap on incomplete data, at least 3 times fewer evaluations with
-MiRaCleX than with MiRaCle, DM within 10 % of the best of MiRaCle, MiRaCleX and the bitmap.
+MiRaCleX than with MiRaCle, DM within 10 % of the best of MiRaCle, MiRaCleX and the bitmap. The more rows hang off each
+course, the more MiRaCleX saves. Classes of k that show the same are one to a reader, and count as one in DM.
 ";
 
 /// Runs the benchmark.
@@ -187,7 +188,13 @@ fn target_grid(experiment: &Experiment) -> String {
     }
     let evaluations = |method, k| experiment.at(method, k).evaluations.unwrap_or_default() as f64;
     let fewer = positions.map(|k| evaluations(MIRACLE, k) / evaluations(MIRACLE_X, k));
-    push("MiRaCle, evaluations over MiRaCleX's".to_owned(), fewer, (">= 3.00", |ratio| ratio >= 3.0));
+    let of_all_books = positions.map(|k| {
+        let [miracle, miracle_x] = experiment.of_all_books[k];
+        miracle as f64 / miracle_x as f64
+    });
+    for (books, fewer) in [("1 or 2 books per course", fewer), ("all 2 to 4 books per course", of_all_books)] {
+        push(format!("MiRaCle, evaluations over MiRaCleX's, {books}"), fewer, (">= 3.00", |ratio| ratio >= 3.0));
+    }
     for (data, bitmap) in [("incomplete", &experiment.incomplete), ("complete", &experiment.complete)] {
         for method in [MIRACLE, MIRACLE_X, AUTO] {
             let ratios = positions.map(|k| {

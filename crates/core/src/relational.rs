@@ -27,6 +27,7 @@ mod canonical;
 mod cost;
 mod database;
 mod forest;
+mod gather;
 mod leftovers;
 mod loss;
 mod miracle;
@@ -179,7 +180,7 @@ impl Job<'_> {
         let pairing = spec.clustering.pairing.unwrap_or(Pairing::Greedy);
         let meter = Meter::new(&forest, &grove.encoded, basis, pairing, self.counting);
         let classes = match spec.algorithm {
-            Algorithm::Auto => auto::least_loss(&task, &grove.encoded, spec.k),
+            Algorithm::Auto => auto::least_loss(&task, &grove.encoded),
             Algorithm::Miracle | Algorithm::MiracleX => {
                 let clusters = miracle::pass(&task, &meter, scratch, f64::INFINITY);
                 leftovers::place(&task, &meter, scratch, clusters.unwrap_or_default())

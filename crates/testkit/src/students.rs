@@ -6,7 +6,7 @@
 //! # Deviations
 //! What the paper does not say is chosen here. There are 4 departments, each with its obligatory course and, among
 //! either kind of elective, one of 3 areas that its students take three times as often. For each course a student buys
-//! 1 or 2 of its books, so that 16 rows speak of a student on average. A course's hierarchy goes by area, kind
+//! 1 or 2 of its books, so that 16 rows speak of a student on average, or all of them, which makes 25. A course's hierarchy goes by area, kind
 //! (technical, other) and root; a book's by the area and kind of its course. GPA, grades and prices are random.
 
 use std::fmt::Write;
@@ -63,11 +63,20 @@ struct Course {
     books: Vec<String>,
 }
 
+/// How many of a course's books a student buys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Books {
+    /// One or two.
+    Some,
+    /// All, from two to four.
+    All,
+}
+
 /// So many students with their courses and books, the same for the same seed.
 ///
 /// # Panics
 /// Never: the spec is a constant.
-pub fn generate(n: usize, seed: u64) -> (Vec<Table>, Spec) {
+pub fn generate(n: usize, seed: u64, bought: Books) -> (Vec<Table>, Spec) {
     let mut random = Random::new(seed);
     let courses = courses();
     let mut student = Rows::default();
@@ -80,7 +89,10 @@ pub fn generate(n: usize, seed: u64) -> (Vec<Table>, Spec) {
         for course in chosen(&mut random, &courses, department) {
             let scid = format!("SC{}", takes.n_rows() + 1);
             takes.push(&[&scid, &sid, &course.name, &(40 + random.below(61)).to_string()]);
-            let n_books = 1 + random.below(2);
+            let n_books = match bought {
+                Books::Some => 1 + random.below(2),
+                Books::All => course.books.len(),
+            };
             for book in random.choose(&course.books, n_books) {
                 books.push(&[&scid, &book, &(20 + random.below(80)).to_string()]);
             }
@@ -209,7 +221,7 @@ mod tests {
 
     #[test]
     fn students_take_and_read_what_the_paper_says() {
-        let (tables, spec) = generate(1000, 7);
+        let (tables, spec) = generate(1000, 7, Books::Some);
         let schema = Schema::of(&spec, &tables).unwrap();
         assert_eq!(schema.roots(), [0]);
         let [student, takes, books] = &tables[..] else { panic!("three tables") };
@@ -232,7 +244,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_students() {
         let cells = |seed| {
-            let (tables, _) = generate(20, seed);
+            let (tables, _) = generate(20, seed, Books::Some);
             let row = |row| tables[1].columns.iter().map(|column| column.cell(row).unwrap().to_owned()).collect();
             (0..tables[1].n_rows).map(row).collect::<Vec<Vec<String>>>()
         };

@@ -240,7 +240,7 @@ price = "sensitive"
 
 #[test]
 fn the_experiment_s_students_are_kept_together() {
-    let (tables, mut spec) = students::generate(120, 3);
+    let (tables, mut spec) = students::generate(120, 3, students::Books::Some);
     spec.k = 5;
     let schema = Schema::of(&spec, &tables).unwrap();
     for algorithm in [Algorithm::Miracle, Algorithm::MiracleX] {

@@ -5,6 +5,7 @@ use std::error::Error;
 use kohort_core::relational::{anonymize_tables, anonymize_tables_with_counts};
 use kohort_model::spec::{Algorithm, Pairing};
 use kohort_model::{Requirement, Silent};
+use kohort_testkit::students::Books;
 use kohort_verify::verify_tables;
 
 use super::bitmap::{Bitmap, BitmapLoss, Data, Order, Settings};
@@ -73,6 +74,8 @@ pub(super) struct Experiment {
     pub(super) n_bits: u32,
     /// In the order of [`METHODS`].
     pub(super) methods: Vec<Vec<Found>>,
+    /// Evaluations of MiRaCle and of MiRaCleX where students buy every book of their courses.
+    pub(super) of_all_books: Vec<[u64; 2]>,
     pub(super) incomplete: Vec<FoundBitmap>,
     pub(super) complete: Vec<FoundBitmap>,
     /// In the order of [`KS_OF_THRESHOLDS`].
@@ -97,7 +100,7 @@ pub(super) struct Exposures {
 impl Experiment {
     /// Runs it.
     pub(super) fn run() -> Result<Experiment, Box<dyn Error>> {
-        let students = Students::generate(N_STUDENTS)?;
+        let students = Students::generate(N_STUDENTS, Books::Some)?;
         let bitmap = Bitmap::of(&students);
         let mut methods = Vec::new();
         for method in METHODS {
@@ -105,6 +108,8 @@ impl Experiment {
             let found = KS.into_iter().map(|k| release(&students, method, k, None));
             methods.push(found.collect::<Result<_, _>>()?);
         }
+        eprintln!("tables: all books of each course");
+        let of_all_books = KS.into_iter().map(evaluations_of_all_books).collect::<Result<_, _>>()?;
         let best = |data| KS.into_iter().map(|k| best_bitmap(&bitmap, data, k)).collect();
         eprintln!("tables: bitmap");
         let (incomplete, complete) = (best(Data::Incomplete), best(Data::Complete));
@@ -125,7 +130,7 @@ impl Experiment {
             exposures.push(Exposures { k, found });
         }
         let (n_rows, n_bits) = (students.n_rows(), bitmap.n_bits());
-        Ok(Experiment { n_rows, n_bits, methods, incomplete, complete, thresholds, exposures })
+        Ok(Experiment { n_rows, n_bits, methods, of_all_books, incomplete, complete, thresholds, exposures })
     }
 
     /// What a method found at a k, by its position in [`KS`].
@@ -155,13 +160,19 @@ fn release(students: &Students, method: Method, k: u32, threshold: Option<f64>) 
     Ok(Found { lm: anonymized.loss.lm, dm: anonymized.loss.dm, cost, evaluations })
 }
 
+fn evaluations_of_all_books(k: u32) -> Result<[u64; 2], Box<dyn Error>> {
+    let students = Students::generate(N_STUDENTS, Books::All)?;
+    let mut evaluations = [0; 2];
+    for (method, evaluations) in [MIRACLE, MIRACLE_X].into_iter().zip(&mut evaluations) {
+        *evaluations = release(&students, method, k, None)?.evaluations.unwrap_or_default();
+    }
+    Ok(evaluations)
+}
+
 /// The bitmap with whichever threshold and order keep most.
 fn best_bitmap(bitmap: &Bitmap, data: Data, k: u32) -> FoundBitmap {
     let runs = THRESHOLDS.into_iter().flat_map(|threshold| bitmap_runs(bitmap, data, k, threshold));
-    let least = runs.min_by(|one, other| match data {
-        Data::Incomplete => one.loss.lm.total_cmp(&other.loss.lm),
-        Data::Complete => one.loss.dm.total_cmp(&other.loss.dm),
-    });
+    let least = runs.min_by(|one, other| one.loss.lm.total_cmp(&other.loss.lm));
     least.expect("there are thresholds")
 }
 

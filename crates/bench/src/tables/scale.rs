@@ -11,6 +11,7 @@ use kohort_core::relational::anonymize_tables;
 use kohort_io::load;
 use kohort_model::spec::Algorithm;
 use kohort_model::{Requirement, Schema, Silent, Spec, Table};
+use kohort_testkit::students::Books;
 use kohort_verify::verify_tables;
 use serde::{Deserialize, Serialize};
 
@@ -226,7 +227,7 @@ type Private = (Vec<Table>, Spec, Schema);
 fn read(name: &str, data: &Path, folder: &Path) -> Result<Private, Box<dyn Error>> {
     match name {
         name if name == STUDENTS.name => {
-            let Students { tables, spec, schema, .. } = Students::generate(N_STUDENTS)?;
+            let Students { tables, spec, schema, .. } = Students::generate(N_STUDENTS, Books::Some)?;
             Ok((tables, spec, schema))
         }
         name if name == ATUS.name => {

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use kohort_model::{Column, Schema, Spec, Table};
-use kohort_testkit::students::generate;
+use kohort_testkit::students::{Books, generate};
 
 /// What the students of the experiment are made from.
 const SEED: u64 = 2008;
@@ -26,8 +26,8 @@ pub(super) struct Students {
 
 impl Students {
     /// So many of them.
-    pub(super) fn generate(n: usize) -> Result<Students, Box<dyn Error>> {
-        let (tables, spec) = generate(n, SEED);
+    pub(super) fn generate(n: usize, bought: Books) -> Result<Students, Box<dyn Error>> {
+        let (tables, spec) = generate(n, SEED, bought);
         let schema = Schema::of(&spec, &tables)?;
         let student_of_takes = schema.parent_rows(&tables, TAKES).ok_or("takes hangs off student")?;
         let takes_of_book = schema.parent_rows(&tables, BOOKS).ok_or("books hangs off takes")?;

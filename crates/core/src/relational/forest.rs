@@ -271,11 +271,6 @@ impl Forest {
         self.starts[folded as usize + 1] - self.starts[folded as usize]
     }
 
-    /// Quasi cells of all rows that take part.
-    pub(super) fn n_cells(&self) -> f64 {
-        self.kinds.iter().zip(&self.layers).map(|(kind, layer)| (kind.n_quasi * layer.rows.len()) as f64).sum()
-    }
-
     /// The codes of a folded person's own cells.
     pub(super) fn codes(&self, folded: u32) -> &[u32] {
         let n_quasi = self.kinds[0].n_quasi;

@@ -1,21 +1,25 @@
 //! What becomes of clusters that are not full when the pass ends.
 //!
-//! The heaviest goes first: it takes the nearest of the others in, as in the paper, or joins the full ones, whichever
-//! loses less. Where k is all that is asked its persons part, each to the full cluster nearest to it;
-//! else they stay together and go to the nearest full cluster that stands with them. What finds neither takes in full
-//! clusters, the nearest first, until it stands. Where the task says so, those persons are left out that lose less that
-//! way, the ones that gain most first.
+//! Their persons part and classes are gathered from them as far as they go, or they stay as they are, whichever loses less
+//! in the end. Of what is left the heaviest goes first: it takes the nearest of the others in, as in the paper, or joins
+//! the full ones, whichever loses less. Where k is all that is asked its persons part, each to the full cluster nearest
+//! to it; else they stay together and go to the nearest full cluster that stands with them. What finds neither takes in
+//! full clusters, the nearest first, until it stands. Where the task says so, those persons are left out that lose less
+//! that way, the ones that gain most first.
 //!
 //! # Guarantee
 //! every class stands, unless all persons together do not
 //! # Paper
 //! algorithm 2 of `[NCN08]`, lines 13 to 22
 //! # Deviations
-//! the paper joins leftovers among themselves alone and suppresses the last few
+//! the paper joins open clusters as they are, among themselves alone, and suppresses the last few; but half of its
+//! clusters are still open when 1000 persons have come, and two of them joined are more than a class needs
 
+use kohort_model::Silent;
 use kohort_model::spec::Leftovers;
 
 use super::cost::{Meter, Scratch};
+use super::gather::gather_from;
 use super::miracle::{Clusters, Near, Task, nearest};
 use super::representative::Representative;
 use super::requirement::Asker;
@@ -24,11 +28,43 @@ use super::requirement::Asker;
 /// in an order of similarity, so these are the ones like it.
 const WINDOW: usize = 1 << 8;
 
+/// Beside at most so many full clusters both ways to begin are tried.
+const FEW: usize = 1 << 10;
+
 /// So many of the nearest full clusters are asked whether a group may join them.
 const ASKED: usize = 8;
 
+/// What becomes of clusters that are not full, at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    /// Their persons part, and classes are gathered from them.
+    Gather,
+    /// They stay as they are.
+    Keep,
+}
+
 /// The classes, once every cluster that is not full has found its place.
 pub(super) fn place(
+    task: &Task<'_>,
+    meter: &Meter<'_>,
+    scratch: &mut Scratch,
+    clusters: Clusters,
+) -> Vec<Representative> {
+    if clusters.open.is_empty() {
+        return clusters.full;
+    }
+    let kept = (clusters.full.len() <= FEW).then(|| place_by(First::Keep, task, meter, scratch, clusters.clone()));
+    let gathered = place_by(First::Gather, task, meter, scratch, clusters);
+    // Who is left out loses all cells, so the gain is what the others keep.
+    let gain = |classes: &[Representative]| classes.iter().map(|class| class.n_cells() - class.loss()).sum::<f64>();
+    match kept {
+        Some(kept) if gain(&kept) > gain(&gathered) => kept,
+        _ => gathered,
+    }
+}
+
+fn place_by(
+    first: First,
     task: &Task<'_>,
     meter: &Meter<'_>,
     scratch: &mut Scratch,
@@ -36,6 +72,9 @@ pub(super) fn place(
 ) -> Vec<Representative> {
     let mut places = Places { task, meter, scratch, asker: Asker::new(task.judge), full };
     let mut open = places.leave_out(open);
+    if first == First::Gather {
+        open = places.gather_again(&open);
+    }
     let heaviest = |open: &[Representative]| {
         (0..open.len()).max_by_key(|&position| (open[position].weight, std::cmp::Reverse(position)))
     };
@@ -136,6 +175,19 @@ impl Places<'_, '_> {
             rest.extend(joined);
         }
         rest
+    }
+
+    /// Parts clusters, and gathers their persons to full ones as far as they go.
+    fn gather_again(&mut self, open: &[Representative]) -> Vec<Representative> {
+        let mut persons: Vec<(u32, u32)> = Vec::new();
+        for cluster in open {
+            persons.extend(cluster.members.iter().map(|&member| (cluster.met, member)));
+        }
+        persons.sort_unstable();
+        let task = Task { progress: &Silent, ..*self.task };
+        let Clusters { full, open } = gather_from(&task, self.meter, self.scratch, &persons);
+        full.into_iter().for_each(|class| self.add(class));
+        open
     }
 
     fn window(&self, group: &Representative) -> std::ops::Range<usize> {

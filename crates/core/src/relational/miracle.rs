@@ -35,6 +35,7 @@ const COMPARED: usize = 32;
 const TOLD_EVERY: usize = 1 << 10;
 
 /// Persons that are to be put into classes.
+#[derive(Clone, Copy)]
 pub(super) struct Task<'f> {
     pub(super) forest: &'f Forest,
     /// Folded persons, similar ones near each other.
@@ -49,8 +50,15 @@ pub(super) struct Task<'f> {
     pub(super) progress: &'f dyn Progress,
 }
 
+impl Task<'_> {
+    /// Quasi cells of everybody's rows.
+    pub(super) fn n_cells(&self) -> f64 {
+        self.order.iter().map(|&folded| Representative::of_person(self.forest, folded).n_cells()).sum()
+    }
+}
+
 /// Clusters that may be classes, in the order in which they became so, and those that may not yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Clusters {
     pub(super) full: Vec<Representative>,
     pub(super) open: Vec<Representative>,

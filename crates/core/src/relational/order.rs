@@ -41,7 +41,7 @@ pub(super) struct Points {
     /// Rows per group of values.
     counts: Vec<u8>,
     /// Per group what a row more or less weighs.
-    weights: Vec<u32>,
+    weights: Vec<i16>,
 }
 
 /// Groups of a column's values, each a run of codes and the weight of a row in it.
@@ -94,7 +94,7 @@ impl Points {
             });
         }
         let runs = groups.iter().flatten().flat_map(|column| &column.runs);
-        let weights = runs.map(|&(_, _, weight)| (weight * UNIT) as u32).collect();
+        let weights = runs.map(|&(_, _, weight)| (weight * UNIT) as i16).collect();
         Points { n_own, own, n_groups, counts, weights }
     }
 
@@ -112,8 +112,10 @@ impl Points {
     /// What pairing the rows that two persons have in child tables would lose at best, column by column.
     pub(super) fn difference(&self, a: u32, b: u32) -> f64 {
         let counts = |person: u32| &self.counts[person as usize * self.n_groups..][..self.n_groups];
-        let differences = counts(a).iter().zip(counts(b)).map(|(a, b)| u32::from(a.abs_diff(*b)));
-        f64::from(differences.zip(&self.weights).map(|(difference, weight)| difference * weight).sum::<u32>()) / UNIT
+        // Products of 16-bit numbers that add up to 32 bits are what processors do eight at a time.
+        let products = counts(a).iter().zip(counts(b)).zip(&self.weights);
+        let sum: i32 = products.map(|((a, b), &weight)| i32::from(i16::from(a.abs_diff(*b))) * i32::from(weight)).sum();
+        f64::from(sum) / UNIT
     }
 
     fn at(&self, person: u32, coordinate: usize) -> f32 {

@@ -93,6 +93,11 @@ impl<'f> Judge<'f> {
         Ok(judge)
     }
 
+    /// The k every class needs.
+    pub(super) fn k(&self) -> u32 {
+        self.k
+    }
+
     /// Whether nothing but numbers of persons is asked.
     pub(super) fn weight_suffices(&self) -> bool {
         self.rules.iter().all(Vec::is_empty)

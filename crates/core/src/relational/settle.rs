@@ -63,8 +63,7 @@ pub(super) fn settle(
                 return Err(Unreachable.into());
             }
             let class = classes.remove(position);
-            let Task { forest, order, points, clustering, allowance, leftovers, progress, .. } = *task;
-            let task = Task { forest, order, points, judge: &judge, clustering, allowance, leftovers, progress };
+            let task = Task { judge: &judge, ..*task };
             merge(&task, meter, &mut scratch, class, &mut classes);
         } else if !is_changed {
             return Ok(classes);
