@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{anonymize, check, completions, explain, external, hierarchy, init, schema, verify};
+use crate::commands::{anonymize, audit, check, completions, explain, external, hierarchy, init, schema, verify};
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
 #[derive(Parser)]
@@ -16,6 +16,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Anonymize(Box<anonymize::Anonymize>),
     Check(check::Check),
+    Audit(audit::Audit),
     Verify(verify::Verify),
     #[command(subcommand)]
     Hierarchy(hierarchy::Hierarchy),

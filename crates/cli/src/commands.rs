@@ -1,6 +1,7 @@
 //! One file per command, each from its arguments to what it prints.
 
 pub(crate) mod anonymize;
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
@@ -23,6 +24,7 @@ pub(crate) fn run() -> ExitCode {
     let (outcome, output) = match &arguments.command {
         Command::Anonymize(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Check(command) => (command.run(), command.output()),
+        Command::Audit(command) => (command.run(), command.output()),
         Command::Verify(command) => (command.run(), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Init(command) => (command.run().map(|()| Verdict::Done), Output::Words),

@@ -198,7 +198,8 @@ impl From<AnonymizeError> for Failure {
             | AnonymizeError::TooFrequent { .. } => Status::NotMet,
             AnonymizeError::NoQuasiColumn
             | AnonymizeError::Unavailable(_)
-            | AnonymizeError::UnavailableForTables(_) => Status::Input,
+            | AnonymizeError::UnavailableForTables(_)
+            | AnonymizeError::UnavailableForAudiences(_) => Status::Input,
             _ => Status::Fault,
         };
         let hint = error.hint().map(str::to_owned);

@@ -98,6 +98,29 @@ pub(crate) const ENTRIES: &[Entry] = &[
         text: "beta-likeness that also protects frequent values: (q - p) / p is at most beta, and at most -ln p.",
     },
     Entry {
+        names: &["audience", "audiences"],
+        text: "A recipient of the release, with the quasi columns it may know and a k of its own. All audiences receive\n\
+               the same table: two tables of the same persons could be put together, see `kohort audit`.\n\
+               Written [audiences.insurer] with quasi = [\"age\", \"vehicle\"].",
+    },
+    Entry {
+        names: &["butterfly", "body", "wing"],
+        text: "Rows that look the same in the columns several audiences may know, the body, and fall into classes of\n\
+               their own in the columns of each, the wings. Every audience sees classes of k persons, and nobody pays\n\
+               for columns they don't know.",
+    },
+    Entry {
+        names: &["collusion"],
+        text: "Audiences who put something together. If it is their tables, nothing is gained: all have the same one.\n\
+               If it is what they know about people, they see smaller classes, of at least `k` persons where\n\
+               [collusion] asks for it.",
+    },
+    Entry {
+        names: &["audit"],
+        text: "To read several releases of the same persons together: what they say of each is intersected, and counted\n\
+               again. `kohort audit` does it for any files.",
+    },
+    Entry {
         names: &["hierarchy", "dgh"],
         text: "A tree over a column's values; its root stands for everything. A class shows the lowest node\n\
                that covers all its members. Read from a file (one row per value: value;parent;...;root) or made\n\

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use kohort_core::anonymize;
+use kohort_core::audiences::{AnonymizedForAudiences, Savings, anonymize_audiences};
 use kohort_core::relational::anonymize_tables;
+use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{
     CellForm, LoadedTable, LoadedTables, TablesManifest, WriteOptions, WrittenFile, load, load_tables, write_csv_to,
     write_release, write_tables,
 };
-use kohort_model::{Column, NULL, Persons, Progress, Release, Requirement, Role, Schema, Spec, Table};
+use kohort_model::{Audiences, Column, NULL, Persons, Progress, Release, Requirement, Role, Schema, Spec, Table};
 use kohort_verify::{
-    Findings, ReleasedLink, Verified, Violations, measure, verify_release, verify_tables, verify_tables_alone,
+    Asked, Findings, ReleasedLink, Verified, Violations, measure, verify_release, verify_tables, verify_tables_alone,
 };
 
 use crate::failure::{Failure, Report, Status, violation_reports};
@@ -28,9 +29,67 @@ pub(crate) struct Job<'a> {
 /// The private tables a release was made from, and what was asked of them.
 enum Originals {
     /// One that stands alone.
-    One(Box<LoadedTable>, Vec<Requirement>),
+    One(Box<LoadedTable>, AskedOfOne),
     /// Several.
     Many(LoadedTables, Vec<Vec<Requirement>>),
+}
+
+/// What is asked of one table.
+enum AskedOfOne {
+    /// For everybody alike.
+    OfAll(Vec<Requirement>),
+    /// Audience by audience.
+    OfAudiences(Audiences),
+}
+
+impl AskedOfOne {
+    fn new(spec: &Spec) -> Self {
+        let table = &spec.tables[0];
+        match spec.audiences_of(table) {
+            Some(audiences) => AskedOfOne::OfAudiences(audiences),
+            None => AskedOfOne::OfAll(spec.requirements(table)),
+        }
+    }
+
+    fn anonymize(
+        &self,
+        table: &Table,
+        spec: &Spec,
+        progress: &dyn Progress,
+    ) -> Result<(Anonymized, Option<Savings>), AnonymizeError> {
+        match self {
+            AskedOfOne::OfAll(requirements) => Ok((anonymize(table, spec, requirements, progress)?, None)),
+            AskedOfOne::OfAudiences(audiences) => {
+                let done = anonymize_audiences(table, spec, audiences, progress)?;
+                let AnonymizedForAudiences { anonymized, saved } = done;
+                Ok((anonymized, Some(saved)))
+            }
+        }
+    }
+
+    /// Says which audience asks for more persons than there are.
+    fn check_persons(&self, n_persons: u64) -> Result<(), Failure> {
+        let AskedOfOne::OfAudiences(audiences) = self else { return Ok(()) };
+        let of_each = audiences.each.iter().map(|audience| (format!("audience '{}'", audience.name), audience.k()));
+        let together = audiences.collusion_k.map(|k| ("all audiences together".to_owned(), k));
+        let too_many = of_each.chain(together).filter(|&(_, k)| u64::from(k) > n_persons);
+        let reports: Vec<Report> = too_many
+            .map(|(who, k)| {
+                Report::new(format!("{who}: k = {k} can't be reached, there are only {n_persons} persons"))
+                    .hint("ask for a smaller k, or release more persons")
+            })
+            .collect();
+        if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::NotMet, reports)) }
+    }
+}
+
+impl<'a> From<&'a AskedOfOne> for Asked<'a> {
+    fn from(asked: &'a AskedOfOne) -> Self {
+        match asked {
+            AskedOfOne::OfAll(requirements) => Asked::OfAll(requirements),
+            AskedOfOne::OfAudiences(audiences) => Asked::OfAudiences(audiences),
+        }
+    }
 }
 
 impl<'a> Job<'a> {
@@ -49,13 +108,13 @@ impl<'a> Job<'a> {
 
     fn of_one(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
         let original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
-        let requirements = spec.requirements(&spec.tables[0]);
-        let done = anonymize(&original.table, spec, &requirements, progress)?;
-        progress.begin("verifying", 0);
+        let asked = AskedOfOne::new(spec);
         let quasi = original.table.with_role(Role::Quasi);
-        let before = measure(&original.table, &quasi, &[], &[]).map_err(|violations| fault(&violations))?;
-        let release =
-            verify_release(done.release, &original.table, &requirements).map_err(|violations| fault(&violations))?;
+        let before = measure(&original.table, &quasi, &[], &asked).map_err(|violations| fault(&violations))?;
+        asked.check_persons(before.persons)?;
+        let (done, saved) = asked.anonymize(&original.table, spec, progress)?;
+        progress.begin("verifying", 0);
+        let release = verify_release(done.release, &original.table, &asked).map_err(|violations| fault(&violations))?;
         check_limit(done.persons, spec)?;
         let table = TableFacts {
             name: original.table.name.clone(),
@@ -70,9 +129,10 @@ impl<'a> Job<'a> {
             loss: done.loss,
             tables: vec![table],
             links: Vec::new(),
+            saved,
             before,
         };
-        Ok(Job { facts, release, originals: Originals::One(Box::new(original), requirements) })
+        Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked) })
     }
 
     fn of_many(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
@@ -102,6 +162,7 @@ impl<'a> Job<'a> {
             loss: done.loss,
             tables: of_tables.collect(),
             links: link_manifests(&links),
+            saved: None,
             before,
         };
         Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
@@ -116,11 +177,10 @@ impl<'a> Job<'a> {
     ) -> Result<TablesManifest, Failure> {
         let manifest = |files: &[WrittenFile], found: &Findings| self.facts.manifest(files, found);
         match &self.originals {
-            Originals::One(original, requirements) => {
+            Originals::One(original, asked) => {
                 let manifest =
                     |file: &WrittenFile, found: &Findings| manifest(std::slice::from_ref(file), found).manifest;
-                let written =
-                    write_release(&self.release, original, requirements, manifest, folder, options, progress)?;
+                let written = write_release(&self.release, original, asked, manifest, folder, options, progress)?;
                 Ok(written.into())
             }
             Originals::Many(originals, requirements) => {
@@ -132,8 +192,8 @@ impl<'a> Job<'a> {
     /// Prints the only table of the release as CSV.
     pub(crate) fn print(&self, target: &mut dyn Write) -> Result<TablesManifest, Failure> {
         match &self.originals {
-            Originals::One(original, requirements) => {
-                let found = write_csv_to(target, &self.release, original, requirements)?;
+            Originals::One(original, asked) => {
+                let found = write_csv_to(target, &self.release, original, asked)?;
                 Ok(self.facts.manifest(&self.unwritten(), &found))
             }
             Originals::Many(..) => Err(cannot_print_several()),

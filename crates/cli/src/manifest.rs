@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use kohort_core::audiences::{Losses, Savings};
 use kohort_io::{LinkManifest, TablesManifest, WrittenFile};
 use kohort_model::spec::TableSpec;
 use kohort_model::{
-    Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Distance, Loss, Manifest, Persons, Requirement,
-    RequirementManifest, Risk, Setting, Spec, TableManifest,
+    Achieved, AchievedSensitive, Audience, AudienceManifest, Audiences, BeforeAfter, BoundManifest, ColumnManifest,
+    Distance, Loss, Manifest, MethodLoss, Persons, Requirement, RequirementManifest, Risk, SavingsManifest, Setting,
+    Spec, TableManifest,
 };
 use kohort_verify::{Findings, ReleasedLink, SensitiveFindings};
 
@@ -23,6 +25,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) loss: Loss,
     pub(crate) tables: Vec<TableFacts>,
     pub(crate) links: Vec<LinkManifest>,
+    /// What one release for all audiences saved, where there are audiences.
+    pub(crate) saved: Option<Savings>,
     /// The private tables, if their quasi columns were released as they are.
     pub(crate) before: Findings,
 }
@@ -61,6 +65,8 @@ impl Facts<'_> {
                 average: BeforeAfter { before: self.before.average_risk, after: found.average_risk },
             },
             tables: self.tables.iter().zip(written).map(entry).collect(),
+            audiences: audiences(self.spec),
+            savings: self.saved.as_ref().map(savings),
             verified: true,
         };
         let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
@@ -133,7 +139,51 @@ pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
             }
         }
     }
-    RequirementManifest { k: spec.k, person_k, max_suppressed: spec.max_suppressed, sensitive }
+    RequirementManifest {
+        k: spec.k,
+        person_k,
+        collusion_k: spec.collusion_k,
+        max_suppressed: spec.max_suppressed,
+        sensitive,
+    }
+}
+
+/// Who receives a release, as a spec says.
+pub(crate) fn audiences(spec: &Spec) -> BTreeMap<String, AudienceManifest> {
+    let entry = |audience: Audience| {
+        let k = audience.k();
+        (audience.name, AudienceManifest { k, quasi: audience.quasi })
+    };
+    let audiences = spec.tables.first().and_then(|table| spec.audiences_of(table));
+    audiences.into_iter().flat_map(|audiences| audiences.each).map(entry).collect()
+}
+
+/// What a manifest says was asked for each audience, from what it says was asked of the table; `None` where it names no
+/// audience.
+pub(crate) fn asked_for_audiences(
+    audiences: &BTreeMap<String, AudienceManifest>,
+    asked: &RequirementManifest,
+    of_table: &[Requirement],
+) -> Option<Audiences> {
+    let audience = |(name, entry): (&String, &AudienceManifest)| {
+        let others = of_table.iter().filter(|requirement| !matches!(requirement, Requirement::K(_))).cloned();
+        let requirements = std::iter::once(Requirement::K(entry.k)).chain(others).collect();
+        Audience { name: name.clone(), quasi: entry.quasi.clone(), requirements }
+    };
+    let each: Vec<Audience> = audiences.iter().map(audience).collect();
+    (!each.is_empty()).then_some(Audiences { each, collusion_k: asked.collusion_k })
+}
+
+fn savings(saved: &Savings) -> SavingsManifest {
+    let method = |losses: &Losses| MethodLoss { common_penalty: losses.common, own_penalty: losses.own, lm: losses.lm };
+    SavingsManifest {
+        shape: saved.shape.to_owned(),
+        in_butterflies: saved.in_butterflies,
+        bound: BoundManifest { asked: saved.asked, let_through: saved.let_through, taken: saved.taken },
+        release: method(&saved.release),
+        union: method(&saved.union),
+        separate: method(&saved.separate),
+    }
 }
 
 /// What a manifest says was asked of each table, `None` where it says something no spec can. A person's own k is not
@@ -191,7 +241,8 @@ pub(crate) fn achieved(found: &Findings) -> Achieved {
         beta: column.beta,
     };
     let sensitive = sensitive_columns(found).into_iter().map(|(name, column)| (name, entry(column))).collect();
-    Achieved { k: found.k, sensitive }
+    let audiences = found.audiences.iter().map(|audience| (audience.audience.clone(), audience.k)).collect();
+    Achieved { k: found.k, audiences, collusion_k: found.collusion_k, sensitive }
 }
 
 /// Every sensitive column that was counted, under its name in a manifest.
@@ -291,10 +342,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_audiences_is_read_back_from_its_manifest() {
+        let spec = Spec::parse(
+            "k = 5\n[tables.a]\nfile = \"a.csv\"\ncolumns = { x = { role = \"sensitive\", l = 3 } }\n\
+             [audiences.hr]\nquasi = [\"age\", \"job\"]\nk = 3\n[audiences.insurer]\nquasi = [\"car\", \"age\"]\n\
+             [collusion]\nk = 2\n",
+        )
+        .unwrap();
+        let asked = requirement(&spec);
+        let of_table = requirements(&asked, &[released("a", &["x"])]).unwrap().remove(0);
+        let again = asked_for_audiences(&audiences(&spec), &asked, &of_table);
+        assert_eq!(again, spec.audiences_of(&spec.tables[0]));
+        assert_eq!(asked_for_audiences(&BTreeMap::new(), &asked, &of_table), None);
+    }
+
+    #[test]
     fn nothing_is_read_from_a_setting_that_no_spec_has() {
         let asked = |key: &str, setting| RequirementManifest {
             k: 2,
             person_k: false,
+            collusion_k: None,
             max_suppressed: 0.0,
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),
         };

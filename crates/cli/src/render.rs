@@ -1,5 +1,6 @@
 //! Results in words and as JSON.
 
+pub(crate) mod audit;
 pub(crate) mod findings;
 pub(crate) mod summary;
 

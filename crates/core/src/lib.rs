@@ -3,6 +3,7 @@
 //! Pure, synchronous and deterministic: no clock, no file, no global, no unseeded chance. The same table, spec and
 //! seed give the same release with one thread and with eight. What comes out is a claim; `kohort-verify` decides.
 
+pub mod audiences;
 mod blocks;
 pub mod encode;
 pub mod loss;
@@ -78,6 +79,9 @@ pub enum AnonymizeError {
     /// The spec names a partitioner for one table, and there are several.
     #[error("algorithm '{name}' is not available for several tables", name = .0.word())]
     UnavailableForTables(Algorithm),
+    /// The spec names a partitioner that shows a whole column at one level, and audiences need some rows finer.
+    #[error("algorithm '{name}' is not available for several audiences", name = .0.word())]
+    UnavailableForAudiences(Algorithm),
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
     ForeignValues(#[from] ForeignValues),
@@ -99,9 +103,9 @@ impl AnonymizeError {
                 Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
             }
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
-            AnonymizeError::Unavailable(_) | AnonymizeError::UnavailableForTables(_) => {
-                Some("use algorithm = \"auto\"")
-            }
+            AnonymizeError::Unavailable(_)
+            | AnonymizeError::UnavailableForTables(_)
+            | AnonymizeError::UnavailableForAudiences(_) => Some("use algorithm = \"auto\""),
             AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
         }
     }

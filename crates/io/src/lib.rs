@@ -19,8 +19,9 @@ pub use bounds::CellForm;
 pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
-    CheckOptions, LoadProblem, LoadedTable, LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems,
-    ReleaseProblem, Row, Rows, infer_type, load, load_tables, read_for_check, read_release, read_release_of,
+    AuditOptions, CheckOptions, LoadProblem, LoadedTable, LoadedTables, MissingValue, Origin, ReadProblem,
+    ReadProblems, ReleaseProblem, Row, Rows, infer_type, load, load_tables, read_for_audit, read_for_check,
+    read_release, read_release_of,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_release, write_tables,

@@ -1,6 +1,7 @@
 //! Reading: from a file and a spec to a [`LoadedTable`], or all reasons why not.
 
 mod arrow;
+mod audit;
 mod csv;
 mod dictionary;
 mod hierarchies;
@@ -12,6 +13,7 @@ mod roles;
 mod tables;
 mod typing;
 
+pub use audit::{AuditOptions, read_for_audit};
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};

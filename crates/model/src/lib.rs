@@ -26,8 +26,8 @@ mod value;
 pub use audience::{Audience, Audiences};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
-    Achieved, AchievedSensitive, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, RequirementManifest, Risk,
-    Setting, TableManifest,
+    Achieved, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest, ColumnManifest, Loss, Manifest,
+    MethodLoss, Persons, RequirementManifest, Risk, SavingsManifest, Setting, TableManifest,
 };
 pub use progress::{Progress, Silent};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};

@@ -17,7 +17,7 @@ pub struct Manifest {
     pub achieved: Achieved,
     /// Persons in, out and suppressed.
     pub persons: Persons,
-    /// Classes of persons that look the same.
+    /// Classes of persons that look the same in all quasi columns, whoever may know them.
     pub classes: u64,
     /// What recoding cost.
     pub loss: Loss,
@@ -25,6 +25,12 @@ pub struct Manifest {
     pub risk: Risk,
     /// One entry per released table.
     pub tables: Vec<TableManifest>,
+    /// Who receives the release and what each may know, by name; empty where nobody is told apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub audiences: BTreeMap<String, AudienceManifest>,
+    /// What one release for all audiences loses, beside the two other ways to serve them; only with audiences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub savings: Option<SavingsManifest>,
     /// Always true: a release that was not verified is not written.
     pub verified: bool,
 }
@@ -37,6 +43,9 @@ pub struct RequirementManifest {
     /// Whether persons' own k was honoured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub person_k: bool,
+    /// The smallest class on the union of all audiences' columns, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collusion_k: Option<u32>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
     /// Per sensitive column its requirements by their names in the spec.
@@ -60,9 +69,15 @@ pub enum Setting {
 /// What the verifier counted in the released files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Achieved {
-    /// Persons in the smallest class.
+    /// Persons in the smallest class; with audiences in the smallest that any of them can make out by itself.
     pub k: u64,
-    /// Per sensitive column.
+    /// Persons in the smallest class of each audience, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub audiences: BTreeMap<String, u64>,
+    /// Persons in the smallest class that all audiences together can make out; with audiences, asked or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collusion_k: Option<u64>,
+    /// Per sensitive column; with audiences the worst of theirs, measure by measure.
     pub sensitive: BTreeMap<String, AchievedSensitive>,
 }
 
@@ -97,7 +112,64 @@ pub struct Persons {
     pub suppressed: u64,
 }
 
-/// Information loss; 0 where nothing is lost.
+/// One recipient of the release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AudienceManifest {
+    /// The smallest class among its columns that was asked: its own k, or else the release's.
+    pub k: u32,
+    /// The quasi columns it may know.
+    pub quasi: Vec<String>,
+}
+
+/// What one release for all audiences loses, beside two other ways to serve them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavingsManifest {
+    /// `unchanged`, where the table satisfied every audience as it was; `union`, where no row is in a butterfly;
+    /// `butterflies`.
+    pub shape: String,
+    /// Share of the released rows that are in a butterfly, in which audiences see different classes.
+    pub in_butterflies: f64,
+    /// How well a lower bound foretold which butterflies pay.
+    pub bound: BoundManifest,
+    /// What this release loses.
+    pub release: MethodLoss,
+    /// What one release loses whose classes look the same in the columns of all audiences.
+    pub union: MethodLoss,
+    /// What a release of its own for each audience loses. Mostly less than any other way, and unsafe: whoever holds two
+    /// of them may single people out. A column of several audiences counts with their mean.
+    pub separate: MethodLoss,
+}
+
+/// How many groups of rows became butterflies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundManifest {
+    /// Groups of which the bound was asked whether a butterfly may pay.
+    pub asked: u64,
+    /// Of these, where it may, so that one was built.
+    pub let_through: u64,
+    /// Of those, where it did pay.
+    pub taken: u64,
+}
+
+/// What a way to serve all audiences loses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MethodLoss {
+    /// Uncertainty penalty in columns that several audiences may know.
+    pub common_penalty: f64,
+    /// Uncertainty penalty in columns that only one may know.
+    pub own_penalty: f64,
+    /// Mean loss over all cells, 0 to 1.
+    pub lm: f64,
+}
+
+impl MethodLoss {
+    /// Uncertainty penalty in all columns.
+    pub fn penalty(&self) -> f64 {
+        self.common_penalty + self.own_penalty
+    }
+}
+
+/// Information loss; 0 where nothing is lost. Classes are those in all quasi columns, also where there are audiences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
     /// Mean over all quasi cells: (leaves-1)/(all leaves-1), or width over the column's range; suppressed cells 1.

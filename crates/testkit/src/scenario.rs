@@ -112,10 +112,16 @@ impl Scenario {
             requirement: RequirementManifest {
                 k: self.spec.k,
                 person_k: false,
+                collusion_k: None,
                 max_suppressed: self.spec.max_suppressed,
                 sensitive: BTreeMap::new(),
             },
-            achieved: Achieved { k: u64::from(self.spec.k), sensitive: BTreeMap::new() },
+            achieved: Achieved {
+                k: u64::from(self.spec.k),
+                audiences: BTreeMap::new(),
+                collusion_k: None,
+                sensitive: BTreeMap::new(),
+            },
             persons: Persons { n_in, n_out, suppressed: n_in - n_out },
             classes: 0,
             loss: Loss::default(),
@@ -129,6 +135,8 @@ impl Scenario {
                 sha256: written.sha256.clone(),
                 columns: columns.collect(),
             }],
+            audiences: BTreeMap::new(),
+            savings: None,
             verified: true,
         }
     }

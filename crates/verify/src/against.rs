@@ -18,16 +18,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kohort_model::{Column, NULL, Requirement, Role, Table, Texts};
 use rayon::prelude::*;
 
+use crate::asked::Views;
 use crate::assignment::Network;
 use crate::candidates::PointTree;
 use crate::cells::CellIds;
-use crate::count::count;
 use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
 use crate::recoding::KeyColumns;
 use crate::roll::{OwnK, Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
-use crate::{Counted, Findings, Skipped, Suppressed, Violation, Violations};
+use crate::{Asked, Counted, Findings, Skipped, Suppressed, Violation, Violations};
 
 /// How many candidates of origins are kept in memory at once, for rows with the same copied cells.
 const MAX_CANDIDATES: u64 = 1 << 29;
@@ -37,10 +37,10 @@ const MAX_CANDIDATES: u64 = 1 << 29;
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn verify_against(
+pub fn verify_against<'a>(
     released: &Table,
     original: &Table,
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
     suppressed: Suppressed,
 ) -> Result<Findings, Violations> {
     let mut violations = check_table(released);
@@ -56,35 +56,31 @@ pub fn verify_against(
     let persons = persons_of(original, None)?;
     let several_rows = persons.as_ref().is_some_and(|persons| has_repeats(persons, original.n_rows));
     let mut skipped = if several_rows { vec![Skipped::Persons] } else { Vec::new() };
-    let mut checked = Vec::new();
-    let mut own_k = Vec::new();
-    for requirement in requirements {
-        if let Requirement::PersonK { column } = requirement {
-            if several_rows {
-                skipped.push(Skipped::PersonK { column: column.clone() });
-            }
-        } else {
-            checked.push(requirement.clone());
-        }
-    }
-    if !several_rows {
-        own_k = own_ks(original, None, None, requirements, &mut violations);
-    }
-
-    let sensitive = Sensitive::measured(&pairs.copied, None, &checked, &mut violations);
+    let names: Vec<&str> = pairs.quasi.iter().map(|(public, _)| public.name.as_str()).collect();
+    let mut views = Views::new(asked.into(), &names, &mut violations);
+    let requirements = views.requirements();
+    let own_k = if several_rows {
+        skipped.extend(requirements.iter().filter_map(Skipped::own_k));
+        Vec::new()
+    } else {
+        own_ks(original, None, None, &requirements, &mut violations)
+    };
+    let quasi: Vec<CellIds<'_>> =
+        pairs.quasi.iter().map(|(public, _)| CellIds::by_id(public.ids.as_slice(), public.texts.len())).collect();
+    let sizes_for_own_k = views.sizes_for_own_k(&quasi, released.n_rows);
+    views.leave_out(|requirement| matches!(requirement, Requirement::PersonK { .. }));
+    let sensitive = Sensitive::measured(&pairs.copied, None, &views.requirements(), &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let quasi: Vec<CellIds<'_>> =
-        pairs.quasi.iter().map(|(public, _)| CellIds::by_id(public.ids.as_slice(), public.texts.len())).collect();
     let roll =
         Roll { n_rows: released.n_rows, quasi, persons: None, shares: Shares::Pairs, sensitive, own_k: Vec::new() };
-    let mut findings = count(&roll, &checked)?;
+    let mut findings = views.count(&roll)?;
     violations.append(&mut findings.unmet);
     let left_over = original.n_rows.saturating_sub(released.n_rows) as u64;
     let admitted = [("rows", suppressed.rows), ("persons", suppressed.persons)];
     violations.extend(miscounted(left_over, if several_rows { &admitted[..1] } else { &admitted }));
-    violations.extend(without_origin(&pairs, released.n_rows, original.n_rows, &roll.quasi, &own_k));
+    violations.extend(without_origin(&pairs, released.n_rows, original.n_rows, &roll.quasi, &own_k, &sizes_for_own_k));
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -161,13 +157,15 @@ fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> 
     wrong.map(|&(what, admitted)| Violation::SuppressedMiscounted { what, admitted, counted }).collect()
 }
 
-/// Released rows that get no origin, however origins are handed out.
+/// Released rows that get no origin, however origins are handed out, so that nobody's own k is above the size of the
+/// row's class.
 fn without_origin(
     pairs: &Pairs<'_>,
     n_released: usize,
     n_original: usize,
     quasi: &[CellIds<'_>],
     own_k: &[OwnK],
+    sizes_for_own_k: &[u32],
 ) -> Option<Violation> {
     let runs: Vec<Runs> =
         pairs.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect();
@@ -190,7 +188,7 @@ fn without_origin(
                 let row = groups.boxes.rows(released)[0] as usize;
                 let labels = runs.iter().zip(&pairs.quasi);
                 let mut sides: Vec<(u32, u32)> = labels.map(|(runs, (public, _))| runs.run(public.ids[row])).collect();
-                sides.extend(own_k.iter().map(|_| (0, groups.class_sizes[row].saturating_add(1))));
+                sides.extend(own_k.iter().map(|_| (0, sizes_for_own_k[row].saturating_add(1))));
                 let points = tree.within(&sides);
                 let n = points.len() as u64;
                 (n_candidates.fetch_add(n, Ordering::Relaxed) + n <= MAX_CANDIDATES).then_some(points)
@@ -238,8 +236,6 @@ struct Groups {
     points: Classes,
     /// Runs of boxes and points with equal copied cells.
     buckets: Vec<Bucket>,
-    /// Per released row the rows that look the same.
-    class_sizes: Vec<u32>,
 }
 
 /// Boxes and points with equal copied cells, each from the first to before the second.
@@ -270,13 +266,6 @@ impl Groups {
         }
         let points = Classes::group(&columns.iter().collect::<Vec<_>>(), n_original);
 
-        let classes = Classes::group(&quasi.iter().collect::<Vec<_>>(), n_released);
-        let mut class_sizes = vec![0; n_released];
-        for class in 0..classes.len() {
-            let rows = classes.rows(class);
-            rows.iter().for_each(|&row| class_sizes[row as usize] = rows.len() as u32);
-        }
-
         // Groups come in the order of their bucket, the first thing they are grouped by.
         let bucket_of = |classes: &Classes, buckets: &[u32], group: usize| buckets[classes.rows(group)[0] as usize];
         let mut buckets = Vec::new();
@@ -296,7 +285,7 @@ impl Groups {
             }
             buckets.push(Bucket { boxes: (first_box, next_box), points: (first_point, next_point) });
         }
-        Groups { boxes, points, buckets, class_sizes }
+        Groups { boxes, points, buckets }
     }
 }
 

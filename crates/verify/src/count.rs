@@ -70,6 +70,8 @@ pub(crate) fn count_classes(
         skipped: Vec::new(),
         suppressed: None,
         tables: Vec::new(),
+        audiences: Vec::new(),
+        collusion_k: None,
     })
 }
 
@@ -165,7 +167,7 @@ fn class_sizes(classes: &Classes, persons: Option<&CellIds<'_>>) -> Vec<u32> {
 }
 
 /// The smallest sizes that occur, with how many classes have them.
-fn smallest(sizes: &[u32]) -> Vec<(u64, u64)> {
+pub(crate) fn smallest(sizes: &[u32]) -> Vec<(u64, u64)> {
     let mut n_classes: BTreeMap<u32, u64> = BTreeMap::new();
     for &size in sizes {
         *n_classes.entry(size).or_default() += 1;

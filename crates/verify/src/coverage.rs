@@ -102,18 +102,26 @@ impl<'a> Label<'a> {
     }
 }
 
-/// The bounds of `[lo,hi]`. A text that can be read in two ways is no range.
+/// The values of the bounds of `[lo,hi]`.
 fn read_range<'a>(text: &'a str, column: &Column) -> Option<(Value<'a>, Value<'a>)> {
+    let parse = |bound: &'a str| Value::parse(bound, column.value_type, &column.notation);
+    let (low, high) = range_bounds(text, column)?;
+    Some((parse(low)?, parse(high)?))
+}
+
+/// The bounds of `[lo,hi]`. A text that can be read in two ways is no range.
+pub(crate) fn range_bounds<'a>(text: &'a str, column: &Column) -> Option<(&'a str, &'a str)> {
     match column.value_type {
         ValueType::Integer | ValueType::Decimal | ValueType::Float | ValueType::Date | ValueType::Timestamp => {}
         ValueType::Text | ValueType::Boolean => return None,
     }
     let bounds = text.strip_prefix('[')?.strip_suffix(']')?;
     let separator = column.notation.range_separator(column.value_type);
-    let parse = |bound: &'a str| Value::parse(bound, column.value_type, &column.notation);
+    let is_value = |bound: &str| Value::parse(bound, column.value_type, &column.notation).is_some();
     let mut readings = bounds
         .match_indices(separator)
-        .filter_map(|(at, separator)| Some((parse(&bounds[..at])?, parse(&bounds[at + separator.len()..])?)));
+        .map(|(at, separator)| (&bounds[..at], &bounds[at + separator.len()..]))
+        .filter(|(low, high)| is_value(low) && is_value(high));
     let range = readings.next()?;
     readings.next().is_none().then_some(range)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kohort_model::Requirement;
+
 use crate::Violation;
 
 /// What was counted.
@@ -13,13 +15,13 @@ pub struct Findings {
     pub rows: u64,
     /// Persons of the table; as many as rows where rows were counted.
     pub persons: u64,
-    /// Groups of rows with the same quasi cells.
+    /// Groups of rows with the same cells in all quasi columns.
     pub classes: u64,
-    /// Persons in the smallest class.
+    /// Persons in the smallest class. With audiences this and what follows is the worst of theirs, measure by measure.
     pub k: u64,
     /// Persons who are alone in a class.
     pub unique_persons: u64,
-    /// The ten smallest class sizes that occur, each with the number of classes of that size.
+    /// The ten smallest class sizes that occur, each with the number of classes of that size, over all audiences.
     pub smallest_classes: Vec<(u64, u64)>,
     /// One over the size of the smallest class.
     pub highest_risk: f64,
@@ -35,6 +37,27 @@ pub struct Findings {
     pub suppressed: Option<Suppressed>,
     /// Of many tables each, in their order, sensitive columns included; empty where one table stands alone.
     pub tables: Vec<TableFindings>,
+    /// Each audience by itself; empty where there are none.
+    pub audiences: Vec<AudienceFindings>,
+    /// Persons in the smallest class that all audiences together can make out, where there are audiences.
+    pub collusion_k: Option<u64>,
+}
+
+/// What was counted of classes as one audience sees them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AudienceFindings {
+    /// Its name.
+    pub audience: String,
+    /// Groups of rows with the same cells in its quasi columns.
+    pub classes: u64,
+    /// Persons in the smallest class.
+    pub k: u64,
+    /// Persons who are alone in a class.
+    pub unique_persons: u64,
+    /// Mean over persons of one over the size of their class.
+    pub average_risk: f64,
+    /// Per sensitive column, in the order asked.
+    pub sensitive: Vec<SensitiveFindings>,
 }
 
 /// What was counted in one of many tables.
@@ -117,6 +140,16 @@ pub enum Skipped {
     },
     /// Persons have several rows, and nothing says which released rows are theirs: rows were counted.
     Persons,
+}
+
+impl Skipped {
+    /// A requirement on persons' own k, as what was skipped.
+    pub(crate) fn own_k(requirement: &Requirement) -> Option<Self> {
+        match requirement {
+            Requirement::PersonK { column } => Some(Skipped::PersonK { column: column.clone() }),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Skipped {

@@ -13,13 +13,19 @@
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
+//! | what do several releases of the same persons show together? | [`audit`] |
 //! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
+//!
+//! All of one table take [`Asked`]: requirements of classes on all quasi columns, or audiences, each of which is counted
+//! by itself.
 //!
 //! What is trusted: tables as they were read, in particular that a table's dictionary holds no text twice. What is
 //! not: anything a release claims. No cell ever appears in a [`Violation`]; column names and row numbers do.
 
 mod against;
+mod asked;
 mod assignment;
+mod audit;
 mod candidates;
 #[cfg(test)]
 mod cases;
@@ -39,11 +45,14 @@ mod roll;
 mod structure;
 mod tables;
 mod verified;
+mod views;
 mod violation;
 mod written;
 
 pub use against::verify_against;
-pub use findings::{Counted, Findings, SensitiveFindings, Skipped, Suppressed, TableFindings};
+pub use asked::Asked;
+pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
+pub use findings::{AudienceFindings, Counted, Findings, SensitiveFindings, Skipped, Suppressed, TableFindings};
 pub use measure::{measure, verify_alone};
 pub use release::verify_release;
 pub use tables::{ReleasedLink, verify_tables, verify_tables_against, verify_tables_alone, verify_tables_written};

@@ -2,11 +2,11 @@
 
 use kohort_model::{Requirement, Role, Table};
 
+use crate::asked::Views;
 use crate::cells::CellIds;
-use crate::count::count;
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
 use crate::structure::check_table;
-use crate::{Findings, Skipped, Violation, Violations};
+use crate::{Asked, Findings, Skipped, Violation, Violations};
 
 /// Counts any table: classes are rows with equal cells in the `quasi` columns, counted in persons where the table has
 /// a person column, else in rows. Measures the `sensitive` columns and those that requirements name. Requirements
@@ -17,13 +17,30 @@ use crate::{Findings, Skipped, Violation, Violations};
 ///
 /// # Panics
 /// Where a position is none of the table's.
-pub fn measure(
+pub fn measure<'a>(
     table: &Table,
     quasi: &[usize],
     sensitive: &[usize],
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
 ) -> Result<Findings, Violations> {
-    let mut violations = check_table(table);
+    let mut violations = Vec::new();
+    let views = Views::new(asked.into(), &names(table, quasi), &mut violations);
+    measure_views(table, quasi, sensitive, &views, violations)
+}
+
+fn names<'t>(table: &'t Table, quasi: &[usize]) -> Vec<&'t str> {
+    quasi.iter().map(|&position| table.columns[position].name.as_str()).collect()
+}
+
+fn measure_views(
+    table: &Table,
+    quasi: &[usize],
+    sensitive: &[usize],
+    views: &Views,
+    mut violations: Vec<Violation>,
+) -> Result<Findings, Violations> {
+    violations.extend(check_table(table));
+    let requirements = views.requirements();
     if table.n_rows == 0 {
         violations.push(Violation::NoRows { table: table.name.clone() });
     }
@@ -31,7 +48,7 @@ pub fn measure(
         return Err(Violations(violations));
     }
     let mut measured = sensitive.to_vec();
-    for name in sensitive_names(requirements) {
+    for name in sensitive_names(&requirements) {
         match table.position(name) {
             Some(position) if measured.contains(&position) => {}
             Some(position) => measured.push(position),
@@ -39,7 +56,7 @@ pub fn measure(
         }
     }
     let persons = persons_of(table, None)?;
-    let own_k = own_ks(table, None, persons.as_ref(), requirements, &mut violations);
+    let own_k = own_ks(table, None, persons.as_ref(), &requirements, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -56,7 +73,7 @@ pub fn measure(
         sensitive: measured.into_iter().map(|position| &table.columns[position]).map(understood_as_itself).collect(),
         own_k,
     };
-    count(&roll, requirements)
+    views.count(&roll)
 }
 
 /// Verifies a released table by itself: persons where its person column is released, else rows. Persons' own k is
@@ -67,19 +84,21 @@ pub fn measure(
 ///
 /// # Panics
 /// Where a position is none of the table's.
-pub fn verify_alone(released: &Table, quasi: &[usize], requirements: &[Requirement]) -> Result<Findings, Violations> {
-    let mut skipped = Vec::new();
-    let mut checked = Vec::new();
-    for requirement in requirements {
-        if let Requirement::PersonK { column } = requirement
-            && released.position(column).is_none()
-        {
-            skipped.push(Skipped::PersonK { column: column.clone() });
-        } else {
-            checked.push(requirement.clone());
-        }
-    }
-    let mut findings = measure(released, quasi, &released.with_role(Role::Sensitive), &checked)?;
+pub fn verify_alone<'a>(
+    released: &Table,
+    quasi: &[usize],
+    asked: impl Into<Asked<'a>>,
+) -> Result<Findings, Violations> {
+    let mut violations = Vec::new();
+    let mut views = Views::new(asked.into(), &names(released, quasi), &mut violations);
+    let is_hidden = |requirement: &Requirement| match requirement {
+        Requirement::PersonK { column } => released.position(column).is_none(),
+        _ => false,
+    };
+    let hidden = views.requirements().into_iter().filter(is_hidden);
+    let skipped = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
+    views.leave_out(is_hidden);
+    let mut findings = measure_views(released, quasi, &released.with_role(Role::Sensitive), &views, violations)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }

@@ -6,24 +6,24 @@
 //!
 //! The table stands alone: nothing points to its person column, which therefore is not released in any form.
 
-use kohort_model::{Cells, Release, ReleasedTable, Requirement, Table};
+use kohort_model::{Cells, Release, ReleasedTable, Table};
 use rayon::prelude::*;
 
+use crate::asked::Views;
 use crate::cells::CellIds;
-use crate::count::count;
 use crate::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
-use crate::{Suppressed, Verified, Violation, Violations};
+use crate::{Asked, Suppressed, Verified, Violation, Violations};
 
 /// Verifies a release of one table against the private table it was made from.
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn verify_release(
+pub fn verify_release<'a>(
     release: Release,
     original: &Table,
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
 ) -> Result<Verified<Release>, Violations> {
     let [table] = release.tables.as_slice() else {
         return Err(Violation::NotOneTable { n: release.tables.len() as u64 }.into());
@@ -53,7 +53,8 @@ pub fn verify_release(
             Suppressed::default()
         }
     };
-    match roll(table, original, persons, requirements).and_then(|roll| count(&roll, requirements)) {
+    let views = Views::new(asked.into(), &recoded_names(table), &mut violations);
+    match roll(table, original, persons, &views).and_then(|roll| views.count(&roll)) {
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) => {
             violations.append(&mut findings.unmet);
@@ -98,13 +99,20 @@ fn suppressed(rows: &[u32], original: &Table) -> Result<Suppressed, Violation> {
     Ok(Suppressed { rows: n_rows, persons: n_left_out })
 }
 
+/// The names of generalized columns.
+pub(crate) fn recoded_names(table: &ReleasedTable) -> Vec<&str> {
+    let recoded = table.columns.iter().filter(|column| matches!(column.cells, Cells::Recoded { .. }));
+    recoded.map(|column| column.name.as_str()).collect()
+}
+
 /// The released rows, to be counted.
 fn roll<'a>(
     table: &'a ReleasedTable,
     original: &'a Table,
     persons: Option<CellIds<'a>>,
-    requirements: &[Requirement],
+    views: &Views,
 ) -> Result<Roll<'a>, Violations> {
+    let requirements = views.requirements();
     let rows = Some(table.rows.as_slice());
     let n_rows = table.rows.len();
     let mut violations = Vec::new();
@@ -116,8 +124,8 @@ fn roll<'a>(
             Cells::Surrogate { .. } => {}
         }
     }
-    let sensitive = Sensitive::measured(&copied, rows, requirements, &mut violations);
-    let own_k = own_ks(original, rows, persons.as_ref(), requirements, &mut violations);
+    let sensitive = Sensitive::measured(&copied, rows, &requirements, &mut violations);
+    let own_k = own_ks(original, rows, persons.as_ref(), &requirements, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -126,7 +134,7 @@ fn roll<'a>(
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::{Column, NULL, ReleasedColumn, Role, ValueType};
+    use kohort_model::{Column, NULL, ReleasedColumn, Requirement, Role, ValueType};
     use proptest::prelude::*;
 
     use super::*;

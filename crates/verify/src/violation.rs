@@ -132,6 +132,44 @@ pub enum Violation {
     #[error("the released boxes overlap so much that more than {limit} origins would have to be weighed")]
     TooManyOrigins { limit: u64 },
 
+    /// Something wrong in one of several releases.
+    #[error("{release}: {violation}")]
+    InRelease { release: String, violation: Box<Violation> },
+    /// Releases whose rows can't be matched by their order.
+    #[error("{release} has {}, and {first} {n_first}: they can't be matched by their order", count(*n_rows, "row"))]
+    RowsUnmatched { release: String, n_rows: u64, first: String, n_first: u64 },
+    /// A release without the column that names persons in the others.
+    #[error("{release} has no column that names the person")]
+    PersonsUnnamed { release: String },
+    /// A person with several rows where each has one.
+    #[error("person column '{column}': {} a person, first in row {first_row}", does(*n, "row", "repeats", "repeat"))]
+    PersonTwice { column: String, n: u64, first_row: u64 },
+    /// Releases of different persons, or of persons that are called differently.
+    #[error("no person in column '{column}' is in two of the releases, so there is nothing to read together")]
+    NobodyInCommon { column: String },
+    /// Releases that can't both be true of the same persons.
+    #[error(
+        "column '{column}': the releases contradict each other about {}, first in row {first_row} of {release}",
+        count(*n, "person")
+    )]
+    ReleasesContradict { column: String, n: u64, release: String, first_row: u64 },
+
+    /// Something wrong in what one audience sees.
+    #[error("audience '{audience}': {violation}")]
+    ForAudience { audience: String, violation: Box<Violation> },
+    /// Something wrong in what all audiences see together.
+    #[error("all audiences together: {violation}")]
+    Together { violation: Box<Violation> },
+    /// Audiences are asked for, and there are none.
+    #[error("no audience is named, so nothing would be counted")]
+    NoAudience,
+    /// A column that an audience may know, and that is not generalized.
+    #[error("it may know column '{column}', which is no quasi column of the release")]
+    KnownColumnMissing { column: String },
+    /// A quasi column that would be counted for nobody.
+    #[error("quasi column '{column}' is known to no audience, so nothing would protect it")]
+    KnownToNobody { column: String },
+
     /// Something wrong in one of many tables.
     #[error("table '{table}': {violation}")]
     InTable { table: String, violation: Box<Violation> },
@@ -204,15 +242,38 @@ impl Violation {
         }
     }
 
+    /// The same, said of one of several releases.
+    pub(crate) fn in_release(self, release: &str) -> Self {
+        Violation::InRelease { release: release.to_owned(), violation: Box::new(self) }
+    }
+
+    /// The same, said of what one audience sees.
+    pub(crate) fn for_audience(self, audience: &str) -> Self {
+        Violation::ForAudience { audience: audience.to_owned(), violation: Box::new(self) }
+    }
+
     /// What to do about it, where that does not follow from what is wrong.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Violation::PersonMissing { .. } => {
                 Some("give each person an id, or leave the person column out so that each row is one")
             }
+            Violation::RowsUnmatched { .. } => {
+                Some("name the column that names the person in every release, for example --person id")
+            }
+            Violation::PersonTwice { .. } => Some("each person may have one row in each release"),
+            Violation::ReleasesContradict { .. } => Some(
+                "they are not of the same persons, or their rows are not in the same order: --person matches them by name",
+            ),
+            Violation::NobodyInCommon { .. } => {
+                Some("check that the column names persons in the same way in every release")
+            }
             Violation::NoHierarchy { .. } => Some("give it one, or another distance"),
             Violation::TooManyOrigins { .. } => Some("verify without the original"),
-            Violation::InTable { violation, .. } => violation.hint(),
+            Violation::InTable { violation, .. }
+            | Violation::ForAudience { violation, .. }
+            | Violation::Together { violation }
+            | Violation::InRelease { violation, .. } => violation.hint(),
             Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
             _ => None,
         }

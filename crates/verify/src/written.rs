@@ -5,24 +5,25 @@
 //! cells. Whose a row is follows from the release, for a file does not say.
 //! # Cost        texts are compared once per pair of dictionary entries that meet, not per row
 
-use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, Requirement, Table, Texts};
+use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, Table, Texts};
 use rayon::prelude::*;
 
+use crate::asked::Views;
 use crate::cells::CellIds;
-use crate::count::count;
+use crate::release::recoded_names;
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::{check_table, place};
-use crate::{Findings, Verified, Violation, Violations};
+use crate::{Asked, Findings, Verified, Violation, Violations};
 
 /// Verifies the table read back from a written file.
 ///
 /// # Errors
 /// Where the file differs from the release, or its cells do not satisfy a requirement.
-pub fn verify_written(
+pub fn verify_written<'a>(
     written: &Table,
     release: &Verified<Release>,
     original: &Table,
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
 ) -> Result<Findings, Violations> {
     let [table] = release.get().tables.as_slice() else {
         return Err(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into());
@@ -50,13 +51,15 @@ pub fn verify_written(
             Cells::Surrogate { .. } => {}
         }
     }
-    let sensitive = Sensitive::measured(&copied, None, requirements, &mut violations);
-    let own_k = own_ks(original, Some(rows), persons.as_ref(), requirements, &mut violations);
+    let views = Views::new(asked.into(), &recoded_names(table), &mut violations);
+    let requirements = views.requirements();
+    let sensitive = Sensitive::measured(&copied, None, &requirements, &mut violations);
+    let own_k = own_ks(original, Some(rows), persons.as_ref(), &requirements, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
     let mut findings =
-        count(&Roll { n_rows: rows.len(), quasi, persons, shares: Shares::Pairs, sensitive, own_k }, requirements)?;
+        views.count(&Roll { n_rows: rows.len(), quasi, persons, shares: Shares::Pairs, sensitive, own_k })?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }
@@ -133,7 +136,7 @@ fn plain_number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::{Role, Texts};
+    use kohort_model::{Requirement, Role, Texts};
 
     use super::*;
     use crate::cases::{AGE, WARD, clinic, clinic_release, clinic_requirements, recoded, written};

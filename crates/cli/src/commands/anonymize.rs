@@ -18,7 +18,8 @@ use crate::terminal;
 /// Anonymize tables, verify the release and write it
 ///
 /// INPUT is a spec (release.toml) of one table or several that hang together, or a table whose columns the flags
-/// describe. Every column needs a role.
+/// describe. Every column needs a role. A spec may name several audiences of one table, each with columns and a k of its
+/// own.
 #[derive(Args)]
 pub(crate) struct Anonymize {
     /// A spec (.toml), or a table: CSV (also .gz, .zst), Parquet or Arrow; - is a table on stdin
@@ -251,16 +252,24 @@ fn table_name(file: &Path) -> String {
 
 /// Names everything the spec asks for that later versions will do.
 fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
-    let to_come = [("audiences", !spec.audiences.is_empty()), ("registers", !spec.registers.is_empty())];
-    let tables = if spec.tables.len() > 1 { "several tables with " } else { "" };
-    let reports: Vec<Report> = to_come
-        .into_iter()
-        .filter(|&(_, is_asked)| is_asked)
-        .map(|(name, _)| {
-            Report::new(format!("{}: {tables}{name} are not available in this version", input.display()))
-                .hint("release to one audience, without a register")
-        })
-        .collect();
+    let (are_several, has_audiences) = (spec.tables.len() > 1, !spec.audiences.is_empty());
+    let tables = if are_several { "several tables with " } else { "" };
+    let mut to_come = Vec::new();
+    if are_several && has_audiences {
+        to_come.push((
+            "several tables with audiences".to_owned(),
+            "release one table to several audiences, or several tables to everybody alike",
+        ));
+    }
+    if has_audiences && !spec.registers.is_empty() {
+        to_come.push(("audiences with registers".to_owned(), "release to several audiences without a register"));
+    } else if !spec.registers.is_empty() {
+        to_come.push((format!("{tables}registers"), "release without a register"));
+    }
+    let report = |(what, hint): (String, &str)| {
+        Report::new(format!("{}: {what} are not available in this version", input.display())).hint(hint)
+    };
+    let reports: Vec<Report> = to_come.into_iter().map(report).collect();
     if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
 }
 

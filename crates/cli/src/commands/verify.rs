@@ -13,7 +13,10 @@ use kohort_verify::{
 use super::{Output, Verdict};
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
-use crate::manifest::{achieved, is_within_limit, link_manifests, released_links, requirement, requirements};
+use crate::manifest::{
+    achieved, asked_for_audiences, audiences, is_within_limit, link_manifests, released_links, requirement,
+    requirements,
+};
 use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
@@ -103,7 +106,13 @@ impl Verify {
             }
         }
         match (tables, asked.as_slice()) {
-            ([table], [asked]) => Ok(verify_alone(table, &table.with_role(Role::Quasi), asked)),
+            ([table], [asked]) => {
+                let quasi = table.with_role(Role::Quasi);
+                Ok(match asked_for_audiences(&manifest.audiences, &manifest.requirement, asked) {
+                    Some(audiences) => verify_alone(table, &quasi, &audiences),
+                    None => verify_alone(table, &quasi, asked),
+                })
+            }
             ([], _) => {
                 let message = format!("{}: manifest.json names no table", self.release.display());
                 Err(Failure::input(message, "name a folder that `kohort anonymize` wrote"))
@@ -125,10 +134,12 @@ impl Verify {
             let original = load(folder, &spec, table_spec, bars)?.table;
             let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
-            let requirements = spec.requirements(table_spec);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
-            let counted = verify_against(&tables[0], &original, &requirements, suppressed);
+            let counted = match spec.audiences_of(table_spec) {
+                Some(audiences) => verify_against(&tables[0], &original, &audiences, suppressed),
+                None => verify_against(&tables[0], &original, &spec.requirements(table_spec), suppressed),
+            };
             return Ok((manifest, counted));
         }
         let LoadedTables { tables: originals, schema, .. } = load_tables(folder, &spec, bars)?;
@@ -159,7 +170,7 @@ impl Verify {
         match self.output() {
             Output::Words => {
                 let mut text = findings::words(found);
-                text += &format!("\nasked            k = {}\n", manifest.requirement.k);
+                text += &format!("\nasked            {}\n", asked_k(manifest));
                 for note in notes {
                     text += &format!("not counted      {note}\n");
                 }
@@ -182,6 +193,16 @@ impl Verify {
     }
 }
 
+/// Which k was asked, of whom.
+fn asked_k(manifest: &Manifest) -> String {
+    if manifest.audiences.is_empty() {
+        return format!("k = {}", manifest.requirement.k);
+    }
+    let of_each = manifest.audiences.iter().map(|(name, audience)| format!("{} for {name}", audience.k));
+    let together = manifest.requirement.collusion_k.map(|k| format!("{k} for all together"));
+    format!("k = {}", of_each.chain(together).collect::<Vec<_>>().join(", "))
+}
+
 /// What a manifest says was asked, where the spec asks for something else.
 fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[LinkManifest]) -> Vec<Report> {
     let mut wrong = Vec::new();
@@ -191,7 +212,7 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
     claimed.sort_unstable();
     links.sort_unstable();
     let hint = "verify against the spec that the release was made from";
-    if requirement(spec) != manifest.requirement {
+    if requirement(spec) != manifest.requirement || audiences(spec) != manifest.audiences {
         let message = format!("{} asks for something else than manifest.json says was asked", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
@@ -233,6 +254,14 @@ fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
         compare("risk.highest.after".to_owned(), manifest.risk.highest.after, found.highest_risk);
         compare("risk.average.after".to_owned(), manifest.risk.average.after, found.average_risk);
         let counted = achieved(found);
+        for (audience, &k) in &counted.audiences {
+            let claimed = manifest.achieved.audiences.get(audience).copied().unwrap_or(0);
+            compare(format!("achieved.audiences.{audience}"), claimed as f64, k as f64);
+        }
+        if let Some(k) = counted.collusion_k {
+            let claimed = manifest.achieved.collusion_k.unwrap_or(0);
+            compare("achieved.collusion_k".to_owned(), claimed as f64, k as f64);
+        }
         for (column, claimed) in &manifest.achieved.sensitive {
             let Some(counted) = counted.sensitive.get(column) else { continue };
             let figures = |figures: &AchievedSensitive| {

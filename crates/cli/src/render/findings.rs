@@ -1,6 +1,6 @@
 //! What was counted in a table.
 
-use kohort_verify::{Counted, Findings, SensitiveFindings, TableFindings};
+use kohort_verify::{AudienceFindings, Counted, Findings, SensitiveFindings, TableFindings};
 use serde_json::{Map, Value, json};
 
 use super::{count_of, number};
@@ -25,12 +25,30 @@ pub(crate) fn words(findings: &Findings) -> String {
     line("highest risk", &number(findings.highest_risk));
     line("average risk", &number(findings.average_risk));
     text += &histogram(&findings.smallest_classes);
+    if !findings.audiences.is_empty() {
+        text += &audiences(findings);
+    }
     if !findings.tables.is_empty() {
         text += &tables(&findings.tables);
     }
     let columns = sensitive_columns(findings);
     if !columns.is_empty() {
         text += &sensitive(&columns);
+    }
+    text
+}
+
+/// Each audience by itself, and all of them together.
+fn audiences(findings: &Findings) -> String {
+    let names = findings.audiences.iter().map(|audience| audience.audience.chars().count());
+    let width = names.max().unwrap_or(0).max(16);
+    let mut text = format!("\n{:<width$} {:>8} {:>10} {:>15}\n", "audience", "k", "classes", "unique persons");
+    for audience in &findings.audiences {
+        let AudienceFindings { audience, k, classes, unique_persons, .. } = audience;
+        text += &format!("{audience:<width$} {k:>8} {classes:>10} {unique_persons:>15}\n");
+    }
+    if let Some(k) = findings.collusion_k {
+        text += &format!("{:<width$} {k:>8} {:>10}\n", "all together", findings.classes);
     }
     text
 }
@@ -117,6 +135,22 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
         Value::Object(object) => object,
         _ => Map::new(),
     };
+    if !findings.audiences.is_empty() {
+        let entry = |audience: &AudienceFindings| {
+            let sensitive = audience.sensitive.iter().map(|column| (column.column.clone(), sensitive_object(column)));
+            let figures = json!({
+                "classes": audience.classes,
+                "k": audience.k,
+                "unique_persons": audience.unique_persons,
+                "average_risk": audience.average_risk,
+                "sensitive": sensitive.collect::<Map<String, Value>>(),
+            });
+            (audience.audience.clone(), figures)
+        };
+        let audiences: Map<String, Value> = findings.audiences.iter().map(entry).collect();
+        object.insert("audiences".to_owned(), audiences.into());
+        object.insert("collusion_k".to_owned(), findings.collusion_k.into());
+    }
     if !findings.tables.is_empty() {
         let table = |table: &TableFindings| json!({ "name": table.table, "rows": table.rows, "classes": table.classes, "k": table.k });
         object.insert("tables".to_owned(), findings.tables.iter().map(table).collect());

@@ -1,7 +1,7 @@
 //! What became of a job: k asked and reached, what it cost, where the release is.
 
 use kohort_io::TablesManifest;
-use kohort_model::{Manifest, Setting};
+use kohort_model::{Manifest, SavingsManifest, Setting};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -12,10 +12,23 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     let columns = manifest.loss.columns.keys().map(|column| column.chars().count() + 2);
     let tables = table_loss.keys().map(|table| table.chars().count() + 6);
     let sensitive = manifest.achieved.sensitive.keys().map(|column| column.chars().count());
-    let widest = columns.chain(tables).chain(sensitive).max().unwrap_or(0).max(16);
+    let audiences = manifest.audiences.keys().map(|audience| audience.chars().count() + 9);
+    let widest = columns.chain(tables).chain(sensitive).chain(audiences).max().unwrap_or(0).max(16);
     let mut text = String::new();
     let mut line = |name: &str, value: &str| text += &format!("{name:<widest$} {value}\n");
-    line("k", &format!("{} asked, {} reached", manifest.requirement.k, manifest.achieved.k));
+    if manifest.audiences.is_empty() {
+        line("k", &format!("{} asked, {} reached", manifest.requirement.k, manifest.achieved.k));
+    }
+    for (name, audience) in &manifest.audiences {
+        let reached = manifest.achieved.audiences.get(name).copied().unwrap_or_default();
+        let knows = audience.quasi.join(", ");
+        line(&format!("audience {name}"), &format!("k = {} asked, {reached} reached: {knows}", audience.k));
+    }
+    if let Some(reached) = manifest.achieved.collusion_k {
+        let asked = manifest.requirement.collusion_k.map_or_else(|| "nothing".to_owned(), |k| format!("k = {k}"));
+        let unit = if manifest.requirement.collusion_k.is_none() { "k = " } else { "" };
+        line("all together", &format!("{asked} asked, {unit}{reached} reached"));
+    }
     for (column, settings) in &manifest.requirement.sensitive {
         for (key, setting) in settings {
             if let Some(reached) = reached(manifest, column, key) {
@@ -44,6 +57,9 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     for (column, loss) in &manifest.loss.columns {
         line(&format!("  {column}"), &number(*loss));
     }
+    if let Some(savings) = &manifest.savings {
+        line("saved", &saved(savings));
+    }
     let risk = &manifest.risk;
     line("highest risk", &format!("{} before, {} after", number(risk.highest.before), number(risk.highest.after)));
     line("average risk", &format!("{} before, {} after", number(risk.average.before), number(risk.average.after)));
@@ -55,6 +71,23 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     };
     line("release", &release);
     text
+}
+
+/// What one release for all audiences loses less than one on the union of their columns.
+fn saved(savings: &SavingsManifest) -> String {
+    let (release, union) = (savings.release.penalty(), savings.union.penalty());
+    if savings.shape == "unchanged" {
+        return "everything: the table satisfies every audience as it is".to_owned();
+    }
+    if union <= release {
+        return "nothing against one k for all columns together".to_owned();
+    }
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let in_butterflies = percent(savings.in_butterflies);
+    format!(
+        "{} of what one k for all columns together would lose; {in_butterflies} of the rows are in butterflies",
+        percent(1.0 - release / union)
+    )
 }
 
 /// What the verifier counted for a setting, in the setting's terms.

@@ -40,6 +40,29 @@ fn documents_show_what_the_clinic_prints() {
 }
 
 #[test]
+fn documents_show_what_the_accidents_print() {
+    let folder = Folder::new();
+    let spec = |name: &str| format!("{}/../../examples/accidents/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let anonymized = folder.run(&["anonymize", &spec("release"), "-o", "accidents-release"]);
+    assert_eq!(anonymized.code, 0, "{anonymized}");
+    assert_shown("docs/several-audiences.md", &anonymized.stderr);
+
+    for audience in ["insurer", "personnel"] {
+        let ran = folder.run(&["anonymize", &spec(&format!("separate/{audience}")), "-o", audience]);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    let audiences = ["--audience", "insurer=age,vehicle,postcode", "--audience", "personnel=occupation,age,postcode"];
+    let separate = ["audit", "insurer/accidents.csv", "personnel/accidents.csv", "--k", "4"];
+    let audited = folder.run(&[&separate[..], &audiences].concat());
+    assert_eq!(audited.code, 1, "{audited}");
+    assert_shown("docs/audit-releases.md", &audited.stdout);
+    assert_shown("docs/audit-releases.md", &audited.stderr);
+
+    let one = folder.run(&[&["audit", "accidents-release/accidents.csv", "--k", "4"][..], &audiences].concat());
+    assert_eq!(one.code, 0, "{one}");
+}
+
+#[test]
 fn documents_show_what_the_university_prints() {
     let folder = Folder::new();
     let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/university/release.toml");

@@ -11,6 +11,7 @@ fn every_command_has_help() {
         "",
         "anonymize",
         "check",
+        "audit",
         "verify",
         "hierarchy",
         "hierarchy check",
@@ -69,6 +70,7 @@ fn words_are_explained() {
     assert_snapshot!("explain", folder.run(&["explain"]));
     assert_snapshot!("explain_t-closeness", folder.run(&["explain", "t-closeness"]));
     assert_snapshot!("explain_entropy_l-diversity", folder.run(&["explain", "entropy", "l-diversity"]));
+    assert_snapshot!("explain_wing", folder.run(&["explain", "wing"]));
     assert_snapshot!("explain_something_unknown", folder.run(&["explain", "privacy"]));
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod anonymize;
+mod audiences;
+mod audit;
 mod bad_input;
 mod bounds;
 mod check;

@@ -100,6 +100,29 @@ impl Rows {
         Rows { n_columns, cells, starts, members: (0..end).collect() }
     }
 
+    /// Rows given as they are, by where the members of each start. Equal ones stay two.
+    pub(crate) fn from_parts(n_columns: usize, cells: Vec<u32>, starts: Vec<u32>, members: Vec<u32>) -> Rows {
+        debug_assert_eq!(cells.len(), (starts.len() - 1) * n_columns);
+        Rows { n_columns, cells, starts, members }
+    }
+
+    /// The same rows where members are rows of `inner`: each then stands for all that its members stood for.
+    pub(crate) fn through(&self, inner: &Rows) -> Rows {
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut members = Vec::with_capacity(self.members.len());
+        starts.push(0);
+        for row in 0..self.len() as u32 {
+            self.members(row).iter().for_each(|&member| members.extend_from_slice(inner.members(member)));
+            starts.push(members.len() as u32);
+        }
+        Rows { n_columns: self.n_columns, cells: self.cells.clone(), starts, members }
+    }
+
+    /// Where the members of each row start, and the members.
+    pub(crate) fn into_groups(self) -> (Vec<u32>, Vec<u32>) {
+        (self.starts, self.members)
+    }
+
     /// How many quasi columns there are.
     pub fn n_columns(&self) -> usize {
         self.n_columns

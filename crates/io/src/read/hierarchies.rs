@@ -44,6 +44,14 @@ impl<'a> Hierarchies<'a> {
         Ok(hierarchy)
     }
 
+    /// The hierarchy in a file, whatever values a column has.
+    pub(super) fn of_file(&mut self, source: &HierarchySource, column: &str) -> Result<Arc<Hierarchy>, ReadProblem> {
+        match source {
+            HierarchySource::Paths(path) | HierarchySource::Edges(path) => self.read_file(source, path, column),
+            HierarchySource::Rule(_) => Err(ReadProblem::RuleWithoutValues { column: column.to_owned() }),
+        }
+    }
+
     fn read_file(
         &mut self,
         source: &HierarchySource,

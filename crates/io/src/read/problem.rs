@@ -118,6 +118,20 @@ pub enum ReadProblem {
         /// The file's columns.
         known: Vec<String>,
     },
+    /// Columns named like bounds that are none.
+    #[error("columns '{column}_lo' and '{column}_hi' are no bounds of '{column}', first in row {first_row}")]
+    NoBounds {
+        /// The column they would bound.
+        column: String,
+        /// Counted from 1.
+        first_row: u64,
+    },
+    /// A rule where only released cells are at hand.
+    #[error("column '{column}': a rule makes a hierarchy from private values, and releases don't show them")]
+    RuleWithoutValues {
+        /// The column.
+        column: String,
+    },
     /// Rows that belong to nobody.
     #[error("person column '{column}' is null in {rows}")]
     NullPerson {
@@ -276,6 +290,10 @@ impl ReadProblem {
                     Some(near) => format!("did you mean {}?", quoted(&near)),
                     None => format!("the file has {}", quoted(known)),
                 }
+            }
+            ReadProblem::NoBounds { .. } => "give both bounds or none, the upper one next to the lower".into(),
+            ReadProblem::RuleWithoutValues { .. } => {
+                "write it to a file with `kohort hierarchy make`, from the private table, and name the file".into()
             }
             ReadProblem::NullPerson { .. } => "remove these rows, or say whose they are".into(),
             ReadProblem::BadPersonK { .. } => "write each person's own k as a number; 0 where they have no wish".into(),

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Component, Path};
 
 use kohort_model::{Manifest, Progress, Release, ReleasedTable, Requirement, Table};
-use kohort_verify::{Findings, Verified, Violation, Violations, verify_tables_written, verify_written};
+use kohort_verify::{Asked, Findings, Verified, Violation, Violations, verify_tables_written, verify_written};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -84,16 +84,17 @@ pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteProble
 ///
 /// # Errors
 /// Where it can't be written or read back, or what is read back is not what was verified. Nothing is kept then.
-pub fn write_release(
+pub fn write_release<'a>(
     release: &Verified<Release>,
     original: &LoadedTable,
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
     manifest: impl FnOnce(&WrittenFile, &Findings) -> Manifest,
     folder: &Path,
     options: WriteOptions,
     progress: &dyn Progress,
 ) -> Result<Manifest, WriteProblem> {
-    let verify = |written: &[Table]| verify_only(written, release, original, requirements);
+    let asked = asked.into();
+    let verify = |written: &[Table]| verify_only(written, release, original, asked);
     let job = Job { release: release.get(), originals: vec![original.original()], create: &create_file, verify };
     let manifest = |files: &[WrittenFile], found: &Findings| manifest(&files[0], found);
     job.write(manifest, folder, options, progress)
@@ -124,10 +125,10 @@ fn verify_only(
     written: &[Table],
     release: &Verified<Release>,
     original: &LoadedTable,
-    requirements: &[Requirement],
+    asked: Asked<'_>,
 ) -> Result<Findings, Violations> {
     match written {
-        [written] => verify_written(written, release, &original.table, requirements),
+        [written] => verify_written(written, release, &original.table, asked),
         written => Err(Violation::NotOneTable { n: written.len() as u64 }.into()),
     }
 }
@@ -289,7 +290,7 @@ mod tests {
         options: WriteOptions,
     ) -> WriteProblem {
         let never = |_: &[WrittenFile], _: &Findings| -> Manifest { unreachable!("the file is not whole") };
-        let verify = |written: &[Table]| verify_only(written, release, original, &[]);
+        let verify = |written: &[Table]| verify_only(written, release, original, Asked::OfAll(&[]));
         let job = Job { release: release.get(), originals: vec![original.original()], create, verify };
         job.write(never, folder, options, &Silent).unwrap_err()
     }

@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use kohort_model::{Release, Requirement};
-use kohort_verify::{Findings, Verified, Violation, verify_written};
+use kohort_model::Release;
+use kohort_verify::{Asked, Findings, Verified, Violation, verify_written};
 
 use super::problem::WriteProblem;
 use super::table::{read_back, write_table};
@@ -16,11 +16,11 @@ use crate::{Compression, Format, LoadedTable};
 ///
 /// # Errors
 /// Where the disk fails, the stream is closed, or what was written is not what was verified.
-pub fn write_csv_to(
+pub fn write_csv_to<'a>(
     target: &mut dyn Write,
     release: &Verified<Release>,
     original: &LoadedTable,
-    requirements: &[Requirement],
+    asked: impl Into<Asked<'a>>,
 ) -> Result<Findings, WriteProblem> {
     let folder = tempfile::Builder::new()
         .prefix(".kohort-partial-")
@@ -34,7 +34,7 @@ pub fn write_csv_to(
     };
     write_table(table, original.original(), format, Box::new(file), &path)?;
     let written = read_back(&path, format, table, original.original())?;
-    let findings = verify_written(&written, release, &original.table, requirements).map_err(WriteProblem::Changed)?;
+    let findings = verify_written(&written, release, &original.table, asked).map_err(WriteProblem::Changed)?;
     let mut file = File::open(&path).map_err(WriteProblem::io(&path))?;
     io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteProblem::io("standard output".as_ref()))?;
     Ok(findings)

@@ -75,8 +75,14 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
     Manifest {
         kohort: "0".to_owned(),
         algorithm: "none".to_owned(),
-        requirement: RequirementManifest { k: 1, person_k: false, max_suppressed: 0.0, sensitive: BTreeMap::new() },
-        achieved: Achieved { k, sensitive: BTreeMap::new() },
+        requirement: RequirementManifest {
+            k: 1,
+            person_k: false,
+            collusion_k: None,
+            max_suppressed: 0.0,
+            sensitive: BTreeMap::new(),
+        },
+        achieved: Achieved { k, audiences: BTreeMap::new(), collusion_k: None, sensitive: BTreeMap::new() },
         persons: Persons { n_in: n_rows, n_out: file.n_rows, suppressed: n_rows - file.n_rows },
         classes: 1,
         loss: Loss::default(),
@@ -90,6 +96,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
             sha256: file.sha256.clone(),
             columns: columns.collect(),
         }],
+        audiences: BTreeMap::new(),
+        savings: None,
         verified: true,
     }
 }

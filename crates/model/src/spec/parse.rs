@@ -75,7 +75,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     links::check_parents(reader, &tables);
     links::check_algorithm(reader, &reader.place_of(&top, "algorithm"), algorithm, tables.len());
     let audiences = links::read_audiences(reader, &top, &mut tables);
-    let collusion_k = links::read_collusion(reader, &top);
+    let collusion_k = links::read_collusion(reader, &top, &audiences);
     let registers = links::read_registers(reader, &top, &tables);
     if top.has("registers") && order == Order::Input {
         reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);

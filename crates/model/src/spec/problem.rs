@@ -228,6 +228,9 @@ pub enum SpecFault {
         /// The name.
         name: String,
     },
+    /// An audience without columns.
+    #[error("names no column, so there is nothing to protect from this audience")]
+    AudienceKnowsNothing,
     /// A quasi column that no audience has.
     #[error("quasi, but no audience has it")]
     QuasiWithoutAudience,
@@ -329,6 +332,7 @@ impl SpecFault {
             SpecFault::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
             SpecFault::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
             SpecFault::Twice { .. } => "keep one of the two",
+            SpecFault::AudienceKnowsNothing => "name the columns it could know, or leave the audience out",
             SpecFault::QuasiWithoutAudience => "add it to the audiences that could know it, or give it another role",
             SpecFault::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
             SpecFault::WithoutRegisters => "add for example [registers.voters] with file and key",

@@ -137,6 +137,8 @@ impl Whole {
             skipped: Vec::new(),
             suppressed: None,
             tables: self.tables,
+            audiences: Vec::new(),
+            collusion_k: None,
         }
     }
 }

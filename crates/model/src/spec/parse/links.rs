@@ -97,8 +97,12 @@ pub(super) fn read_audiences(
             let example = "quasi = [\"age\", \"postcode\"]";
             reader.note(&place, SpecFault::Missing { key: "quasi", example });
         }
-        let quasi = reader.texts(&audience, "quasi").unwrap_or_default();
+        let quasi = reader.texts(&audience, "quasi");
         let quasi_place = reader.place_of(&audience, "quasi");
+        if quasi.as_ref().is_some_and(Vec::is_empty) {
+            reader.note(&quasi_place, SpecFault::AudienceKnowsNothing);
+        }
+        let quasi = quasi.unwrap_or_default();
         for (index, column) in quasi.iter().enumerate() {
             if quasi[..index].contains(column) {
                 reader.note(&quasi_place, SpecFault::Twice { name: column.clone() });
@@ -136,9 +140,13 @@ fn note_unknown_column(reader: &mut Reader<'_>, place: &Place, name: &str, table
     reader.note(place, SpecFault::UnknownColumn { column: name.to_owned(), nearest });
 }
 
-pub(super) fn read_collusion(reader: &mut Reader<'_>, spec: &Section<'_>) -> Option<u32> {
+pub(super) fn read_collusion(
+    reader: &mut Reader<'_>,
+    spec: &Section<'_>,
+    audiences: &BTreeMap<String, AudienceSpec>,
+) -> Option<u32> {
     let section = reader.section(spec, "collusion", keys::COLLUSION)?;
-    if !spec.has("audiences") {
+    if audiences.is_empty() {
         reader.note(&section.place, SpecFault::WithoutAudiences);
     }
     if !section.has("k") {

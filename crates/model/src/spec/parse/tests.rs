@@ -334,7 +334,7 @@ fn audiences_make_their_columns_quasi() {
     let text = "k = 5\n\
                 [tables.a]\nfile = \"a.csv\"\ncolumns = { job = \"quasi\", ward = \"plain\", rest = \"quasi\" }\n\
                 [audiences.hr]\nquasi = [\"job\", \"age\", \"ward\", \"age\"]\nk = 0\n\
-                [audiences.none]\n";
+                [audiences.none]\n[audiences.nobody]\nquasi = []\n";
     assert_eq!(
         problems(text),
         "line 4: tables.a.columns.rest: quasi, but no audience has it\n  \
@@ -345,7 +345,9 @@ fn audiences_make_their_columns_quasi() {
          keep one of the two\n\
          line 7: audiences.hr.k: must be a whole number of at least 1, not 0\n\
          line 8: audiences.none: 'quasi' is missing\n  \
-         for example quasi = [\"age\", \"postcode\"]\n"
+         for example quasi = [\"age\", \"postcode\"]\n\
+         line 10: audiences.nobody.quasi: names no column, so there is nothing to protect from this audience\n  \
+         name the columns it could know, or leave the audience out\n"
     );
     let spec = Spec::parse(
         "k = 5\n[tables.a]\nfile = \"a.csv\"\ncolumns = { ward = \"plain\" }\n[audiences.hr]\nquasi = [\"age\"]",
@@ -382,16 +384,16 @@ fn settings_without_what_they_apply_to_are_refused() {
     assert_eq!(
         problems(
             "k = 5\ndelta_presence = [0.5, 0.1]\n[tables.a]\nfile = \"a.csv\"\ncolumns = { x = \"plain\" }\n\
-             [register]\n[collusion]\n"
+             [register]\n[audiences]\n[collusion]\n"
         ),
         "line 2: delta_presence: there are no registers it could apply to\n  \
          add for example [registers.voters] with file and key\n\
          line 2: delta_presence: must be [least, most] with 0 <= least <= most <= 1, not 0.1\n\
          line 6: register: there are no registers it could apply to\n  \
          add for example [registers.voters] with file and key\n\
-         line 7: collusion: there are no audiences it could apply to\n  \
+         line 8: collusion: there are no audiences it could apply to\n  \
          add for example [audiences.insurer] with quasi = [\"age\"]\n\
-         line 7: collusion: 'k' is missing\n  \
+         line 8: collusion: 'k' is missing\n  \
          for example k = 2\n\
          no column is quasi, so nothing would be protected\n  \
          give role \"quasi\" to every column that others could know about a person, such as age or postcode\n"

@@ -1,0 +1,161 @@
+//! `kohort audit`: what several releases of the same persons give away when they are read together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use clap::Args;
+use kohort_io::{AuditOptions, read_for_audit};
+use kohort_model::spec::HierarchySource;
+use kohort_verify::{AuditFindings, Knows};
+
+use super::{Output, Verdict};
+use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::flags::FlagSpec;
+use crate::progress::Bars;
+use crate::render::audit;
+use crate::terminal;
+
+/// Count how alone people are to somebody who reads several releases together
+///
+/// The releases are of the same persons: row by row, or matched by --person. What they say of a person is intersected,
+/// cell by cell, and persons are counted of whom the same remains. With --k the exit code says whether everybody hides
+/// among as many from each audience: 0 yes, 1 no.
+#[derive(Args)]
+pub(crate) struct Audit {
+    /// The releases: CSV (also .gz, .zst), Parquet or Arrow
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Somebody, and the columns they may know: insurer=age,vehicle; once for each
+    #[arg(long, value_name = "NAME=COLUMN,...", required = true)]
+    audience: Vec<String>,
+    /// The column that names the person in every release; without it rows are matched by their order
+    #[arg(long, value_name = "COLUMN")]
+    person: Option<String>,
+    /// vehicle=vehicle.csv | vehicle=edges:vehicle.csv: which values a label stands for; without it two different labels
+    /// are two facts
+    #[arg(long, value_name = "COLUMN=HIERARCHY")]
+    hierarchy: Vec<String>,
+    /// The smallest number of persons that is good enough
+    #[arg(long, allow_negative_numbers = true)]
+    k: Option<i64>,
+    /// How many threads; all cores without it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Audit {
+    pub(crate) fn output(&self) -> Output {
+        Output::from_flag(self.json)
+    }
+
+    pub(crate) fn run(&self) -> Result<Verdict, Failure> {
+        super::use_threads(self.threads)?;
+        let k = self.k()?;
+        let audiences = self.audiences()?;
+        let columns: BTreeSet<String> = audiences.iter().flat_map(|audience| audience.columns.clone()).collect();
+        let hierarchies = self.hierarchies(&columns)?;
+        let bars = Bars::new();
+        let options = AuditOptions { columns: &columns, person: self.person.as_deref(), hierarchies: &hierarchies };
+        let releases = read_for_audit(&self.files, options, &bars)?;
+        let found = kohort_verify::audit(&releases, &audiences, k)
+            .map_err(|violations| Failure::new(Status::Input, violation_reports(&violations.0)))?;
+        bars.clear();
+        let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let audited = audit::Audited { files: &files, audiences: &audiences, person: self.person.as_deref(), k };
+        let unmet = unmet(&audited, &found);
+        terminal::print(&match self.output() {
+            Output::Words => audited.words(&found),
+            Output::Json => audited.json(&found, unmet.is_empty()),
+        })?;
+        if unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(unmet)) }
+    }
+
+    fn k(&self) -> Result<Option<u64>, Failure> {
+        match self.k {
+            None => Ok(None),
+            Some(k) if k >= 1 => Ok(Some(k.unsigned_abs())),
+            Some(k) => {
+                let message = format!("--k: must be a whole number of at least 1, not {k}");
+                Err(Failure::input(message, "for example --k 5"))
+            }
+        }
+    }
+
+    fn audiences(&self) -> Result<Vec<Knows>, Failure> {
+        let mut audiences: Vec<Knows> = Vec::new();
+        let mut problems = Vec::new();
+        for flag in &self.audience {
+            let (name, columns) = flag.split_once('=').unwrap_or((flag, ""));
+            let columns: Vec<String> = columns.split(',').map(|column| column.trim().to_owned()).collect();
+            if name.is_empty() || columns.contains(&String::new()) {
+                problems.push(
+                    Report::new(format!("--audience {flag}: not a name and the columns it may know"))
+                        .hint("for example --audience insurer=age,vehicle,postcode"),
+                );
+            } else if audiences.iter().any(|audience| audience.audience == name) {
+                problems.push(
+                    Report::new(format!("--audience {flag}: there is an audience '{name}' already"))
+                        .hint("name all columns of an audience at once, separated by commas"),
+                );
+            } else {
+                audiences.push(Knows { audience: name.to_owned(), columns });
+            }
+        }
+        if problems.is_empty() { Ok(audiences) } else { Err(Failure::new(Status::Input, problems)) }
+    }
+
+    fn hierarchies(&self, columns: &BTreeSet<String>) -> Result<BTreeMap<String, HierarchySource>, Failure> {
+        let mut hierarchies = BTreeMap::new();
+        for flag in &self.hierarchy {
+            let Some((column, _)) = flag.split_once('=') else {
+                let message = format!("--hierarchy {flag}: no '=' between column and hierarchy");
+                return Err(Failure::input(message, "for example --hierarchy vehicle=vehicle.csv"));
+            };
+            if !columns.contains(column) {
+                let message = format!("--hierarchy {flag}: no audience may know column '{column}'");
+                return Err(Failure::input(message, format!("add '{column}' to an --audience, or leave it out")));
+            }
+            // Read as in a spec that has the column.
+            let mut spec = FlagSpec::default();
+            spec.set("k", 1);
+            spec.data("-", None);
+            spec.columns("quasi", &[column.to_owned()]);
+            spec.hierarchies(std::slice::from_ref(flag));
+            let source = spec.finish()?.tables.remove(0).columns.remove(0).hierarchy;
+            if source.and_then(|source| hierarchies.insert(column.to_owned(), source)).is_some() {
+                let message = format!("column '{column}' has two hierarchies");
+                return Err(Failure::input(message, "keep one of them"));
+            }
+        }
+        Ok(hierarchies)
+    }
+}
+
+/// Audiences from whom somebody does not hide well enough.
+fn unmet(audited: &audit::Audited<'_>, found: &AuditFindings) -> Vec<Report> {
+    let Some(k) = audited.k else { return Vec::new() };
+    let hint = "release one table for all of them: see [audiences] in a spec, and `kohort explain audience`";
+    let mut reports = Vec::new();
+    for (audience, counted) in audited.audiences.iter().zip(&found.audiences) {
+        let name = &audience.audience;
+        let mut report = |below_k: Option<u64>, place: &str| {
+            let n = below_k.unwrap_or(0);
+            if n > 0 {
+                let hide = if n == 1 { "1 person hides".to_owned() } else { format!("{n} persons hide") };
+                reports.push(Report::new(format!("audience '{name}': {hide} among fewer than {k} {place}")).hint(hint));
+            }
+            n > 0
+        };
+        let n_releases = audited.files.len();
+        let place = if n_releases == 1 { "in this release" } else { "when all releases are read together" };
+        if !report(counted.together.below_k, place) && n_releases > 1 {
+            for (file, alone) in audited.files.iter().zip(&counted.alone) {
+                report(alone.as_ref().and_then(|alone| alone.below_k), &format!("in {file} by itself"));
+            }
+        }
+    }
+    reports
+}

@@ -1,0 +1,283 @@
+//! One release for several audiences: the accidents of the paper, end to end, and what can be wrong with them.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::runner::{Folder, Ran};
+
+pub(crate) const ACCIDENTS: &str = include_str!("../../../testkit/golden/accidents/accident.csv");
+pub(crate) const JOBS: &str = include_str!("../../../testkit/golden/accidents/occupation.dgh.csv");
+pub(crate) const VEHICLES: &str = include_str!("../../../testkit/golden/accidents/vehicle.dgh.csv");
+const THREE_PAIRS: &str = include_str!("../../../testkit/golden/accidents/three_pairs.csv");
+
+pub(crate) const SPEC: &str = "\
+k = 2
+[tables.accident]
+file = \"accident.csv\"
+[tables.accident.columns]
+occupation = { role = \"quasi\", hierarchy = \"occupation.csv\" }
+age = \"quasi\"
+vehicle = { role = \"quasi\", hierarchy = \"vehicle.csv\" }
+postcode = { role = \"quasi\", type = \"text\", hierarchy = { mask = \"right\" } }
+faulty = \"sensitive\"
+[audiences.insurer]
+quasi = [\"age\", \"vehicle\", \"postcode\"]
+[audiences.hr]
+quasi = [\"occupation\", \"age\", \"postcode\"]
+";
+
+const RUN: &[&str] = &["anonymize", "release.toml", "-o", "out"];
+
+pub(crate) fn accidents() -> Folder {
+    Folder::with(&[
+        ("release.toml", SPEC),
+        ("accident.csv", ACCIDENTS),
+        ("occupation.csv", JOBS),
+        ("vehicle.csv", VEHICLES),
+    ])
+}
+
+fn with_spec(spec: &str) -> Folder {
+    let folder = accidents();
+    folder.write("release.toml", spec.as_bytes());
+    folder
+}
+
+pub(crate) fn released() -> Folder {
+    let folder = accidents();
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    folder
+}
+
+/// Runs in vain, and finds no cell in what is said.
+fn refused(folder: &Folder, arguments: &[&str]) -> Ran {
+    let ran = folder.run_in_vain(arguments);
+    assert_ne!(ran.code, 0);
+    for cell in ["Dentist", "Medical", "Truck", "31043", "Yes"] {
+        assert!(!ran.stderr.contains(cell), "a cell is shown: {ran}");
+    }
+    ran
+}
+
+fn manifest(folder: &Folder) -> Value {
+    serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut rows: Vec<&str> = text.lines().skip(1).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Changes the released table, and the digest in the manifest so that it fits.
+fn forge(folder: &Folder, change: impl FnOnce(&str) -> String) {
+    let table = folder.read("out/accident.csv");
+    let forged = change(&table);
+    assert_ne!(table, forged);
+    folder.write("out/accident.csv", forged.as_bytes());
+    let digest = |text: &str| -> String { Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect() };
+    let manifest = folder.read("out/manifest.json");
+    folder.write("out/manifest.json", manifest.replace(&digest(&table), &digest(&forged)).as_bytes());
+}
+
+/// Changes the manifest.
+fn claim(folder: &Folder, change: impl FnOnce(&mut Value)) {
+    let mut manifest = manifest(folder);
+    change(&mut manifest);
+    folder.write("out/manifest.json", manifest.to_string().as_bytes());
+}
+
+#[test]
+fn the_accidents_of_the_paper_become_a_butterfly() {
+    let folder = accidents();
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let expected = [
+        "Finance,30,Sedan,31043,No",
+        "Finance,30,Truck,31043,No",
+        "Medical,30,Sedan,31043,Yes",
+        "Medical,30,Truck,31043,No",
+    ];
+    assert_eq!(sorted(&folder.read("out/accident.csv")), expected);
+    assert_snapshot!("audiences", ran);
+    for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    assert_snapshot!("audiences_verify", folder.run(&["verify", "out"]));
+}
+
+#[test]
+fn the_manifest_says_what_each_audience_asked_for_and_got() {
+    let folder = released();
+    let manifest = manifest(&folder);
+    let hr = json!({ "k": 2, "quasi": ["occupation", "age", "postcode"] });
+    let insurer = json!({ "k": 2, "quasi": ["age", "vehicle", "postcode"] });
+    assert_eq!(manifest["audiences"], json!({ "hr": hr, "insurer": insurer }));
+    assert_eq!(manifest["achieved"]["k"], 2);
+    assert_eq!(manifest["achieved"]["audiences"], json!({ "hr": 2, "insurer": 2 }));
+    assert_eq!(manifest["achieved"]["collusion_k"], 1);
+    assert_eq!(manifest["requirement"].get("collusion_k"), None);
+    let savings = &manifest["savings"];
+    assert_eq!(savings["shape"], "butterflies");
+    assert_eq!(savings["in_butterflies"], 1.0);
+    assert_eq!(savings["release"]["common_penalty"], 0.0);
+    let penalty = |method: &str| savings[method]["own_penalty"].as_f64().unwrap();
+    assert!(penalty("release") < penalty("union"));
+    for count in ["asked", "let_through", "taken"] {
+        assert!(savings["bound"][count].is_u64(), "{count}");
+    }
+}
+
+#[test]
+fn verify_counts_each_audience_for_programs_too() {
+    let ran = released().run(&["verify", "out", "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&found["verified"], &found["k"], &found["collusion_k"]), (&json!(true), &json!(2), &json!(1)));
+    for audience in ["hr", "insurer"] {
+        let counted = &found["audiences"][audience];
+        assert_eq!((&counted["k"], &counted["classes"]), (&json!(2), &json!(2)));
+        assert_eq!(counted["sensitive"]["faulty"]["l"], 1);
+    }
+}
+
+#[test]
+fn what_all_know_together_is_held_to_a_k_of_its_own() {
+    let folder = with_spec(&format!("{SPEC}[collusion]\nk = 2\n"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let manifest = manifest(&folder);
+    assert_eq!((&manifest["requirement"]["collusion_k"], &manifest["achieved"]["collusion_k"]), (&json!(2), &json!(2)));
+    assert!(ran.stderr.contains("all together     k = 2 asked, 2 reached"), "{ran}");
+    let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("asked            k = 2 for hr, 2 for insurer, 2 for all together\n"), "{ran}");
+}
+
+#[test]
+fn a_k_above_an_audience_s_own_may_be_asked_of_all_together() {
+    let folder = with_spec(&format!("{SPEC}[collusion]\nk = 4\n"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder)["achieved"]["audiences"], json!({ "hr": 4, "insurer": 4 }));
+}
+
+#[test]
+fn a_table_that_satisfies_every_audience_is_left_as_it_is() {
+    let spec = "k = 2\n[tables.pairs]\nfile = \"pairs.csv\"\ncolumns = { b = { role = \"quasi\", hierarchy = \"flat\" } }\n\
+                [audiences.x]\nquasi = [\"a\", \"b\"]\n[audiences.y]\nquasi = [\"b\", \"c\"]\n";
+    let folder = Folder::with(&[("release.toml", spec), ("pairs.csv", THREE_PAIRS)]);
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(sorted(&folder.read("out/pairs.csv")), sorted(THREE_PAIRS));
+    assert_eq!(manifest(&folder)["savings"]["shape"], "unchanged");
+    assert!(ran.stderr.contains("the table satisfies every audience as it is"), "{ran}");
+}
+
+#[test]
+fn every_form_of_release_is_verified_for_its_audiences() {
+    let printed = accidents().run(&["anonymize", "release.toml", "-o", "-"]);
+    assert_eq!(printed.code, 0, "{printed}");
+    assert!(printed.stdout.starts_with("occupation,age,vehicle,postcode,faulty\n"));
+    for flags in [&["--format", "parquet"][..], &["--cells", "bounds"]] {
+        let folder = accidents();
+        let ran = folder.run(&[RUN, flags].concat());
+        assert_eq!(ran.code, 0, "{ran}");
+        for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+            let ran = folder.run_in_vain(arguments);
+            assert_eq!(ran.code, 0, "{ran}");
+        }
+    }
+}
+
+#[test]
+fn a_forged_release_fails_for_the_audience_it_gives_people_away_to() {
+    let folder = released();
+    forge(&folder, |table| table.replacen("Truck", "Red Truck", 1));
+    assert_snapshot!("audiences_forged", refused(&folder, &["verify", "out"]));
+    let against = refused(&folder, &["verify", "out", "--against", "release.toml"]);
+    assert_eq!(against.code, 1);
+    assert!(against.stderr.contains("audience 'insurer'"), "{against}");
+}
+
+#[test]
+fn a_release_that_is_no_recoding_fails_against_the_table() {
+    let folder = released();
+    // Everybody a medical sedan: k for all, and not true.
+    forge(&folder, |table| table.replace("Finance", "Medical").replace("Truck", "Sedan"));
+    claim(&folder, |manifest| {
+        manifest["classes"] = json!(1);
+        manifest["achieved"]["k"] = json!(4);
+        manifest["achieved"]["collusion_k"] = json!(4);
+        manifest["achieved"]["audiences"] = json!({ "hr": 4, "insurer": 4 });
+    });
+    assert_snapshot!("audiences_untruthful", refused(&folder, &["verify", "out", "--against", "release.toml"]));
+}
+
+#[test]
+fn a_manifest_that_claims_too_much_or_asks_for_too_little_is_found() {
+    let folder = released();
+    claim(&folder, |manifest| {
+        manifest["achieved"]["audiences"]["hr"] = json!(3);
+        manifest["achieved"]["collusion_k"] = json!(2);
+    });
+    assert_snapshot!("audiences_claimed_too_much", refused(&folder, &["verify", "out"]));
+
+    // An audience that knows less than it does: the column is known to nobody then.
+    let folder = released();
+    claim(&folder, |manifest| manifest["audiences"]["insurer"]["quasi"] = json!(["age", "postcode"]));
+    assert_snapshot!("audiences_column_of_nobody", refused(&folder, &["verify", "out"]));
+    let against = refused(&folder, &["verify", "out", "--against", "release.toml"]);
+    assert!(against.stderr.contains("asks for something else than manifest.json says"), "{against}");
+
+    let folder = released();
+    claim(&folder, |manifest| manifest["audiences"]["hr"]["quasi"] = json!(["occupation", "age", "zip"]));
+    assert_snapshot!("audiences_column_of_none", refused(&folder, &["verify", "out"]));
+
+    let folder = released();
+    claim(&folder, |manifest| manifest["requirement"]["collusion_k"] = json!(2));
+    assert_snapshot!("audiences_collusion", refused(&folder, &["verify", "out"]));
+}
+
+#[test]
+fn a_k_above_the_number_of_persons_names_the_audience() {
+    let spec = SPEC.replace("quasi = [\"age\", \"vehicle\"", "k = 5\nquasi = [\"age\", \"vehicle\"");
+    let ran = refused(&with_spec(&format!("{spec}[collusion]\nk = 9\n")), RUN);
+    assert_eq!(ran.code, 1);
+    assert_snapshot!("audiences_k_too_large", ran);
+}
+
+#[test]
+fn wrong_audiences_are_refused_together() {
+    let spec = SPEC.replace("quasi = [\"age\", \"vehicle\", \"postcode\"]", "quasi = []\nkk = 3");
+    let spec = format!(
+        "{}[audiences.both]\nquasi = [\"age\", \"faulty\", \"age\"]\nk = 0\n",
+        spec.replace("k = 2", "k = 2\nalgorithm = \"miracle\"")
+    );
+    let ran = refused(&with_spec(&spec), RUN);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!("audiences_wrong", ran);
+    let ran = refused(&with_spec(&SPEC.replace("k = 2", "k = 2\nalgorithm = \"full-domain\"")), RUN);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!("audiences_full_domain", ran);
+}
+
+#[test]
+fn audiences_with_registers_are_to_come() {
+    let spec = SPEC.replace("file = \"accident.csv\"", "file = \"accident.csv\"\nperson = \"driver\"");
+    let spec = format!("{spec}[registers.voters]\nfile = \"voters.csv\"\nkey = \"driver\"\n");
+    let ran = refused(&with_spec(&spec), RUN);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!("audiences_with_a_register", ran);
+}
+
+#[test]
+fn more_than_ten_audiences_are_served() {
+    let audiences: String = (0..12).map(|n| format!("[audiences.a{n}]\nquasi = [\"age\", \"postcode\"]\n")).collect();
+    let folder = with_spec(&format!("{SPEC}{audiences}"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder)["achieved"]["audiences"].as_object().unwrap().len(), 14);
+}

@@ -1,0 +1,137 @@
+//! [`Butterfly`]: rows that agree on the columns of a body, with wings for every part of a split.
+//!
+//! # Paper
+//! `[PTL+08]` section 4.2.5
+
+use super::atoms::{Atoms, Projection};
+use super::plan::{Plan, Split};
+use crate::partition::{Classes, Partitioner};
+
+/// Atoms that show one box in some columns.
+#[derive(Clone, Debug)]
+pub(super) struct Piece<'p> {
+    pub(super) columns: &'p [usize],
+    pub(super) atoms: Vec<u32>,
+    pub(super) bounds: Vec<(u32, u32)>,
+}
+
+/// A body and the wings of all parts.
+pub(super) struct Butterfly<'p> {
+    /// What the body's columns lose.
+    body_loss: f64,
+    split: &'p Split,
+    /// In the order of the split's parts.
+    wings: Vec<Wing<'p>>,
+}
+
+/// How the atoms of a body look in the columns of one part.
+pub(super) struct Wing<'p> {
+    loss: f64,
+    form: Form<'p>,
+}
+
+enum Form<'p> {
+    /// Classes for one audience.
+    Classes { columns: &'p [usize], projection: Projection, classes: Classes },
+    /// One body for a group of audiences.
+    Butterfly(Butterfly<'p>),
+    /// Several, each with what it shows.
+    Pieces(Vec<Piece<'p>>),
+}
+
+impl<'p> Piece<'p> {
+    /// The smallest box that holds these atoms.
+    pub(super) fn new(atoms: &Atoms<'_>, members: &[u32], columns: &'p [usize]) -> Piece<'p> {
+        Piece { columns, atoms: members.to_vec(), bounds: atoms.bounds(members, columns) }
+    }
+}
+
+impl<'p> Wing<'p> {
+    /// The classes that a partitioner finds for one audience. `None` where not even all atoms together may be one.
+    fn partitioned(
+        atoms: &Atoms<'_>,
+        members: &[u32],
+        plan: &'p Plan,
+        partitioner: &dyn Partitioner,
+    ) -> Option<Wing<'p>> {
+        let projection = atoms.project(members, &plan.columns);
+        let classes = projection.partition(&plan.domains, &plan.rules, partitioner)?;
+        let loss = |class: usize| {
+            let rows = classes.rows(class);
+            let bounds = match atoms.have_boxes() {
+                true => atoms.bounds(&projection.atoms(rows), &plan.columns),
+                false => projection.rows.bounds(rows),
+            };
+            atoms.perimeter(&bounds, &plan.columns) * projection.rows.weight_of(rows) as f64
+        };
+        let loss = (0..classes.len()).map(loss).sum();
+        Some(Wing { loss, form: Form::Classes { columns: &plan.columns, projection, classes } })
+    }
+
+    /// What was found for a group of audiences.
+    pub(super) fn of_pieces(loss: f64, pieces: Vec<Piece<'p>>) -> Wing<'p> {
+        Wing { loss, form: Form::Pieces(pieces) }
+    }
+
+    fn add_pieces(self, atoms: &Atoms<'_>, members: &[u32], pieces: &mut Vec<Piece<'p>>) {
+        match self.form {
+            Form::Pieces(found) => pieces.extend(found),
+            Form::Butterfly(butterfly) => butterfly.add_pieces(atoms, members, pieces),
+            Form::Classes { columns, projection, classes } => {
+                let of_class = |class: usize| Piece::new(atoms, &projection.atoms(classes.rows(class)), columns);
+                pieces.extend((0..classes.len()).map(of_class));
+            }
+        }
+    }
+}
+
+impl<'p> Butterfly<'p> {
+    /// One body of all these atoms; groups of audiences are super butterflies on it. `None` where a wing can't stand.
+    pub(super) fn build(
+        atoms: &Atoms<'_>,
+        members: &[u32],
+        split: &'p Split,
+        partitioner: &dyn Partitioner,
+    ) -> Option<Butterfly<'p>> {
+        let wing = |part: &'p Plan| match &part.split {
+            None => Wing::partitioned(atoms, members, part, partitioner),
+            Some(inner) => {
+                let butterfly = Butterfly::build(atoms, members, inner, partitioner)?;
+                Some(Wing { loss: butterfly.loss(), form: Form::Butterfly(butterfly) })
+            }
+        };
+        let wings: Option<Vec<Wing<'p>>> = split.parts.iter().map(wing).collect();
+        let width = atoms.perimeter(&atoms.bounds(members, &split.body), &split.body);
+        Some(Butterfly { body_loss: width * atoms.rows.weight_of(members) as f64, split, wings: wings? })
+    }
+
+    /// What it loses in all.
+    pub(super) fn loss(&self) -> f64 {
+        self.body_loss + self.wings.iter().map(|wing| wing.loss).sum::<f64>()
+    }
+
+    /// Puts other wings in the place of those that lose more.
+    pub(super) fn improve(
+        &mut self,
+        atoms: &Atoms<'_>,
+        members: &[u32],
+        thorough: Option<&dyn Partitioner>,
+        of_group: impl Fn(&'p Plan) -> Wing<'p>,
+    ) {
+        for (wing, part) in self.wings.iter_mut().zip(&self.split.parts) {
+            let other = match &part.split {
+                Some(_) => Some(of_group(part)),
+                None => thorough.and_then(|thorough| Wing::partitioned(atoms, members, part, thorough)),
+            };
+            if let Some(other) = other.filter(|other| other.loss < wing.loss) {
+                *wing = other;
+            }
+        }
+    }
+
+    /// What its atoms show.
+    pub(super) fn add_pieces(self, atoms: &Atoms<'_>, members: &[u32], pieces: &mut Vec<Piece<'p>>) {
+        pieces.push(Piece::new(atoms, members, &self.split.body));
+        self.wings.into_iter().for_each(|wing| wing.add_pieces(atoms, members, pieces));
+    }
+}

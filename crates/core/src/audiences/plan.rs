@@ -1,0 +1,176 @@
+//! [`Plan`]: which columns the audiences share, and which they have to themselves.
+//!
+//! # Guarantee
+//! rows that show one box in the columns of a split's body, and stand together under the plan's rules, satisfy an
+//! audience as soon as they do in the columns of the part it is in
+//! # Paper
+//! `[PTL+08]` definitions 2 and 4
+//! # Deviations
+//! nested splits are ours: definition 4 makes a column shared by any two audiences part of the body of all. A nested
+//! split puts the audiences that share most into one of two groups; only what the groups share is in the body, and each
+//! group is then a plan of its own. Theorem 5 does not hold for more than two audiences: not everything that satisfies
+//! them is made of super butterflies.
+
+use std::collections::BTreeSet;
+
+use kohort_model::Requirement;
+
+use super::Shape;
+use crate::encode::Domain;
+use crate::requirement::{Rules, UnfitColumn};
+
+/// What some audiences ask of some columns.
+pub(super) struct Plan {
+    /// Every column of any of them, ascending.
+    pub(super) columns: Vec<usize>,
+    /// The domains of these.
+    pub(super) domains: Vec<Domain>,
+    /// Everything that any of them asks: rows that satisfy it may show one box in all columns.
+    pub(super) rules: Rules,
+    /// The super butterfly; `None` for one audience.
+    pub(super) split: Option<Split>,
+    /// Two groups of audiences, where that is another split.
+    pub(super) nested: Option<Split>,
+}
+
+/// Columns that rows must agree on, and parts that are then independent of one another.
+pub(super) struct Split {
+    /// The columns in more than one part.
+    pub(super) body: Vec<usize>,
+    /// The domains of these.
+    pub(super) domains: Vec<Domain>,
+    /// Every audience or group with its other columns; those that have none ask nothing more.
+    pub(super) parts: Vec<Plan>,
+}
+
+/// What one audience asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ask {
+    /// Its columns.
+    pub(super) columns: BTreeSet<usize>,
+    /// What its classes must satisfy.
+    pub(super) requirements: Vec<Requirement>,
+}
+
+impl Ask {
+    fn k(&self) -> u32 {
+        let k = |requirement: &Requirement| if let Requirement::K(k) = requirement { Some(*k) } else { None };
+        self.requirements.iter().filter_map(k).max().unwrap_or(1)
+    }
+
+    /// Whether who satisfies the other satisfies this one.
+    fn follows_from(&self, other: &Ask) -> bool {
+        let asked = |requirement: &Requirement| match requirement {
+            Requirement::K(k) => *k <= other.k(),
+            _ => other.requirements.contains(requirement),
+        };
+        self.columns.is_subset(&other.columns) && self.requirements.iter().all(asked)
+    }
+
+    fn without(&self, columns: &BTreeSet<usize>) -> Ask {
+        Ask { columns: &self.columns - columns, requirements: self.requirements.clone() }
+    }
+}
+
+/// The asks that do not follow from others.
+pub(super) fn without_redundant(asks: &[Ask]) -> Vec<Ask> {
+    let mut kept: Vec<Ask> = Vec::new();
+    for (position, ask) in asks.iter().enumerate() {
+        // Of two that follow from each other the first stays.
+        let redundant = asks.iter().enumerate().any(|(other_position, other)| {
+            other_position != position
+                && ask.follows_from(other)
+                && (other_position < position || !other.follows_from(ask))
+        });
+        if !redundant && !ask.columns.is_empty() {
+            kept.push(ask.clone());
+        }
+    }
+    kept
+}
+
+/// Every requirement of any ask, each once.
+pub(super) fn together(asks: &[Ask]) -> Vec<Requirement> {
+    let mut all: Vec<Requirement> = Vec::new();
+    for requirement in asks.iter().flat_map(|ask| &ask.requirements) {
+        if !all.contains(requirement) {
+            all.push(requirement.clone());
+        }
+    }
+    all
+}
+
+/// The columns in more than one of the sets.
+pub(super) fn shared<'s>(sets: impl Iterator<Item = &'s BTreeSet<usize>>) -> BTreeSet<usize> {
+    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    for &column in sets.flatten() {
+        if !seen.insert(column) {
+            shared.insert(column);
+        }
+    }
+    shared
+}
+
+/// Compiles requirements for the rows that take part.
+pub(super) type Compile<'c> = &'c dyn Fn(&[Requirement]) -> Result<Rules, UnfitColumn>;
+
+impl Plan {
+    /// The plan of some asks, none of which follows from another.
+    pub(super) fn new(asks: &[Ask], domains: &[Domain], compile: Compile<'_>, shape: Shape) -> Result<Plan, UnfitColumn> {
+        let columns: Vec<usize> = asks.iter().flat_map(|ask| &ask.columns).copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let of_columns = columns.iter().map(|&column| domains[column].clone()).collect();
+        let mut plan =
+            Plan { columns, domains: of_columns, rules: compile(&together(asks))?, split: None, nested: None };
+        if asks.len() < 2 {
+            return Ok(plan);
+        }
+        let each: Vec<Vec<Ask>> = asks.iter().map(|ask| vec![ask.clone()]).collect();
+        let split = Split::new(&each, domains, compile, shape)?;
+        if asks.len() > 2 && shape == Shape::Nested {
+            let nested = Split::new(&groups(asks), domains, compile, shape)?;
+            plan.nested = (nested.body != split.body).then_some(nested);
+        }
+        plan.split = Some(split);
+        Ok(plan)
+    }
+}
+
+impl Split {
+    fn new(groups: &[Vec<Ask>], domains: &[Domain], compile: Compile<'_>, shape: Shape) -> Result<Split, UnfitColumn> {
+        let columns: Vec<BTreeSet<usize>> = groups.iter().map(|group| columns_of(group)).collect();
+        let body = shared(columns.iter());
+        let mut parts = Vec::new();
+        for group in groups {
+            let asks: Vec<Ask> = group.iter().map(|ask| ask.without(&body)).collect();
+            let asks = without_redundant(&asks);
+            if !asks.is_empty() {
+                parts.push(Plan::new(&asks, domains, compile, shape)?);
+            }
+        }
+        let of_body = body.iter().map(|&column| domains[column].clone()).collect();
+        Ok(Split { body: body.into_iter().collect(), domains: of_body, parts })
+    }
+}
+
+fn columns_of(asks: &[Ask]) -> BTreeSet<usize> {
+    asks.iter().flat_map(|ask| &ask.columns).copied().collect()
+}
+
+/// Two groups of audiences: again and again the two that share most columns become one, the first of equals.
+fn groups(asks: &[Ask]) -> Vec<Vec<Ask>> {
+    let mut groups: Vec<Vec<Ask>> = asks.iter().map(|ask| vec![ask.clone()]).collect();
+    while groups.len() > 2 {
+        let mut most = (0, 1, 0);
+        for first in 0..groups.len() {
+            for second in first + 1..groups.len() {
+                let n_shared = (&columns_of(&groups[first]) & &columns_of(&groups[second])).len();
+                if n_shared > most.2 {
+                    most = (first, second, n_shared);
+                }
+            }
+        }
+        let second = groups.remove(most.1);
+        groups[most.0].extend(second);
+    }
+    groups
+}

@@ -1,0 +1,79 @@
+//! [`Savings`]: what a release for several audiences loses, beside the two that are simpler to make.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use super::atoms::Atoms;
+use super::search::Counts;
+
+/// What was gained by one release for several audiences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Savings {
+    /// `unchanged`, where the table satisfied every audience as it was; `union`, where no rows are in a butterfly;
+    /// `butterflies`.
+    pub shape: &'static str,
+    /// The same partitioner on the columns of all audiences and everything that any of them asks.
+    pub union: Losses,
+    /// A release per audience on its own columns, which together may tell persons apart. A column of several counts
+    /// with their mean.
+    pub separate: Losses,
+    /// This release.
+    pub release: Losses,
+    /// The share of released rows in bodies whose rows do not all look the same.
+    pub in_butterflies: f64,
+    /// Nodes where the bound of theorem 4 was asked whether a butterfly may pay.
+    pub asked: u64,
+    /// Of these, where it may, so that one was built.
+    pub let_through: u64,
+    /// Of those, where it did pay.
+    pub taken: u64,
+}
+
+/// What a release loses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// Uncertainty penalty on columns of more than one audience.
+    pub common: f64,
+    /// Uncertainty penalty on columns of one audience.
+    pub own: f64,
+    /// Mean loss per cell, 0 to 1.
+    pub lm: f64,
+}
+
+impl Losses {
+    /// Uncertainty penalty on all columns.
+    pub fn uncertainty_penalty(&self) -> f64 {
+        self.common + self.own
+    }
+
+    /// From what each column loses, cells of rows that are left out not included.
+    pub(super) fn of_columns(columns: &[f64], common: &BTreeSet<usize>, n_rows: usize, n_left_out: usize) -> Losses {
+        let mut losses = Losses::default();
+        for (column, loss) in columns.iter().enumerate() {
+            let part = if common.contains(&column) { &mut losses.common } else { &mut losses.own };
+            *part += loss + n_left_out as f64;
+        }
+        losses.lm = losses.uncertainty_penalty() / ((n_rows * columns.len()) as f64).max(1.0);
+        losses
+    }
+}
+
+/// What each of some columns loses where each of these classes shows one box.
+pub(super) fn loss_of_classes(atoms: &Atoms<'_>, classes: &[Vec<u32>], columns: &[usize]) -> Vec<f64> {
+    let mut losses = vec![0.0; columns.len()];
+    for class in classes {
+        let weight = atoms.rows.weight_of(class) as f64;
+        for ((loss, (lo, hi)), &column) in losses.iter_mut().zip(atoms.bounds(class, columns)).zip(columns) {
+            *loss += weight * atoms.domains[column].width(lo, hi);
+        }
+    }
+    losses
+}
+
+impl Counts {
+    /// Asked, let through and taken.
+    pub(super) fn read(&self) -> (u64, u64, u64) {
+        let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        (of(&self.asked), of(&self.let_through), of(&self.taken))
+    }
+}

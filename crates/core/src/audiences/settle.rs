@@ -1,0 +1,118 @@
+//! [`Outcome`]: what rows show in the end, mended where an audience is not satisfied.
+//!
+//! Rows of several bodies may look the same to an audience. Classes of persons only grow by that, and what they satisfy
+//! they satisfy together, but for persons with several rows: a person in two of them counts once in the larger class,
+//! and shares of sensitive values change.
+
+use super::atoms::Atoms;
+use super::butterfly::Piece;
+use super::shown::ShownBoxes;
+use crate::requirement::Rules;
+
+/// What an audience asks of what it sees.
+pub(super) struct Demand {
+    /// The columns it knows.
+    pub(super) columns: Vec<usize>,
+    /// What its classes must satisfy.
+    pub(super) rules: Rules,
+}
+
+impl Demand {
+    /// Whether rows satisfy it as they are.
+    pub(super) fn is_met_by(&self, rows: &Atoms<'_>) -> bool {
+        let everybody: Vec<u32> = (0..rows.len() as u32).collect();
+        rows.project(&everybody, &self.columns).all_stand(rows, &self.rules)
+    }
+
+    /// The atoms whose class does not satisfy it.
+    fn unmet(&self, atoms: &Atoms<'_>, shown: &ShownBoxes) -> Vec<u32> {
+        shown.unmet(atoms, &self.columns, &self.rules)
+    }
+}
+
+/// What rows show.
+pub(super) struct Outcome<'a> {
+    pub(super) atoms: Atoms<'a>,
+    pub(super) shown: ShownBoxes,
+    /// The atoms of each body; none where the table is left as it is.
+    pub(super) bodies: Vec<Vec<u32>>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Every row as it is.
+    pub(super) fn unchanged(atoms: Atoms<'a>) -> Outcome<'a> {
+        let columns: Vec<usize> = (0..atoms.domains.len()).collect();
+        let each = (0..atoms.len() as u32).map(|atom| Piece::new(&atoms, &[atom], &columns));
+        let shown = ShownBoxes::new(&atoms, each);
+        Outcome { atoms, shown, bodies: Vec::new() }
+    }
+
+    /// Every class one box.
+    pub(super) fn of_classes(atoms: Atoms<'a>, classes: Vec<Vec<u32>>, demands: &[Demand]) -> Outcome<'a> {
+        let columns: Vec<usize> = (0..atoms.domains.len()).collect();
+        let shown = ShownBoxes::new(&atoms, classes.iter().map(|class| Piece::new(&atoms, class, &columns)));
+        let mut outcome = Outcome { atoms, shown, bodies: classes };
+        outcome.settle(demands);
+        outcome
+    }
+
+    /// Joins bodies with rows that do not satisfy a demand to their nearest, each pair to one class, until all do: at
+    /// the latest when there is one class.
+    pub(super) fn settle(&mut self, demands: &[Demand]) {
+        let columns: Vec<usize> = (0..self.atoms.domains.len()).collect();
+        while self.bodies.len() > 1 {
+            let mut is_unmet = vec![false; self.atoms.len()];
+            for demand in demands {
+                demand.unmet(&self.atoms, &self.shown).iter().for_each(|&atom| is_unmet[atom as usize] = true);
+            }
+            let (unmet, mut met): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
+                std::mem::take(&mut self.bodies).into_iter().partition(|body| body.iter().any(|&atom| is_unmet[atom as usize]));
+            if unmet.is_empty() {
+                self.bodies = met;
+                return;
+            }
+            for body in unmet {
+                let joined = match self.nearest(&met, &body, &columns) {
+                    Some(nearest) => {
+                        met[nearest].extend(body);
+                        nearest
+                    }
+                    None => {
+                        met.push(body);
+                        0
+                    }
+                };
+                self.shown.show(&self.atoms, &Piece::new(&self.atoms, &met[joined], &columns));
+            }
+            self.bodies = met;
+        }
+    }
+
+    /// The body whose loss grows least when another joins it, the first of equals.
+    fn nearest(&self, bodies: &[Vec<u32>], joining: &[u32], columns: &[usize]) -> Option<usize> {
+        let loss = |members: &[u32]| {
+            let width = self.atoms.perimeter(&self.atoms.bounds(members, columns), columns);
+            width * self.atoms.rows.weight_of(members) as f64
+        };
+        let growths: Vec<f64> =
+            bodies.iter().map(|body| loss(&[body.as_slice(), joining].concat()) - loss(body)).collect();
+        (0..bodies.len()).min_by(|&a, &b| growths[a].total_cmp(&growths[b]))
+    }
+
+    /// The word for how it came about.
+    pub(super) fn shape(&self) -> &'static str {
+        match self.bodies.is_empty() {
+            true => "unchanged",
+            false if self.share_in_butterflies() > 0.0 => "butterflies",
+            false => "union",
+        }
+    }
+
+    /// The share of rows in bodies whose rows do not all look the same.
+    pub(super) fn share_in_butterflies(&self) -> f64 {
+        let is_butterfly =
+            |body: &&Vec<u32>| body.iter().any(|&atom| !self.shown.alike(atom, body[0]));
+        let n_rows: u64 = self.bodies.iter().filter(is_butterfly).map(|body| self.atoms.rows.weight_of(body)).sum();
+        n_rows as f64 / (self.atoms.rows.n_members() as f64).max(1.0)
+    }
+}

@@ -1,0 +1,104 @@
+//! [`ShownBoxes`]: what each atom shows, and whether every audience is satisfied by it.
+//!
+//! # Guarantee
+//! counted anew from what is shown, not from how it was found
+//! # Cost
+//! one fold of the atoms per audience
+
+use std::collections::BTreeMap;
+
+use super::atoms::Atoms;
+use super::butterfly::Piece;
+use crate::encode::Rows;
+use crate::partition::Classes;
+use crate::requirement::{Rules, Tally};
+
+/// An interval per atom and column, as a cell shows it.
+pub(super) struct ShownBoxes {
+    columns: Vec<ShownColumn>,
+}
+
+/// The intervals of one column.
+struct ShownColumn {
+    intervals: Vec<(u32, u32)>,
+    numbers: BTreeMap<(u32, u32), u32>,
+    /// Per atom the number of its interval.
+    of_atom: Vec<u32>,
+}
+
+impl ShownColumn {
+    fn number(&mut self, interval: (u32, u32)) -> u32 {
+        *self.numbers.entry(interval).or_insert_with(|| {
+            self.intervals.push(interval);
+            self.intervals.len() as u32 - 1
+        })
+    }
+}
+
+impl ShownBoxes {
+    /// What these pieces show; every atom is in a piece of every column.
+    pub(super) fn new<'p>(atoms: &Atoms<'_>, pieces: impl Iterator<Item = Piece<'p>>) -> ShownBoxes {
+        let nothing =
+            || ShownColumn { intervals: Vec::new(), numbers: BTreeMap::new(), of_atom: vec![0; atoms.len()] };
+        let mut boxes = ShownBoxes { columns: atoms.domains.iter().map(|_| nothing()).collect() };
+        pieces.for_each(|piece| boxes.show(atoms, &piece));
+        boxes
+    }
+
+    /// Lets atoms show another box.
+    pub(super) fn show(&mut self, atoms: &Atoms<'_>, piece: &Piece<'_>) {
+        for (&column, &(lo, hi)) in piece.columns.iter().zip(&piece.bounds) {
+            let shown = &mut self.columns[column];
+            let number = shown.number(atoms.domains[column].hull(lo, hi));
+            piece.atoms.iter().for_each(|&atom| shown.of_atom[atom as usize] = number);
+        }
+    }
+
+    /// Whether two atoms look the same in all columns.
+    pub(super) fn alike(&self, a: u32, b: u32) -> bool {
+        self.columns.iter().all(|column| column.of_atom[a as usize] == column.of_atom[b as usize])
+    }
+
+    /// Atoms that look the same in some columns, as members of folded rows.
+    fn groups(&self, columns: &[usize]) -> Rows {
+        let n_codes: Vec<u32> = columns.iter().map(|&column| self.columns[column].intervals.len() as u32).collect();
+        let n_atoms = self.columns.first().map_or(0, |column| column.of_atom.len());
+        let all: Vec<u32> = (0..n_atoms as u32).collect();
+        Rows::fold(&n_codes, &all, |position, atom| self.columns[columns[position]].of_atom[atom as usize])
+    }
+
+    /// The atoms whose class in these columns does not satisfy the rules.
+    pub(super) fn unmet(&self, atoms: &Atoms<'_>, columns: &[usize], rules: &Rules) -> Vec<u32> {
+        let groups = self.groups(columns);
+        let mut tally = Tally::new(rules);
+        let all = 0..groups.len() as u32;
+        let unmet = all.filter(|&group| !atoms.stand(&mut tally, groups.members(group), rules));
+        unmet.flat_map(|group| groups.members(group)).copied().collect()
+    }
+
+    /// Classes of atoms that look the same in all columns.
+    pub(super) fn classes(&self) -> Classes {
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let groups = self.groups(&all);
+        let interval = |column: &ShownColumn, atom: u32| column.intervals[column.of_atom[atom as usize] as usize];
+        let firsts = (0..groups.len() as u32).map(|group| groups.members(group)[0]);
+        let boxes = firsts.flat_map(|atom| self.columns.iter().map(move |column| interval(column, atom))).collect();
+        let (starts, members) = groups.into_groups();
+        let mut classes = Classes::new(members, starts);
+        classes.boxes = Some(boxes);
+        classes
+    }
+
+    /// What each column loses, over all rows.
+    pub(super) fn loss_of_columns(&self, atoms: &Atoms<'_>) -> Vec<f64> {
+        let loss = |(column, shown): (usize, &ShownColumn)| {
+            let mut weights = vec![0; shown.intervals.len()];
+            for (atom, &number) in shown.of_atom.iter().enumerate() {
+                weights[number as usize] += u64::from(atoms.rows.weight(atom as u32));
+            }
+            let width = |&(lo, hi): &(u32, u32)| atoms.domains[column].width(lo, hi);
+            weights.iter().zip(&shown.intervals).map(|(&weight, interval)| weight as f64 * width(interval)).sum()
+        };
+        self.columns.iter().enumerate().map(loss).collect()
+    }
+}

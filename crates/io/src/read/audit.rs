@@ -1,0 +1,215 @@
+//! [`read_for_audit`]: releases of the same persons, whoever made them, for the verifier to read together.
+//!
+//! Of each file only the columns that somebody may know are read, and the one that names the person. Bounds
+//! (`age_lo`, `age_hi`) come back as the ranges they are. A column's type is found from what all files show in it, with
+//! the bounds of ranges for values, so that it is understood alike in all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kohort_model::spec::{CsvSpec, HierarchySource};
+use kohort_model::{Hierarchy, Notation, Progress, Table, Texts, ValueType};
+
+use super::OpenTable;
+use super::hierarchies::Hierarchies;
+use super::open::plain_table;
+use super::problem::{ReadProblem, ReadProblems};
+use super::roles::check_names;
+use super::tables::LoadProblem;
+use super::typing::infer_type;
+use crate::bounds::{bound_names, compose, label, separator};
+
+/// What is read of releases that are to be audited.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditOptions<'a> {
+    /// The columns that somebody may know. Each must be in one of the files at least.
+    pub columns: &'a BTreeSet<String>,
+    /// The column that names the person, in every file; without it rows are matched by their order.
+    pub person: Option<&'a str>,
+    /// Files of hierarchies by column.
+    pub hierarchies: &'a BTreeMap<String, HierarchySource>,
+}
+
+/// Reads releases. Each table is named after its file.
+///
+/// # Errors
+/// Every problem of every file and hierarchy.
+pub fn read_for_audit(
+    files: &[PathBuf],
+    options: AuditOptions<'_>,
+    progress: &dyn Progress,
+) -> Result<Vec<Table>, LoadProblem> {
+    let mut problems = Vec::new();
+    let mut releases: Vec<Release> = Vec::new();
+    for file in files {
+        match Release::read(file, options, progress) {
+            Ok(release) => releases.push(release),
+            Err(found) => problems.push(ReadProblems { file: file.clone(), problems: found }),
+        }
+    }
+    if problems.is_empty() {
+        problems.extend(unknown_columns(files, &releases, options.columns));
+    }
+    let mut hierarchies: BTreeMap<&str, Arc<Hierarchy>> = BTreeMap::new();
+    let mut read = Hierarchies::new(Path::new(""));
+    for (column, source) in options.hierarchies {
+        match read.of_file(source, column) {
+            Ok(hierarchy) => drop(hierarchies.insert(column, hierarchy)),
+            Err(problem) => problems.push(ReadProblems { file: files[0].clone(), problems: vec![problem] }),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(LoadProblem::Files(problems));
+    }
+    let mut tables: Vec<Table> = releases.into_iter().map(|release| release.table).collect();
+    for name in options.columns {
+        let hierarchy = hierarchies.get(name.as_str());
+        let value_type = if hierarchy.is_some() { ValueType::Text } else { type_of(name, &tables) };
+        for column in tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.name == *name) {
+            column.hierarchy = hierarchy.cloned();
+            column.value_type = value_type;
+        }
+    }
+    Ok(tables)
+}
+
+/// One release, and the names of all columns of its file.
+struct Release {
+    table: Table,
+    names: Vec<String>,
+}
+
+impl Release {
+    fn read(file: &Path, options: AuditOptions<'_>, progress: &dyn Progress) -> Result<Self, Vec<ReadProblem>> {
+        let open = OpenTable::open(file, None, &CsvSpec::default(), progress).map_err(|problem| vec![problem])?;
+        let names = open.names().to_vec();
+        let bad_names = check_names(&names);
+        if !bad_names.is_empty() {
+            return Err(bad_names);
+        }
+        let position = |wanted: &str| names.iter().position(|name| name == wanted);
+        let mut wanted = BTreeSet::new();
+        if let Some(person) = options.person {
+            let unknown = || ReadProblem::UnknownColumn { columns: vec![person.to_owned()], known: names.clone() };
+            wanted.insert(position(person).ok_or_else(|| vec![unknown()])?);
+        }
+        let mut bounded = Vec::new();
+        for column in options.columns {
+            let [low, high] = bound_names(column).map(|bound| position(&bound));
+            match (position(column), low, high) {
+                (Some(position), ..) => drop(wanted.insert(position)),
+                (None, Some(low), Some(high)) if high == low + 1 => {
+                    wanted.extend([low, high]);
+                    bounded.push(column);
+                }
+                _ => {}
+            }
+        }
+        let wanted: Vec<usize> = wanted.into_iter().collect();
+        // Of a file without any of them the rows count all the same.
+        let read = if wanted.is_empty() { vec![0] } else { wanted };
+        let columns = open.read(&read)?;
+        let read_names = read.iter().map(|&position| names[position].clone()).collect();
+        let mut table = plain_table(file.display().to_string(), read_names, columns);
+        for name in bounded {
+            let low = table.position(&bound_names(name)[0]).expect("it was read above");
+            let separator = separator(&table.columns[low], &table.columns[low + 1], None);
+            compose(&mut table, low, name, |low, high| label(low, high, separator))
+                .map_err(|first_row| vec![ReadProblem::NoBounds { column: name.clone(), first_row }])?;
+        }
+        table.person = options.person.and_then(|person| table.position(person));
+        Ok(Release { table, names })
+    }
+}
+
+/// Columns that no file has, said of every file.
+fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<String>) -> Vec<ReadProblems> {
+    let is_unknown = |column: &&String| releases.iter().all(|release| release.table.position(column).is_none());
+    let unknown: Vec<String> = columns.iter().filter(is_unknown).cloned().collect();
+    if unknown.is_empty() {
+        return Vec::new();
+    }
+    let problem = |(file, release): (&PathBuf, &Release)| ReadProblems {
+        file: file.clone(),
+        problems: vec![ReadProblem::UnknownColumn { columns: unknown.clone(), known: release.names.clone() }],
+    };
+    files.iter().zip(releases).map(problem).collect()
+}
+
+/// The type of all values and bounds that the releases show in a column; text where they are no numbers or times.
+fn type_of(name: &str, releases: &[Table]) -> ValueType {
+    let mut values: BTreeSet<&str> = BTreeSet::new();
+    for column in releases.iter().filter_map(|release| release.column(name)) {
+        for text in column.texts.iter().filter(|&text| text != "*") {
+            let bounds = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+            match bounds.and_then(|bounds| bounds.split_once(',')) {
+                Some((low, high)) => values.extend([low, high]),
+                None => drop(values.insert(text)),
+            }
+        }
+    }
+    let values: Texts = values.into_iter().collect();
+    Some(infer_type(&values, &Notation::default())).filter(|found| found.is_ordered()).unwrap_or(ValueType::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::Silent;
+
+    use super::*;
+
+    fn read(texts: &[&str], columns: &[&str], person: Option<&str>) -> Result<Vec<Table>, Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |(n, text): (usize, &&str)| {
+            let path = folder.path().join(format!("{n}.csv"));
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let files: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();
+        let columns = columns.iter().map(|&column| column.to_owned()).collect();
+        let hierarchies = BTreeMap::new();
+        let options = AuditOptions { columns: &columns, person, hierarchies: &hierarchies };
+        match read_for_audit(&files, options, &Silent) {
+            Ok(tables) => Ok(tables),
+            Err(LoadProblem::Files(files)) => {
+                Err(files.iter().flat_map(|file| &file.problems).map(ToString::to_string).collect())
+            }
+            Err(other) => Err(vec![other.to_string()]),
+        }
+    }
+
+    fn cells(table: &Table, column: &str) -> Vec<String> {
+        let column = table.column(column).unwrap();
+        (0..table.n_rows).map(|row| column.cell(row).unwrap_or("null").to_owned()).collect()
+    }
+
+    #[test]
+    fn columns_are_typed_by_what_all_releases_show() {
+        let texts = ["age,zip,x\n\"[20,29]\",01234,1\n*,,2\n", "age,zip\n25,\"[01000,01999]\"\n\"[30,39]\",1\n"];
+        let tables = read(&texts, &["age", "zip"], None).unwrap();
+        for table in &tables {
+            assert_eq!(table.column("age").unwrap().value_type, ValueType::Integer);
+            assert_eq!(table.column("zip").unwrap().value_type, ValueType::Text);
+            assert_eq!(table.column("x").map(|column| &column.name), None);
+        }
+        assert_eq!(cells(&tables[0], "zip"), ["01234", "null"]);
+    }
+
+    #[test]
+    fn bounds_are_read_as_ranges() {
+        let tables = read(&["id,age_lo,age_hi\n1,20,29\n2,,\n3,25,25\n"], &["age"], Some("id")).unwrap();
+        assert_eq!(cells(&tables[0], "age"), ["[20,29]", "*", "25"]);
+        assert_eq!(tables[0].person, Some(0));
+        let half = read(&["id,age_lo,age_hi\n1,20,29\n2,20,\n"], &["age"], None).unwrap_err();
+        assert_eq!(half, ["columns 'age_lo' and 'age_hi' are no bounds of 'age', first in row 2"]);
+    }
+
+    #[test]
+    fn a_column_that_no_file_has_is_named_for_each_of_them() {
+        let texts = ["a,b\n1,2\n", "a,c\n1,2\n"];
+        assert_eq!(read(&texts, &["a", "c"], None).unwrap().len(), 2);
+        assert_eq!(read(&texts, &["a", "d"], None).unwrap_err(), ["no such column: 'd'"; 2]);
+        assert_eq!(read(&texts, &["a"], Some("b")).unwrap_err(), ["no such column: 'b'"]);
+    }
+}

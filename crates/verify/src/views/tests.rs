@@ -1,0 +1,220 @@
+//! Audiences: forged releases, and the comparison with brute force.
+
+use kohort_model::{
+    Audience, Audiences, Cells, Column, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::cases::{recoded, written};
+use crate::oracle::Naive;
+use crate::{Suppressed, measure, verify_against, verify_alone, verify_release, verify_written};
+
+const NOBODY: Suppressed = Suppressed { rows: 0, persons: 0 };
+
+/// Quasi columns `a`, `b`, ... and a sensitive one.
+fn table(cells: &[&[&str]], sensitive: &[&str]) -> Table {
+    let cell = |column: usize| cells.iter().map(move |row| Some(row[column]));
+    let mut columns: Vec<Column> =
+        (0..cells[0].len()).map(|column| Column::from_cells(&name(column), Role::Quasi, cell(column))).collect();
+    columns.push(Column::from_cells("s", Role::Sensitive, sensitive.iter().map(|&cell| Some(cell))));
+    Table { name: "t".to_owned(), columns, n_rows: cells.len(), person: None }
+}
+
+fn name(column: usize) -> String {
+    char::from(b'a' + column as u8).to_string()
+}
+
+/// A release that shows everything as it is.
+fn as_it_is(table: &Table) -> Release {
+    let quasi = table.columns.len() - 1;
+    let column = |position: usize| {
+        let texts: Vec<&str> = table.columns[position].texts.iter().collect();
+        recoded(&name(position), position, &texts, table.columns[position].ids.clone())
+    };
+    let mut columns: Vec<ReleasedColumn> = (0..quasi).map(column).collect();
+    columns.push(ReleasedColumn { name: "s".to_owned(), source: quasi, cells: Cells::Copied });
+    let rows = (0..table.n_rows as u32).collect();
+    Release { tables: vec![ReleasedTable { name: "t".to_owned(), rows, columns }] }
+}
+
+fn audience(name: &str, quasi: &str, k: u32) -> Audience {
+    let quasi = quasi.chars().map(String::from).collect();
+    Audience { name: name.to_owned(), quasi, requirements: vec![Requirement::K(k)] }
+}
+
+fn audiences(each: &[Audience], collusion_k: Option<u32>) -> Audiences {
+    Audiences { each: each.to_vec(), collusion_k }
+}
+
+/// What all four verifications find of a table that is released as it is; they agree.
+fn verified(table: &Table, asked: &Audiences) -> Result<Findings, Vec<Violation>> {
+    let release = as_it_is(table);
+    let file = written(&release, table);
+    let quasi: Vec<usize> = (0..table.columns.len() - 1).collect();
+    let in_memory = verify_release(release.clone(), table, asked).map(|verified| verified.findings().clone());
+    let alone = verify_alone(&file, &quasi, asked);
+    let against = verify_against(&file, table, asked, NOBODY);
+    let believed = audiences(&[audience("anybody", &quasi.iter().map(|&q| name(q)).collect::<String>(), 1)], None);
+    let believed = verify_release(release, table, &believed).unwrap();
+    let read_back = verify_written(&file, &believed, table, asked);
+    let violations = |found: &Result<Findings, Violations>| found.as_ref().err().map(|wrong| wrong.0.clone());
+    for other in [&alone, &against, &read_back] {
+        assert_eq!(violations(other), violations(&in_memory));
+        let figures = |found: &Findings| (found.k, found.classes, found.audiences.clone(), found.collusion_k);
+        assert_eq!(other.as_ref().ok().map(figures), in_memory.as_ref().ok().map(figures));
+    }
+    in_memory.map_err(|wrong| wrong.0)
+}
+
+/// The accident table of [PTL+08], anonymized by a butterfly: occupation, age, vehicle.
+fn accidents() -> Table {
+    let cells: [&[&str]; 4] = [
+        &["Medical", "30", "Truck"],
+        &["Medical", "30", "Sedan"],
+        &["Finance", "30", "Sedan"],
+        &["Finance", "30", "Truck"],
+    ];
+    table(&cells, &["No", "Yes", "No", "No"])
+}
+
+#[test]
+fn a_butterfly_is_k_for_each_audience_and_not_for_both_together() {
+    let asked = [audience("hr", "ab", 2), audience("insurer", "bc", 2)];
+    let found = verified(&accidents(), &audiences(&asked, None)).unwrap();
+    assert_eq!((found.k, found.classes, found.collusion_k), (2, 4, Some(1)));
+    let of_each: Vec<(&str, u64, u64)> =
+        found.audiences.iter().map(|found| (found.audience.as_str(), found.k, found.classes)).collect();
+    assert_eq!(of_each, [("hr", 2, 2), ("insurer", 2, 2)]);
+    assert_eq!(found.smallest_classes, [(2, 4)]);
+    assert!((found.average_risk - 0.5).abs() < 1e-12);
+
+    let wrong = verified(&accidents(), &audiences(&asked, Some(2))).unwrap_err();
+    let [Violation::Together { violation }] = wrong.as_slice() else { panic!("{wrong:?}") };
+    assert!(matches!(**violation, Violation::Unmet { n_classes: 4, class_size: 1, .. }));
+    assert!(wrong[0].to_string().starts_with("all audiences together: at least 2 persons in each class: 4 classes"));
+}
+
+#[test]
+fn a_release_that_is_k_for_one_audience_only_is_refused_and_the_other_is_named() {
+    let mut table = accidents();
+    table.columns[2].ids[3] = table.columns[2].texts.push("Van");
+    let wrong = verified(&table, &audiences(&[audience("hr", "ab", 2), audience("insurer", "bc", 2)], None));
+    let wrong = wrong.unwrap_err();
+    assert_eq!(wrong.len(), 1);
+    assert!(wrong[0].to_string().starts_with("audience 'insurer': at least 2 persons in each class: 2 classes fail"));
+}
+
+#[test]
+fn every_audience_has_its_own_k() {
+    let asked = |hr, insurer| audiences(&[audience("hr", "ab", hr), audience("insurer", "b", insurer)], None);
+    let cells: [&[&str]; 4] = [&["x", "1"], &["x", "1"], &["y", "1"], &["y", "1"]];
+    let table = table(&cells, &["1", "2", "1", "2"]);
+    assert_eq!(verified(&table, &asked(2, 4)).unwrap().k, 2);
+    assert!(verified(&table, &asked(3, 4)).is_err());
+    assert!(verified(&table, &asked(2, 5)).is_err());
+}
+
+#[test]
+fn diversity_holds_in_the_classes_of_each_audience() {
+    let l = Requirement::DistinctL { column: "s".to_owned(), l: 2 };
+    let diverse = |mut audience: Audience| {
+        audience.requirements.push(l.clone());
+        audience
+    };
+    let (hr, insurer) = (audience("hr", "ab", 2), audience("insurer", "bc", 2));
+    let found = verified(&accidents(), &audiences(&[hr.clone(), insurer.clone()], None)).unwrap();
+    assert_eq!((found.audiences[0].sensitive[0].l, found.audiences[1].sensitive[0].l), (1, 1));
+    assert_eq!(found.sensitive[0].l, 1);
+    // Finance and Truck show No alone.
+    let wrong = verified(&accidents(), &audiences(&[hr, diverse(insurer)], None)).unwrap_err();
+    assert_eq!(wrong.len(), 1);
+    assert!(wrong[0].to_string().starts_with("audience 'insurer': column 's': at least 2 distinct values"));
+}
+
+#[test]
+fn a_release_that_is_no_super_butterfly_passes_for_three_audiences() {
+    // Pairs of rows agree in a and b, in a and c, or in b and c, and no class of one audience is a class of another.
+    let rows: Vec<[String; 3]> =
+        (0..8).map(|bits| [bits & 1, bits >> 1 & 1, bits >> 2].map(|bit: u32| bit.to_string())).collect();
+    let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    let cells: Vec<&[&str]> = cells.iter().map(Vec::as_slice).collect();
+    let table = table(&cells, &["1"; 8]);
+    // Body of a super butterfly: every column is in two sets, so all eight rows would have to look the same.
+    let asked = [audience("ab", "ab", 2), audience("ac", "ac", 2), audience("bc", "bc", 2)];
+    let found = verified(&table, &audiences(&asked, Some(1))).unwrap();
+    assert_eq!((found.k, found.collusion_k, found.classes), (2, Some(1), 8));
+}
+
+#[test]
+fn no_column_stays_uncounted() {
+    let asked = audiences(&[audience("hr", "ab", 1)], None);
+    assert_eq!(verified(&accidents(), &asked).unwrap_err(), [Violation::KnownToNobody { column: "c".to_owned() }]);
+    let asked = audiences(&[audience("hr", "abcx", 1)], None);
+    let wrong = verified(&accidents(), &asked).unwrap_err();
+    assert_eq!(wrong, [Violation::KnownColumnMissing { column: "x".to_owned() }.for_audience("hr")]);
+    let wrong = verified(&accidents(), &audiences(&[], None)).unwrap_err();
+    assert_eq!(wrong[0], Violation::NoAudience);
+}
+
+#[test]
+fn nobody_s_own_k_is_above_the_smallest_class_of_any_audience() {
+    let mut original = accidents();
+    original.columns.push(Column::from_cells("wish", Role::PersonK, ["2", "2", "2", "3"].map(Some)));
+    let own_k = Requirement::PersonK { column: "wish".to_owned() };
+    let with_own_k = |mut audience: Audience| {
+        audience.requirements.push(own_k.clone());
+        audience
+    };
+    let asked = audiences(&[audience("hr", "ab", 2), with_own_k(audience("insurer", "bc", 2))], None);
+    let release = as_it_is(&accidents());
+    let wrong = verify_release(release.clone(), &original, &asked).unwrap_err().0;
+    assert!(matches!(&wrong[..], [Violation::ForAudience { audience, .. }] if audience == "insurer"));
+    let asked_of_none = audiences(&[audience("hr", "ab", 2), audience("insurer", "bc", 2)], None);
+    assert!(verify_against(&written(&release, &accidents()), &original, &asked_of_none, NOBODY).is_ok());
+    let wrong = verify_against(&written(&release, &accidents()), &original, &asked, NOBODY).unwrap_err().0;
+    assert_eq!(wrong, [Violation::WithoutOrigin { n: 1, first_row: 4 }]);
+}
+
+proptest! {
+    #[test]
+    fn audiences_are_counted_as_by_the_comparison_of_every_pair_of_rows(
+        rows in proptest::collection::vec((0u8..2, 0u8..2, 0u8..3, 0u8..2, 0u8..9), 1..24),
+        known in proptest::collection::vec(proptest::collection::btree_set(0usize..4, 1..4), 1..5),
+        ks in proptest::collection::vec(1u32..5, 5),
+        persons in any::<bool>(),
+    ) {
+        let cells: Vec<[String; 5]> =
+            rows.iter().map(|row| [row.0, row.1, row.2, row.3, row.4].map(|cell| cell.to_string())).collect();
+        let column = |position: usize, role| {
+            let cells = cells.iter().map(|row| Some(row[position].as_str()));
+            Column::from_cells(&name(position), role, cells)
+        };
+        let mut columns: Vec<Column> = (0..4).map(|position| column(position, Role::Quasi)).collect();
+        columns.push(column(4, Role::Key));
+        let table = Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: persons.then_some(4) };
+        let union: Vec<usize> = (0..4).filter(|position| known.iter().any(|known| known.contains(position))).collect();
+        let each: Vec<Audience> = known
+            .iter()
+            .enumerate()
+            .map(|(n, known)| audience(&n.to_string(), &known.iter().map(|&q| name(q)).collect::<String>(), ks[n]))
+            .collect();
+        let asked = audiences(&each, Some(ks[4]));
+        let found = measure(&table, &union, &[], &asked).unwrap();
+        let mut n_unmet = 0;
+        for (n, known) in known.iter().enumerate() {
+            let known: Vec<usize> = known.iter().copied().collect();
+            let naive = Naive::new(&table, &known);
+            prop_assert_eq!(found.audiences[n].k, naive.k() as u64);
+            prop_assert_eq!(found.audiences[n].classes, naive.n_classes() as u64);
+            prop_assert_eq!(found.audiences[n].unique_persons, naive.n_unique() as u64);
+            n_unmet += usize::from(!naive.failing(&Requirement::K(ks[n])).is_empty());
+        }
+        let naive = Naive::new(&table, &union);
+        prop_assert_eq!(found.collusion_k, Some(naive.k() as u64));
+        prop_assert_eq!(found.classes, naive.n_classes() as u64);
+        n_unmet += usize::from(!naive.failing(&Requirement::K(ks[4])).is_empty());
+        prop_assert_eq!(found.unmet.len(), n_unmet);
+        prop_assert_eq!(found.k, found.audiences.iter().map(|found| found.k).min().unwrap());
+    }
+}
