@@ -3,6 +3,7 @@
 //! Data is not part of the project: it is found by `KOHORT_DATA`. Results go to `bench/RESULTS.md`.
 
 mod adult;
+mod audiences;
 mod auto;
 mod census;
 mod check;
@@ -26,7 +27,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 9] = [
+const BENCHMARKS: [(&str, Benchmark); 10] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -36,6 +37,7 @@ const BENCHMARKS: [(&str, Benchmark); 9] = [
     ("peers", peers::run),
     ("tables", tables::run),
     ("tables-scale", tables::scale::run),
+    ("audiences", audiences::run),
 ];
 
 fn main() -> ExitCode {

@@ -7,14 +7,16 @@
 //! # Guarantee
 //! rows that look the same in an audience's columns satisfy everything it asks, and rows that look the same in all
 //! columns are of k' persons where that is asked: counted once more before anything is returned. No more loss than
-//! anonymizing all columns at once by the same partitioner
+//! anonymizing all columns at once by the same partitioner, unless persons have several rows and bodies must be joined
 //! # Paper
 //! `[PTL+08]`
 //! # Deviations
 //! where all audiences together must not tell k' persons apart, classes of k' persons count with the persons they have;
-//! the paper counts ceil(k/k') classes. Such classes are made in two ways: by cutting all columns, as in the paper, and
-//! by cutting shared columns first, which leaves bodies that agree more. Requirements other than k hold for every
-//! audience's classes, which the paper leaves open. Rows are left out only where they could be in no class
+//! the paper counts ceil(k/k') classes. Such classes are made by cutting shared columns first, which leaves bodies that
+//! agree more; where that gains little also by cutting all columns, as in the paper; and where neither gains, inside of
+//! the union's classes. Requirements other than k hold for every audience's classes, which the paper leaves open. Rows
+//! are left out only where they could be in no class. Blocks of a spec are not kept, since bodies reach over them, and
+//! full-domain recoding is refused: it shows a column at one level everywhere, and wings need some rows finer
 //! # Cost
 //! a small multiple of partitioning all columns at once
 
@@ -36,14 +38,15 @@ use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::loss;
-use crate::partition::{KeepTree, Mondrian, Partitioner};
+use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner};
 use crate::recode::{RecodeOptions, Shown, recode};
 use crate::requirement::{Rules, UnfitColumn};
-use crate::{Anonymized, AnonymizeError, partitioner, suppress};
+use crate::{AnonymizeError, Anonymized, partitioner, suppress};
 use atoms::{Atoms, task};
-use plan::{Ask, Plan, Split, shared, together, without_redundant};
+use butterfly::Piece;
+use plan::{Ask, Plan, shared, together, without_redundant};
 use savings::loss_of_classes;
-use search::{Counts, Search};
+use search::{Counts, GOOD_ENOUGH, Search, Trees};
 use settle::{Demand, Outcome};
 use shown::ShownBoxes;
 use tree::BodyTree;
@@ -136,53 +139,51 @@ pub fn anonymize_audiences_by(
     let losses = |of_columns: &[f64]| Losses::of_columns(of_columns, &common, table.n_rows, n_left_out);
 
     progress.begin("partition", 0);
-    let mut union = partitioner.partition(&task(&rows.rows, &encoded.domains, &rules))?;
-    let cuts = union.tree.take();
-    let union = union.to_lists();
+    let mut classes = partitioner.partition(&task(&rows.rows, &encoded.domains, &rules))?;
+    let (cuts, classes) = (classes.tree.take(), classes.to_lists());
     let all_columns: Vec<usize> = (0..quasi.len()).collect();
-    let of_union = loss_of_classes(&rows, &union, &all_columns);
-    progress.begin("separate", 0);
-    let of_separate = loss_of_separate(&rows, &asks, &compile, partitioner.as_ref())?;
+    let union = Union { losses: loss_of_classes(&rows, &classes, &all_columns), classes, cuts };
+    let of_union = losses(&union.losses);
+    let of_separate = losses(&loss_of_separate(&rows, &asks, &compile, partitioner.as_ref())?);
 
+    progress.begin("butterflies", 0);
     let counts = Counts::default();
-    let finder = Finder { spec, method, partitioner: partitioner.as_ref(), plan: &plan, counts: &counts, demands: &demands };
-    progress.begin("unchanged", 0);
+    let finder =
+        Finder { spec, method, partitioner: partitioner.as_ref(), plan: &plan, counts: &counts, demands: &demands };
     let outcome = if demands.iter().all(|demand| demand.is_met_by(&rows)) {
         Outcome::unchanged(rows)
     } else {
-        progress.begin("butterflies", 0);
-        match audiences.collusion_k {
-            None => finder.find(rows, Some((union, cuts))),
-            Some(k) => finder.find_among(rows, union, &of_union, compile(&[Requirement::K(k)])?),
+        match audiences.collusion_k.filter(|&k| k > 1) {
+            None => finder.find_among_rows(rows, union),
+            Some(k) => finder.find_among_classes(&rows, union, &compile(&[Requirement::K(k)])?),
         }
     };
 
     progress.begin("recode", 0);
     let Outcome { atoms, shown: boxes, .. } = &outcome;
     let classes = boxes.classes();
-    progress.begin("shown", 0);
     let shown = Shown::new(&classes, &encoded, &atoms.rows);
     let everybody: Vec<u32> = (0..table.n_rows as u32).collect();
     let (n_in, n_out) = (suppress::n_persons(&rules, &everybody), suppress::n_persons(&rules, &kept));
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-    progress.begin("measure", 0);
     let loss = loss::measure(table, &encoded, &rules, &atoms.rows, &classes, &shown, persons);
-    progress.begin("recode", 0);
     let options = RecodeOptions { order: spec.order, keys: spec.keys };
     let release = recode(table, &encoded, &atoms.rows, &classes, &shown, options);
-    progress.begin("savings", 0);
     let (asked, let_through, taken) = counts.read();
     let saved = Savings {
         shape: outcome.shape(),
-        union: losses(&of_union),
-        separate: losses(&of_separate),
+        union: of_union,
+        separate: of_separate,
         release: losses(&boxes.loss_of_columns(atoms)),
         in_butterflies: outcome.share_in_butterflies(),
         asked,
         let_through,
         taken,
     };
-    Ok(AnonymizedForAudiences { anonymized: Anonymized { release, loss, persons, algorithm: partitioner.name() }, saved })
+    Ok(AnonymizedForAudiences {
+        anonymized: Anonymized { release, loss, persons, algorithm: partitioner.name() },
+        saved,
+    })
 }
 
 /// The partitioner of a spec, if its classes may be regrouped.
@@ -235,23 +236,29 @@ fn loss_of_separate(
     asks: &[Ask],
     compile: plan::Compile<'_>,
     partitioner: &dyn Partitioner,
-) -> Result<Vec<f64>, AnonymizeError> {
+) -> Result<Vec<f64>, UnfitColumn> {
     let n_columns = rows.domains.len();
-    let everybody: Vec<u32> = (0..rows.len() as u32).collect();
     let mut losses = vec![0.0; n_columns];
     let mut n_audiences = vec![0.0f64; n_columns];
     for ask in asks {
         let columns: Vec<usize> = ask.columns.iter().copied().collect();
         let domains: Vec<_> = columns.iter().map(|&column| rows.domains[column].clone()).collect();
-        let projection = rows.project(&everybody, &columns);
-        let classes = partitioner.partition(&task(&projection.rows, &domains, &compile(&ask.requirements)?))?;
-        let lists: Vec<Vec<u32>> = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
-        for (&column, loss) in columns.iter().zip(loss_of_classes(rows, &lists, &columns)) {
+        let projection = rows.project(&rows.all(), &columns);
+        let classes = projection.classes(&domains, &compile(&ask.requirements)?, partitioner);
+        for (&column, loss) in columns.iter().zip(loss_of_classes(rows, &classes, &columns)) {
             losses[column] += loss;
             n_audiences[column] += 1.0;
         }
     }
     Ok(losses.iter().zip(&n_audiences).map(|(loss, n)| loss / n.max(1.0)).collect())
+}
+
+/// Classes of the rows in all columns.
+struct Union {
+    classes: Vec<Vec<u32>>,
+    cuts: Option<CutTree>,
+    /// Per column.
+    losses: Vec<f64>,
 }
 
 /// Finds what the rows show.
@@ -264,63 +271,82 @@ struct Finder<'f> {
     demands: &'f [Demand],
 }
 
-impl<'f> Finder<'f> {
-    /// Bodies of these atoms; `classes` of all of them and the cuts that led there, if known.
-    fn find<'a>(
-        &self,
-        atoms: Atoms<'a>,
-        classes: Option<(Vec<Vec<u32>>, Option<crate::partition::CutTree>)>,
-    ) -> Outcome<'a> {
-        let everybody: Vec<u32> = (0..atoms.len() as u32).collect();
-        let quick = Mondrian { spec: self.spec.mondrian, keep_tree: KeepTree::Yes };
+impl Finder<'_> {
+    /// Bodies of these atoms; `tree` is that of their classes in all columns, if known.
+    fn find<'a>(&self, atoms: Atoms<'a>, tree: Option<BodyTree>, trees: Trees) -> Outcome<'a> {
         let thorough = (self.spec.algorithm != Algorithm::Mondrian).then_some(self.partitioner);
-        let search = Search { atoms: &atoms, quick, thorough, start: self.method.start, counts: self.counts };
-        let tree = classes.map(|(classes, cuts)| BodyTree::of_classes(&atoms, classes, cuts));
-        let solution = search.solve(&everybody, self.plan, tree);
-        let mut bodies = Vec::with_capacity(solution.bodies.len());
-        let pieces = solution.bodies.into_iter().flat_map(|body| {
-            bodies.push(body.atoms.clone());
-            body.into_pieces(&atoms)
-        });
-        let shown = ShownBoxes::new(&atoms, pieces);
+        let search = Search { atoms: &atoms, quick: self.quick(), thorough, trees, counts: self.counts };
+        let solution = search.solve(&atoms.all(), self.plan, tree);
+        let (bodies, pieces): (Vec<Vec<u32>>, Vec<Vec<Piece<'_>>>) =
+            solution.bodies.into_par_iter().map(|body| (body.atoms.clone(), body.into_pieces(&atoms))).unzip();
+        let shown = ShownBoxes::new(&atoms, pieces.into_iter().flatten());
         let mut outcome = Outcome { atoms, shown, bodies };
         outcome.settle(self.demands);
         outcome
     }
 
-    /// Bodies of classes that all audiences together can't tell apart, or the union's classes, whichever lose less.
-    fn find_among<'a>(&self, rows: Atoms<'a>, union: Vec<Vec<u32>>, of_union: &[f64], rules: Rules) -> Outcome<'a> {
-        let of_all_columns = self.partitioner.partition(&task(&rows.rows, rows.domains, &rules));
-        let of_all_columns = of_all_columns.ok().map(|classes| classes.to_lists());
-        let body_first = self.plan.split.as_ref().filter(|_| self.method.start == Start::UnionAndBody);
-        let body_first = body_first.and_then(|split| self.classes_body_first(&rows, split, &rules));
-        let attempts = of_all_columns.into_iter().chain(body_first);
-        let mut best: Option<(f64, Outcome<'a>)> = None;
-        for classes in attempts {
-            let outcome = self.find(Atoms::of_classes(rows.domains, &rows.rows, &classes), None);
-            let loss = outcome.shown.loss_of_columns(&outcome.atoms).iter().sum();
-            if best.as_ref().is_none_or(|(least, _)| loss < *least) {
-                best = Some((loss, outcome));
-            }
-        }
-        match best {
-            Some((loss, outcome)) if loss < of_union.iter().sum() => outcome,
-            _ => Outcome::of_classes(rows, union, self.demands),
+    fn quick(&self) -> Mondrian {
+        Mondrian { spec: self.spec.mondrian, keep_tree: KeepTree::Yes }
+    }
+
+    fn trees(&self) -> Trees {
+        match self.method.start {
+            Start::Union => Trees::OfClasses,
+            Start::UnionAndBody => Trees::Both,
         }
     }
 
-    /// Classes that agree on the columns of a body where they can.
-    fn classes_body_first(&self, rows: &Atoms<'_>, split: &Split, rules: &Rules) -> Option<Vec<Vec<u32>>> {
-        let everybody: Vec<u32> = (0..rows.len() as u32).collect();
-        let quick = Mondrian { spec: self.spec.mondrian, keep_tree: KeepTree::No };
-        let cells = rows.project(&everybody, &split.body);
-        let bodies = cells.partition(&split.domains, rules, &quick)?;
-        let classes_of = |body: usize| {
-            let projection = rows.project(&cells.atoms(bodies.rows(body)), &self.plan.columns);
-            let classes = projection.partition(&self.plan.domains, rules, self.partitioner)?;
-            Some((0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect::<Vec<_>>())
-        };
-        let classes: Option<Vec<Vec<Vec<u32>>>> = (0..bodies.len()).into_par_iter().map(classes_of).collect();
-        Some(classes?.concat())
+    /// Bodies of the rows themselves.
+    fn find_among_rows<'a>(&self, rows: Atoms<'a>, union: Union) -> Outcome<'a> {
+        let tree = BodyTree::of_classes(&rows, &union.classes, union.cuts);
+        self.find(rows, Some(tree), self.trees())
+    }
+
+    /// Bodies of classes that all audiences together can't tell apart by `rules`: of the ways to make such classes, one
+    /// that loses less than the union's do.
+    fn find_among_classes<'a>(&self, rows: &Atoms<'a>, union: Union, rules: &Rules) -> Outcome<'a> {
+        let loss_of_union: f64 = union.losses.iter().sum();
+        let inside = |sets: &[Vec<u32>]| self.classes_inside(rows, sets, rules);
+        let atoms_of = |classes: &[Vec<u32>]| Atoms::of_classes(rows.domains, &rows.rows, classes);
+        let mut best: Option<Outcome<'a>> = None;
+        if let (Start::UnionAndBody, Some(split)) = (self.method.start, &self.plan.split) {
+            let bodies = rows.project(&rows.all(), &split.body).classes(&split.domains, rules, &self.quick());
+            let body_first = self.find(atoms_of(&inside(&bodies).concat()), None, Trees::BodyFirst);
+            if body_first.loss() < GOOD_ENOUGH * loss_of_union {
+                return body_first;
+            }
+            best = Some(body_first);
+        }
+        let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees());
+        let best = best.filter(|best| best.loss() <= of_all.loss()).unwrap_or(of_all);
+        if best.loss() < loss_of_union {
+            return best;
+        }
+        // Parts of the union's classes can always show what these show, and sometimes less.
+        let parts = inside(&union.classes);
+        let atoms = atoms_of(&parts.concat());
+        let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts);
+        self.find(atoms, Some(tree), self.trees())
+    }
+
+    /// The classes inside of each of some sets of rows.
+    fn classes_inside(&self, rows: &Atoms<'_>, sets: &[Vec<u32>], rules: &Rules) -> Vec<Vec<Vec<u32>>> {
+        let inside =
+            |set: &Vec<u32>| rows.project(set, &self.plan.columns).classes(&self.plan.domains, rules, self.partitioner);
+        sets.par_iter().map(inside).collect()
     }
 }
+
+/// The numbers of the parts of each set, counted through.
+fn numbers_of(sets: &[Vec<Vec<u32>>]) -> Vec<Vec<u32>> {
+    let mut next = 0;
+    let numbers = |set: &Vec<Vec<u32>>| {
+        let first = next;
+        next += set.len() as u32;
+        (first..next).collect()
+    };
+    sets.iter().map(numbers).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,11 @@ impl<'a> Atoms<'a> {
         self.rows.len()
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<u32> {
+        (0..self.len() as u32).collect()
+    }
+
     /// What an atom holds in a column.
     #[inline]
     pub(super) fn interval(&self, atom: u32, column: usize) -> (u32, u32) {
@@ -73,10 +78,26 @@ impl<'a> Atoms<'a> {
     /// The smallest box in some columns that holds these atoms.
     pub(super) fn bounds(&self, atoms: &[u32], columns: &[usize]) -> Vec<(u32, u32)> {
         let mut bounds = vec![(u32::MAX, 0); columns.len()];
-        for &atom in atoms {
-            for (bound, &column) in bounds.iter_mut().zip(columns) {
-                let (lo, hi) = self.interval(atom, column);
-                *bound = (bound.0.min(lo), bound.1.max(hi));
+        let grow = |bound: &mut (u32, u32), lo: u32, hi: u32| *bound = (bound.0.min(lo), bound.1.max(hi));
+        match &self.boxes {
+            // Folded rows are the usual case, and a look at each cell is what most of the time goes to.
+            None => {
+                for &atom in atoms {
+                    let cells = self.rows.cells(atom);
+                    bounds
+                        .iter_mut()
+                        .zip(columns)
+                        .for_each(|(bound, &column)| grow(bound, cells[column], cells[column]));
+                }
+            }
+            Some(boxes) => {
+                for &atom in atoms {
+                    let shown = &boxes[atom as usize * self.domains.len()..];
+                    bounds
+                        .iter_mut()
+                        .zip(columns)
+                        .for_each(|(bound, &column)| grow(bound, shown[column].0, shown[column].1));
+                }
             }
         }
         bounds
@@ -107,8 +128,21 @@ impl<'a> Atoms<'a> {
 
 impl Projection {
     /// The classes of these atoms, as a partitioner finds them; `None` where not even all together may be one.
-    pub(super) fn partition(&self, domains: &[Domain], rules: &Rules, partitioner: &dyn Partitioner) -> Option<Classes> {
+    pub(super) fn partition(
+        &self,
+        domains: &[Domain],
+        rules: &Rules,
+        partitioner: &dyn Partitioner,
+    ) -> Option<Classes> {
         partitioner.partition(&task(&self.rows, domains, rules)).ok()
+    }
+
+    /// The same as lists of atoms; all in one where they can't be told apart.
+    pub(super) fn classes(&self, domains: &[Domain], rules: &Rules, partitioner: &dyn Partitioner) -> Vec<Vec<u32>> {
+        match self.partition(domains, rules, partitioner) {
+            Some(classes) => (0..classes.len()).map(|class| self.atoms(classes.rows(class))).collect(),
+            None => vec![self.of_atoms.clone().into_groups().1],
+        }
     }
 
     /// Whether every row by itself may be a class.

@@ -3,16 +3,16 @@
 //! # Guarantee
 //! never more than what the wings lose, however they are partitioned. A wing's class holds k rows of the body or more,
 //! so in each of its columns it shows an interval with the codes of k rows, the row's own among them. Of all such
-//! intervals the narrowest loses least, and intervals that hold others lose no less than these, on trees and with nulls
-//! too; what a row loses is the sum over columns. With atoms that have boxes, codes are inside of intervals, and what an
-//! atom shows loses no less than what it shows already.
+//! intervals the narrowest loses least, and intervals that hold others lose no less than these, on trees and with
+//! nulls too; what a row loses is the sum over columns. With atoms that have boxes, codes are inside of intervals, and
+//! what an atom shows loses no less than what it shows already.
 //! # Paper
 //! `[PTL+08]` theorem 4
 //! # Deviations
 //! the paper takes one number for all rows of a node: the distance to the (k/m)-th neighbour inside of one of its m
 //! classes, or to the k-th in the whole table, smallest over all rows. Here every row counts with its own, to the k-th
-//! neighbour inside of the node, column by column: what the paper loses by the smallest row and by dividing k is more
-//! than what is lost by looking at columns one by one
+//! neighbour inside of the node, column by column. Its printed inequalities (1) and (2) point the wrong way; what is
+//! meant, and shown above, is that a row loses at least that much
 //! # Cost
 //! linear in rows and columns, where the paper's is k per row
 

@@ -3,6 +3,8 @@
 //! # Paper
 //! `[PTL+08]` section 4.2.5
 
+use rayon::prelude::*;
+
 use super::atoms::{Atoms, Projection};
 use super::plan::{Plan, Split};
 use crate::partition::{Classes, Partitioner};
@@ -32,11 +34,18 @@ pub(super) struct Wing<'p> {
 
 enum Form<'p> {
     /// Classes for one audience.
-    Classes { columns: &'p [usize], projection: Projection, classes: Classes },
+    Classes(Box<Partition<'p>>),
     /// One body for a group of audiences.
     Butterfly(Butterfly<'p>),
     /// Several, each with what it shows.
     Pieces(Vec<Piece<'p>>),
+}
+
+/// Classes and the rows they are made of.
+struct Partition<'p> {
+    columns: &'p [usize],
+    projection: Projection,
+    classes: Classes,
 }
 
 impl<'p> Piece<'p> {
@@ -65,7 +74,7 @@ impl<'p> Wing<'p> {
             atoms.perimeter(&bounds, &plan.columns) * projection.rows.weight_of(rows) as f64
         };
         let loss = (0..classes.len()).map(loss).sum();
-        Some(Wing { loss, form: Form::Classes { columns: &plan.columns, projection, classes } })
+        Some(Wing { loss, form: Form::Classes(Box::new(Partition { columns: &plan.columns, projection, classes })) })
     }
 
     /// What was found for a group of audiences.
@@ -77,7 +86,8 @@ impl<'p> Wing<'p> {
         match self.form {
             Form::Pieces(found) => pieces.extend(found),
             Form::Butterfly(butterfly) => butterfly.add_pieces(atoms, members, pieces),
-            Form::Classes { columns, projection, classes } => {
+            Form::Classes(found) => {
+                let Partition { columns, projection, classes } = *found;
                 let of_class = |class: usize| Piece::new(atoms, &projection.atoms(classes.rows(class)), columns);
                 pieces.extend((0..classes.len()).map(of_class));
             }
@@ -86,23 +96,34 @@ impl<'p> Wing<'p> {
 }
 
 impl<'p> Butterfly<'p> {
-    /// One body of all these atoms; groups of audiences are super butterflies on it. `None` where a wing can't stand.
+    /// One body of all these atoms. `None` where a wing can't stand.
     pub(super) fn build(
         atoms: &Atoms<'_>,
         members: &[u32],
         split: &'p Split,
         partitioner: &dyn Partitioner,
+        of_group: &(dyn Fn(&'p Plan, &'p Split) -> Option<Wing<'p>> + Sync),
     ) -> Option<Butterfly<'p>> {
         let wing = |part: &'p Plan| match &part.split {
             None => Wing::partitioned(atoms, members, part, partitioner),
-            Some(inner) => {
-                let butterfly = Butterfly::build(atoms, members, inner, partitioner)?;
-                Some(Wing { loss: butterfly.loss(), form: Form::Butterfly(butterfly) })
-            }
+            Some(inner) => of_group(part, inner),
         };
-        let wings: Option<Vec<Wing<'p>>> = split.parts.iter().map(wing).collect();
+        let wings: Option<Vec<Wing<'p>>> = split.parts.par_iter().map(wing).collect();
         let width = atoms.perimeter(&atoms.bounds(members, &split.body), &split.body);
         Some(Butterfly { body_loss: width * atoms.rows.weight_of(members) as f64, split, wings: wings? })
+    }
+
+    /// The same, where groups of audiences are super butterflies on the same body.
+    pub(super) fn build_flat(
+        atoms: &Atoms<'_>,
+        members: &[u32],
+        split: &'p Split,
+        partitioner: &dyn Partitioner,
+    ) -> Option<Butterfly<'p>> {
+        Butterfly::build(atoms, members, split, partitioner, &|_, inner| {
+            let butterfly = Butterfly::build_flat(atoms, members, inner, partitioner)?;
+            Some(Wing { loss: butterfly.loss(), form: Form::Butterfly(butterfly) })
+        })
     }
 
     /// What it loses in all.
@@ -119,9 +140,10 @@ impl<'p> Butterfly<'p> {
         of_group: impl Fn(&'p Plan) -> Wing<'p>,
     ) {
         for (wing, part) in self.wings.iter_mut().zip(&self.split.parts) {
-            let other = match &part.split {
-                Some(_) => Some(of_group(part)),
-                None => thorough.and_then(|thorough| Wing::partitioned(atoms, members, part, thorough)),
+            let other = match (&part.split, &wing.form) {
+                (Some(_), Form::Pieces(_)) => None,
+                (Some(_), _) => Some(of_group(part)),
+                (None, _) => thorough.and_then(|thorough| Wing::partitioned(atoms, members, part, thorough)),
             };
             if let Some(other) = other.filter(|other| other.loss < wing.loss) {
                 *wing = other;

@@ -7,8 +7,8 @@
 //! `[PTL+08]` definitions 2 and 4
 //! # Deviations
 //! nested splits are ours: definition 4 makes a column shared by any two audiences part of the body of all. A nested
-//! split puts the audiences that share most into one of two groups; only what the groups share is in the body, and each
-//! group is then a plan of its own. Theorem 5 does not hold for more than two audiences: not everything that satisfies
+//! split puts the audiences into two groups that share as little as can be; only that is in the body, and each group is
+//! then a plan of its own. Theorem 5 does not hold for more than two audiences: not everything that satisfies
 //! them is made of super butterflies.
 
 use std::collections::BTreeSet;
@@ -116,8 +116,14 @@ pub(super) type Compile<'c> = &'c dyn Fn(&[Requirement]) -> Result<Rules, UnfitC
 
 impl Plan {
     /// The plan of some asks, none of which follows from another.
-    pub(super) fn new(asks: &[Ask], domains: &[Domain], compile: Compile<'_>, shape: Shape) -> Result<Plan, UnfitColumn> {
-        let columns: Vec<usize> = asks.iter().flat_map(|ask| &ask.columns).copied().collect::<BTreeSet<_>>().into_iter().collect();
+    pub(super) fn new(
+        asks: &[Ask],
+        domains: &[Domain],
+        compile: Compile<'_>,
+        shape: Shape,
+    ) -> Result<Plan, UnfitColumn> {
+        let columns: Vec<usize> =
+            asks.iter().flat_map(|ask| &ask.columns).copied().collect::<BTreeSet<_>>().into_iter().collect();
         let of_columns = columns.iter().map(|&column| domains[column].clone()).collect();
         let mut plan =
             Plan { columns, domains: of_columns, rules: compile(&together(asks))?, split: None, nested: None };
@@ -127,7 +133,7 @@ impl Plan {
         let each: Vec<Vec<Ask>> = asks.iter().map(|ask| vec![ask.clone()]).collect();
         let split = Split::new(&each, domains, compile, shape)?;
         if asks.len() > 2 && shape == Shape::Nested {
-            let nested = Split::new(&groups(asks), domains, compile, shape)?;
+            let nested = Split::new(&groups(asks, domains), domains, compile, shape)?;
             plan.nested = (nested.body != split.body).then_some(nested);
         }
         plan.split = Some(split);
@@ -156,21 +162,29 @@ fn columns_of(asks: &[Ask]) -> BTreeSet<usize> {
     asks.iter().flat_map(|ask| &ask.columns).copied().collect()
 }
 
-/// Two groups of audiences: again and again the two that share most columns become one, the first of equals.
-fn groups(asks: &[Ask]) -> Vec<Vec<Ask>> {
-    let mut groups: Vec<Vec<Ask>> = asks.iter().map(|ask| vec![ask.clone()]).collect();
-    while groups.len() > 2 {
-        let mut most = (0, 1, 0);
-        for first in 0..groups.len() {
-            for second in first + 1..groups.len() {
-                let n_shared = (&columns_of(&groups[first]) & &columns_of(&groups[second])).len();
-                if n_shared > most.2 {
-                    most = (first, second, n_shared);
-                }
-            }
-        }
-        let second = groups.remove(most.1);
-        groups[most.0].extend(second);
-    }
-    groups
+/// More audiences than this are not tried in all groups.
+const MOST_TRIED: usize = 12;
+
+/// Two groups of audiences whose shared columns have fewest different cells; of equals the most even, then the first.
+fn groups(asks: &[Ask], domains: &[Domain]) -> Vec<Vec<Ask>> {
+    let sides = |mask: usize| -> Vec<Vec<Ask>> {
+        let on_side = |side: usize| {
+            let chosen = asks
+                .iter()
+                .enumerate()
+                .filter(move |(ask, _)| (mask.checked_shr(*ask as u32).unwrap_or(0) & 1) == side);
+            chosen.map(|(_, ask)| ask.clone()).collect()
+        };
+        vec![on_side(0), on_side(1)]
+    };
+    // The last audience is always on the first side, so that no split is tried twice and neither side is empty.
+    let n_tried = (asks.len() - 1).min(MOST_TRIED);
+    let cost = |mask: usize| -> f64 {
+        let columns: Vec<BTreeSet<usize>> = sides(mask).iter().map(|side| columns_of(side)).collect();
+        shared(columns.iter()).iter().map(|&column| f64::from(domains[column].n_codes()).ln()).sum()
+    };
+    let unevenness = |mask: usize| (2 * mask.count_ones() as usize).abs_diff(asks.len());
+    let costs: Vec<f64> = (0..1 << n_tried).map(cost).collect();
+    let by_cost = |&a: &usize, &b: &usize| costs[a].total_cmp(&costs[b]).then(unevenness(a).cmp(&unevenness(b)));
+    sides((1..1 << n_tried).min_by(by_cost).unwrap_or(1))
 }

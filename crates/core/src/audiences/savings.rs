@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
+use rayon::prelude::*;
+
 use super::atoms::Atoms;
 use super::search::Counts;
 
@@ -60,14 +62,14 @@ impl Losses {
 
 /// What each of some columns loses where each of these classes shows one box.
 pub(super) fn loss_of_classes(atoms: &Atoms<'_>, classes: &[Vec<u32>], columns: &[usize]) -> Vec<f64> {
-    let mut losses = vec![0.0; columns.len()];
-    for class in classes {
+    let of_class = |class: &Vec<u32>| -> Vec<f64> {
         let weight = atoms.rows.weight_of(class) as f64;
-        for ((loss, (lo, hi)), &column) in losses.iter_mut().zip(atoms.bounds(class, columns)).zip(columns) {
-            *loss += weight * atoms.domains[column].width(lo, hi);
-        }
-    }
-    losses
+        let bounds = atoms.bounds(class, columns).into_iter().zip(columns);
+        bounds.map(|((lo, hi), &column)| weight * atoms.domains[column].width(lo, hi)).collect()
+    };
+    let of_classes: Vec<Vec<f64>> = classes.par_iter().map(of_class).collect();
+    // Summed in the order of classes, so that rounding does not depend on threads.
+    (0..columns.len()).map(|column| of_classes.iter().map(|of_class| of_class[column]).sum()).collect()
 }
 
 impl Counts {

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::Start;
 use super::atoms::Atoms;
 use super::bound::least_loss_of_wings;
 use super::butterfly::{Butterfly, Piece, Wing};
@@ -32,7 +31,7 @@ const SHARE_OF_A_JOB: u64 = 32;
 
 /// Where cutting the body's columns first loses less than this share of what classes in all columns lose, the tree of
 /// these is not searched: it takes longest where it can gain most, and there it gains less.
-const GOOD_ENOUGH: f64 = 0.75;
+pub(super) const GOOD_ENOUGH: f64 = 0.75;
 
 /// What searches share.
 pub(super) struct Search<'a> {
@@ -41,8 +40,19 @@ pub(super) struct Search<'a> {
     pub(super) quick: Mondrian,
     /// Partitions the wings of the bodies that were chosen, where that is another.
     pub(super) thorough: Option<&'a dyn Partitioner>,
-    pub(super) start: Start,
+    pub(super) trees: Trees,
     pub(super) counts: &'a Counts,
+}
+
+/// Which trees are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trees {
+    /// That of classes in all columns.
+    OfClasses,
+    /// That of cuts in the columns of the body first. It may lose more than the classes do.
+    BodyFirst,
+    /// Both, unless the second loses so little that the first is not worth the time.
+    Both,
 }
 
 /// How often the bound was asked, and what came of it.
@@ -132,8 +142,7 @@ impl Search<'_> {
     /// Bodies for some atoms, which stand under the plan's rules together. `classes` is a tree of classes for all of
     /// the plan's columns, where there is one already.
     pub(super) fn solve<'p>(&self, members: &[u32], plan: &'p Plan, classes: Option<BodyTree>) -> Solution<'p> {
-        let classes =
-            classes.unwrap_or_else(|| BodyTree::of_all_columns(self.atoms, members, plan, &self.quick));
+        let classes = classes.unwrap_or_else(|| BodyTree::of_all_columns(self.atoms, members, plan, &self.quick));
         let Some(split) = &plan.split else {
             let leaves = (0..classes.n_leaves() as u32).map(|leaf| classes.members(leaf, leaf + 1));
             return Solution::new(leaves.map(|leaf| Body::class(self.atoms, leaf, &plan.columns)).collect());
@@ -146,19 +155,31 @@ impl Search<'_> {
     }
 
     fn split<'p>(&self, members: &[u32], plan: &'p Plan, split: &'p Split, classes: &BodyTree) -> Solution<'p> {
-        let chosen = match self.start {
-            Start::Union => self.best(classes, plan, split),
-            Start::UnionAndBody => {
-                let tree = BodyTree::body_first(self.atoms, members, plan, split, &self.quick);
-                let body_first = self.best(&tree, plan, split);
+        let of_classes = || self.best(classes, plan, split);
+        let body_first = || {
+            let tree = BodyTree::body_first(self.atoms, members, plan, split, &self.quick);
+            self.best(&tree, plan, split)
+        };
+        let chosen = match self.trees {
+            Trees::OfClasses => of_classes(),
+            Trees::BodyFirst => body_first(),
+            Trees::Both => {
+                let body_first = body_first();
                 if body_first.loss < GOOD_ENOUGH * self.loss_of_leaves(classes, plan) {
                     body_first
                 } else {
-                    self.best(classes, plan, split).or_less(body_first)
+                    of_classes().or_less(body_first)
                 }
             }
         };
         self.finish(chosen)
+    }
+
+    /// What a search of its own finds for a group of audiences in a body.
+    fn solve_group<'p>(&self, members: &[u32], group: &'p Plan) -> Wing<'p> {
+        let solution = self.solve(members, group, None);
+        let pieces = solution.bodies.into_iter().flat_map(|inner| inner.into_pieces(self.atoms));
+        Wing::of_pieces(solution.loss, pieces.collect())
     }
 
     /// What the leaves of a tree lose as classes.
@@ -173,11 +194,8 @@ impl Search<'_> {
     fn finish<'p>(&self, chosen: Solution<'p>) -> Solution<'p> {
         let finished = |mut body: Body<'p>| {
             if let Some(butterfly) = &mut body.butterfly {
-                butterfly.improve(self.atoms, &body.atoms, self.thorough, |group| {
-                    let solution = self.solve(&body.atoms, group, None);
-                    let pieces = solution.bodies.into_iter().flat_map(|inner| inner.into_pieces(self.atoms));
-                    Wing::of_pieces(solution.loss, pieces.collect())
-                });
+                let of_group = |group| self.solve_group(&body.atoms, group);
+                butterfly.improve(self.atoms, &body.atoms, self.thorough, of_group);
                 body.loss = butterfly.loss();
             }
             body
@@ -196,10 +214,15 @@ impl Search<'_> {
         let job = Job { search: self, tree, plan, split, leaves: &leaves, nodes: &nodes };
         let best = job.run();
         let body = |run: Run<'p>| {
-            let class = Body::class(self.atoms, tree.members(run.first, run.end), &plan.columns);
+            let members = tree.members(run.first, run.end);
             match run.butterfly {
-                Some(butterfly) => Body { loss: butterfly.loss(), butterfly: Some(butterfly), ..class },
-                None => class,
+                None => Body::class(self.atoms, members, &plan.columns),
+                Some(butterfly) => Body {
+                    atoms: members.to_vec(),
+                    loss: butterfly.loss(),
+                    columns: &plan.columns,
+                    butterfly: Some(butterfly),
+                },
             }
         };
         Solution::new(best.runs.into_par_iter().map(body).collect())
@@ -339,7 +362,15 @@ impl<'p> Job<'_, 'p> {
             }
             counts.let_through.fetch_add(1, Ordering::Relaxed);
         }
-        let Some(butterfly) = Butterfly::build(atoms, members, self.split, quick) else { return };
+        // What groups of audiences lose is worth a search of its own where the body is settled, and an estimate where
+        // it is one of many.
+        let butterfly = if agrees {
+            let of_group = |group, _| Some(self.search.solve_group(members, group));
+            Butterfly::build(atoms, members, self.split, quick, &of_group)
+        } else {
+            Butterfly::build_flat(atoms, members, self.split, quick)
+        };
+        let Some(butterfly) = butterfly else { return };
         let loss = butterfly.loss();
         if loss < best.loss {
             if !agrees {

@@ -20,8 +20,7 @@ pub(super) struct Demand {
 impl Demand {
     /// Whether rows satisfy it as they are.
     pub(super) fn is_met_by(&self, rows: &Atoms<'_>) -> bool {
-        let everybody: Vec<u32> = (0..rows.len() as u32).collect();
-        rows.project(&everybody, &self.columns).all_stand(rows, &self.rules)
+        rows.project(&rows.all(), &self.columns).all_stand(rows, &self.rules)
     }
 
     /// The atoms whose class does not satisfy it.
@@ -47,26 +46,19 @@ impl<'a> Outcome<'a> {
         Outcome { atoms, shown, bodies: Vec::new() }
     }
 
-    /// Every class one box.
-    pub(super) fn of_classes(atoms: Atoms<'a>, classes: Vec<Vec<u32>>, demands: &[Demand]) -> Outcome<'a> {
-        let columns: Vec<usize> = (0..atoms.domains.len()).collect();
-        let shown = ShownBoxes::new(&atoms, classes.iter().map(|class| Piece::new(&atoms, class, &columns)));
-        let mut outcome = Outcome { atoms, shown, bodies: classes };
-        outcome.settle(demands);
-        outcome
-    }
-
     /// Joins bodies with rows that do not satisfy a demand to their nearest, each pair to one class, until all do: at
     /// the latest when there is one class.
     pub(super) fn settle(&mut self, demands: &[Demand]) {
         let columns: Vec<usize> = (0..self.atoms.domains.len()).collect();
-        while self.bodies.len() > 1 {
+        loop {
             let mut is_unmet = vec![false; self.atoms.len()];
             for demand in demands {
                 demand.unmet(&self.atoms, &self.shown).iter().for_each(|&atom| is_unmet[atom as usize] = true);
             }
-            let (unmet, mut met): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
-                std::mem::take(&mut self.bodies).into_iter().partition(|body| body.iter().any(|&atom| is_unmet[atom as usize]));
+            let (unmet, mut met): (Vec<Vec<u32>>, Vec<Vec<u32>>) = std::mem::take(&mut self.bodies)
+                .into_iter()
+                .partition(|body| body.iter().any(|&atom| is_unmet[atom as usize]));
+            let is_last = unmet.len() + met.len() == 1;
             if unmet.is_empty() {
                 self.bodies = met;
                 return;
@@ -85,6 +77,10 @@ impl<'a> Outcome<'a> {
                 self.shown.show(&self.atoms, &Piece::new(&self.atoms, &met[joined], &columns));
             }
             self.bodies = met;
+            // Everybody in one class: if that could not stand, there would be no table to release.
+            if is_last {
+                return;
+            }
         }
     }
 
@@ -99,6 +95,11 @@ impl<'a> Outcome<'a> {
         (0..bodies.len()).min_by(|&a, &b| growths[a].total_cmp(&growths[b]))
     }
 
+    /// What all rows lose in all columns.
+    pub(super) fn loss(&self) -> f64 {
+        self.shown.loss_of_columns(&self.atoms).iter().sum()
+    }
+
     /// The word for how it came about.
     pub(super) fn shape(&self) -> &'static str {
         match self.bodies.is_empty() {
@@ -110,8 +111,7 @@ impl<'a> Outcome<'a> {
 
     /// The share of rows in bodies whose rows do not all look the same.
     pub(super) fn share_in_butterflies(&self) -> f64 {
-        let is_butterfly =
-            |body: &&Vec<u32>| body.iter().any(|&atom| !self.shown.alike(atom, body[0]));
+        let is_butterfly = |body: &&Vec<u32>| body.iter().any(|&atom| !self.shown.alike(atom, body[0]));
         let n_rows: u64 = self.bodies.iter().filter(is_butterfly).map(|body| self.atoms.rows.weight_of(body)).sum();
         n_rows as f64 / (self.atoms.rows.n_members() as f64).max(1.0)
     }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use super::atoms::Atoms;
 use super::butterfly::Piece;
 use crate::encode::Rows;
@@ -38,8 +40,7 @@ impl ShownColumn {
 impl ShownBoxes {
     /// What these pieces show; every atom is in a piece of every column.
     pub(super) fn new<'p>(atoms: &Atoms<'_>, pieces: impl Iterator<Item = Piece<'p>>) -> ShownBoxes {
-        let nothing =
-            || ShownColumn { intervals: Vec::new(), numbers: BTreeMap::new(), of_atom: vec![0; atoms.len()] };
+        let nothing = || ShownColumn { intervals: Vec::new(), numbers: BTreeMap::new(), of_atom: vec![0; atoms.len()] };
         let mut boxes = ShownBoxes { columns: atoms.domains.iter().map(|_| nothing()).collect() };
         pieces.for_each(|piece| boxes.show(atoms, &piece));
         boxes
@@ -80,9 +81,13 @@ impl ShownBoxes {
     pub(super) fn classes(&self) -> Classes {
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let groups = self.groups(&all);
-        let interval = |column: &ShownColumn, atom: u32| column.intervals[column.of_atom[atom as usize] as usize];
-        let firsts = (0..groups.len() as u32).map(|group| groups.members(group)[0]);
-        let boxes = firsts.flat_map(|atom| self.columns.iter().map(move |column| interval(column, atom))).collect();
+        let mut boxes = vec![(0, 0); groups.len() * self.columns.len()];
+        boxes.par_chunks_mut(self.columns.len().max(1)).enumerate().for_each(|(group, shown)| {
+            let first = groups.members(group as u32)[0] as usize;
+            for (interval, column) in shown.iter_mut().zip(&self.columns) {
+                *interval = column.intervals[column.of_atom[first] as usize];
+            }
+        });
         let (starts, members) = groups.into_groups();
         let mut classes = Classes::new(members, starts);
         classes.boxes = Some(boxes);
@@ -99,6 +104,6 @@ impl ShownBoxes {
             let width = |&(lo, hi): &(u32, u32)| atoms.domains[column].width(lo, hi);
             weights.iter().zip(&shown.intervals).map(|(&weight, interval)| weight as f64 * width(interval)).sum()
         };
-        self.columns.iter().enumerate().map(loss).collect()
+        self.columns.par_iter().enumerate().map(loss).collect()
     }
 }

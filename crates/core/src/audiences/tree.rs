@@ -6,6 +6,8 @@
 //! beside the tree of the union's classes there is one that cuts only what the audiences share, as long as both sides
 //! can stand; where its leaves still differ there, they are cut on in all columns
 
+use rayon::prelude::*;
+
 use super::atoms::Atoms;
 use super::plan::{Plan, Split};
 use crate::partition::{CutNode, CutTree, Mondrian};
@@ -22,9 +24,9 @@ pub(super) struct BodyTree {
 
 impl BodyTree {
     /// A tree of classes that came with their cuts, or else of classes put together by the nearness of their boxes.
-    pub(super) fn of_classes(atoms: &Atoms<'_>, leaves: Vec<Vec<u32>>, cuts: Option<CutTree>) -> BodyTree {
+    pub(super) fn of_classes(atoms: &Atoms<'_>, leaves: &[Vec<u32>], cuts: Option<CutTree>) -> BodyTree {
         match cuts {
-            Some(cuts) => BodyTree::of_leaves(&leaves, cuts.nodes),
+            Some(cuts) => BodyTree::of_leaves(leaves, cuts.nodes),
             None => cluster(atoms, leaves),
         }
     }
@@ -36,8 +38,8 @@ impl BodyTree {
             return BodyTree::of_leaves(&[members.to_vec()], Vec::new());
         };
         let cuts = classes.tree.take();
-        let leaves = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
-        BodyTree::of_classes(atoms, leaves, cuts)
+        let leaves: Vec<Vec<u32>> = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
+        BodyTree::of_classes(atoms, &leaves, cuts)
     }
 
     /// Cuts in the columns of the body first, then in all.
@@ -49,32 +51,24 @@ impl BodyTree {
         mondrian: &Mondrian,
     ) -> BodyTree {
         let projection = atoms.project(members, &split.body);
-        let classes = if split.body.is_empty() {
-            None
-        } else {
-            projection.partition(&split.domains, &plan.rules, mondrian)
-        };
+        let classes =
+            if split.body.is_empty() { None } else { projection.partition(&split.domains, &plan.rules, mondrian) };
         let Some(mut classes) = classes else {
             return BodyTree::of_leaves(&[members.to_vec()], Vec::new());
         };
         let cuts = classes.tree.take().map_or_else(Vec::new, |tree| tree.nodes);
         let twice = 2 * u64::from(plan.rules.k());
-        let grown: Vec<BodyTree> = {
-            use rayon::prelude::*;
-            (0..classes.len())
-                .into_par_iter()
-                .map(|class| {
-                    let leaf = projection.atoms(classes.rows(class));
-                    let bounds = atoms.bounds(&leaf, &split.body);
-                    if bounds.iter().all(|(lo, hi)| lo == hi) || atoms.rows.weight_of(&leaf) < twice {
-                        BodyTree::of_leaves(&[leaf], Vec::new())
-                    } else {
-                        BodyTree::of_all_columns(atoms, &leaf, plan, mondrian)
-                    }
-                })
-                .collect()
+        let grow = |class: usize| {
+            let leaf = projection.atoms(classes.rows(class));
+            let bounds = atoms.bounds(&leaf, &split.body);
+            if bounds.iter().all(|(lo, hi)| lo == hi) || atoms.rows.weight_of(&leaf) < twice {
+                BodyTree::of_leaves(&[leaf], Vec::new())
+            } else {
+                BodyTree::of_all_columns(atoms, &leaf, plan, mondrian)
+            }
         };
-        graft(cuts, grown)
+        let grown: Vec<BodyTree> = (0..classes.len()).into_par_iter().map(grow).collect();
+        graft(&cuts, grown)
     }
 
     fn of_leaves(leaves: &[Vec<u32>], nodes: Vec<CutNode>) -> BodyTree {
@@ -98,7 +92,7 @@ impl BodyTree {
 }
 
 /// Puts a tree in the place of each leaf of another.
-fn graft(cuts: Vec<CutNode>, leaves: Vec<BodyTree>) -> BodyTree {
+fn graft(cuts: &[CutNode], leaves: Vec<BodyTree>) -> BodyTree {
     let mut firsts = vec![0];
     let (mut atoms, mut starts, mut nodes) = (Vec::new(), vec![0], Vec::new());
     for leaf in leaves {
@@ -125,7 +119,7 @@ fn graft(cuts: Vec<CutNode>, leaves: Vec<BodyTree>) -> BodyTree {
 }
 
 /// Halves the classes again and again where their centres lie widest apart, at the weighted median.
-fn cluster(atoms: &Atoms<'_>, leaves: Vec<Vec<u32>>) -> BodyTree {
+fn cluster(atoms: &Atoms<'_>, leaves: &[Vec<u32>]) -> BodyTree {
     let columns: Vec<usize> = (0..atoms.domains.len()).collect();
     let centres: Vec<Vec<u32>> = leaves
         .iter()

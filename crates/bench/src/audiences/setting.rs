@@ -1,0 +1,135 @@
+//! Tables for several audiences, and what one release for them costs.
+
+use std::error::Error;
+use std::path::Path;
+
+use kohort_core::anonymize;
+use kohort_core::audiences::{Method, Savings, anonymize_audiences_by};
+use kohort_io::load;
+use kohort_model::spec::Algorithm;
+use kohort_model::{Audience, Audiences, Column, Requirement, Silent, Spec, Table, ValueType};
+use kohort_verify::verify_release;
+
+use crate::measure::{Cost, timed};
+use crate::{adult, excerpt};
+
+/// Columns of `census_like`; age and hh_size are numbers.
+const CENSUS: [&str; 11] =
+    ["edu", "marital", "sex", "age", "occup_code", "state", "famincome", "work_class", "race", "hh_size", "hispanic"];
+
+/// What categories are to the partitioner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Categories {
+    /// Numbers, as in the paper: the rank of each among all, a missing one 0.
+    Ranked,
+    /// Shown or not.
+    Flat,
+}
+
+/// Who knows what: columns that everybody knows, and for each audience those that it alone does.
+pub(super) struct Knowledge<'k> {
+    pub(super) common: &'k [&'k str],
+    pub(super) own: [&'k [&'k str]; 2],
+}
+
+/// What a release for several audiences loses and costs, beside the union method.
+pub(super) struct Found {
+    pub(super) saved: Savings,
+    pub(super) cost: Cost,
+    /// Of the union method alone.
+    pub(super) union_cost: Cost,
+}
+
+impl Found {
+    /// What is lost over what the union method loses.
+    pub(super) fn over_union(&self) -> f64 {
+        self.saved.release.uncertainty_penalty() / self.saved.union.uncertainty_penalty()
+    }
+
+    /// CPU time over that of the union method.
+    pub(super) fn times_union(&self) -> f64 {
+        self.cost.cpu.as_secs_f64() / self.union_cost.cpu.as_secs_f64()
+    }
+}
+
+impl Knowledge<'_> {
+    pub(super) fn audiences(&self, k: u32, collusion_k: Option<u32>) -> Audiences {
+        let columns = self.own.map(|own| self.common.iter().chain(own).copied().collect::<Vec<_>>());
+        of_columns(&columns.each_ref().map(Vec::as_slice), k, collusion_k)
+    }
+}
+
+/// Audiences by the columns that each may know.
+pub(super) fn of_columns(columns: &[&[&str]], k: u32, collusion_k: Option<u32>) -> Audiences {
+    let audience = |(number, columns): (usize, &&[&str])| Audience {
+        name: format!("audience {}", number + 1),
+        quasi: columns.iter().map(|&column| column.to_owned()).collect(),
+        requirements: vec![Requirement::K(k)],
+    };
+    Audiences { each: columns.iter().enumerate().map(audience).collect(), collusion_k }
+}
+
+/// The first rows of `census_like`.
+pub(super) fn census(data: &Path, n_rows: usize, categories: Categories) -> Result<Table, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    excerpt::write(&data.join("census_like/persons.parquet"), &CENSUS, n_rows, &folder.path().join("persons.parquet"))?;
+    let spec = spec(&CENSUS, Algorithm::Auto)?;
+    let mut table = load(folder.path(), &spec, &spec.tables[0], &Silent)?.table;
+    if categories == Categories::Ranked {
+        table.columns = table.columns.iter().map(ranked).collect();
+    }
+    Ok(table)
+}
+
+/// Adult with the hierarchies that come with it.
+pub(super) fn adult(data: &Path) -> Result<Table, Box<dyn Error>> {
+    let spec = Spec::parse(&adult::spec_text(data, adult::AUTO, 5)?)?;
+    Ok(load(data, &spec, &spec.tables[0], &Silent)?.table)
+}
+
+fn spec(columns: &[&str], algorithm: Algorithm) -> Result<Spec, Box<dyn Error>> {
+    let mut text = format!("k = 2\nalgorithm = \"{}\"\n[tables.persons]\n", algorithm.word());
+    text += "file = \"persons.parquet\"\n[tables.persons.columns]\n";
+    for column in columns {
+        text += &format!("\"{column}\" = \"quasi\"\n");
+    }
+    Ok(Spec::parse(&text)?)
+}
+
+/// A column of words as one of numbers.
+fn ranked(column: &Column) -> Column {
+    if column.value_type == ValueType::Integer {
+        return column.clone();
+    }
+    let mut sorted: Vec<&str> = column.texts.iter().collect();
+    sorted.sort_unstable();
+    let rank = |text: &str| sorted.partition_point(|&other| other < text) + 1;
+    let ranks: Vec<String> = (0..column.ids.len()).map(|row| column.cell(row).map_or(0, rank).to_string()).collect();
+    Column::from_cells(&column.name, column.role, ranks.iter().map(|rank| Some(rank.as_str())))
+        .typed(ValueType::Integer)
+}
+
+/// The columns of a table that somebody knows.
+fn known(table: &Table, audiences: &Audiences) -> Table {
+    let union = audiences.union();
+    let is_known = |column: &&Column| union.contains(&column.name.as_str());
+    Table { columns: table.columns.iter().filter(is_known).cloned().collect(), ..table.clone() }
+}
+
+/// Makes one release, which has no figures unless it is verified for every audience.
+pub(super) fn measure(
+    table: &Table,
+    audiences: &Audiences,
+    algorithm: Algorithm,
+    method: Method,
+) -> Result<Found, Box<dyn Error>> {
+    let table = known(table, audiences);
+    let spec = spec(&audiences.union(), algorithm)?;
+    let largest = audiences.each.iter().map(Audience::k).max().unwrap_or(1);
+    let (union, union_cost) = timed(|| anonymize(&table, &spec, &[Requirement::K(largest)], &Silent));
+    union?;
+    let (released, cost) = timed(|| anonymize_audiences_by(&table, &spec, audiences, method, &Silent));
+    let released = released?;
+    verify_release(released.anonymized.release, &table, audiences)?;
+    Ok(Found { saved: released.saved, cost, union_cost })
+}
