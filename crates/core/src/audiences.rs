@@ -166,7 +166,9 @@ pub fn anonymize_audiences_by(
     let everybody: Vec<u32> = (0..table.n_rows as u32).collect();
     let (n_in, n_out) = (suppress::n_persons(&rules, &everybody), suppress::n_persons(&rules, &kept));
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-    let loss = loss::measure(table, &encoded, &rules, &atoms.rows, &classes, &shown, persons);
+    // Of classes in all columns nothing is asked but what `collusion` says.
+    let of_all = compile(&collusion)?;
+    let loss = loss::measure(table, &encoded, &of_all, &atoms.rows, &classes, &shown, persons);
     let options = RecodeOptions { order: spec.order, keys: spec.keys };
     let release = recode(table, &encoded, &atoms.rows, &classes, &shown, options);
     let (asked, let_through, taken) = counts.read();

@@ -16,13 +16,18 @@ use std::collections::BTreeMap;
 use kohort_model::{Loss, Persons, Table};
 use rayon::prelude::*;
 
-use crate::encode::{Domain, Encoded, Rows};
+use crate::encode::{Encoded, Rows};
 use crate::partition::Classes;
 use crate::recode::Shown;
 use crate::requirement::{Rules, Tally};
 
-/// What each column of one class loses, times its rows, and the class's own part of the sums.
+/// So many classes are summed up by a thread together, in their order, so that rounding does not depend on threads.
+const CLASSES_AT_ONCE: usize = 64;
+
+/// What some classes lose.
+#[derive(Default)]
 struct Part {
+    /// Per quasi column, times rows.
     lm: Vec<f64>,
     ncp: f64,
     n_rows: u64,
@@ -42,39 +47,39 @@ pub fn measure(
     persons: Persons,
 ) -> Loss {
     let n_columns = encoded.domains.len();
-    let parts: Vec<Part> = (0..shown.len())
-        .into_par_iter()
+    let all: Vec<usize> = (0..shown.len()).collect();
+    let parts: Vec<Part> = all
+        .par_chunks(CLASSES_AT_ONCE)
         .map_init(
-            || Tally::new(rules),
-            |tally, class| {
-                tally.clear();
-                let mut members: Vec<u32> = shown.members(class, classes, rows).collect();
-                members.iter().for_each(|&row| tally.add(row));
-                let (n_rows, n_persons) = (members.len() as u64, tally.n_persons());
-                // A person with several rows needs k once.
-                members.sort_unstable_by_key(|&row| rules.person(row));
-                members.dedup_by_key(|row| rules.person(*row));
-                let needed: f64 = members.iter().map(|&row| f64::from(rules.k_of_row(row))).sum();
-                let of_rows = |measure: fn(&Domain, u32, u32) -> f64| {
-                    let intervals = encoded.domains.iter().enumerate().map(|(column, domain)| {
+            || (Tally::new(rules), Vec::new()),
+            |(tally, members), some| {
+                let mut part = Part { lm: vec![0.0; n_columns], ..Part::default() };
+                for &class in some {
+                    members.clear();
+                    members.extend(shown.members(class, classes, rows));
+                    let n_rows = members.len() as f64;
+                    for (column, domain) in encoded.domains.iter().enumerate() {
                         let (lo, hi) = shown.interval(class, column);
-                        measure(domain, lo, hi) * n_rows as f64
-                    });
-                    intervals.collect::<Vec<f64>>()
-                };
-                Part {
-                    lm: of_rows(Domain::width),
-                    ncp: of_rows(Domain::leaf_share).iter().sum(),
-                    n_rows,
-                    n_persons,
-                    squares: (n_persons as f64).powi(2),
-                    deviation: (n_persons as f64).powi(2) - needed,
+                        part.lm[column] += domain.width(lo, hi) * n_rows;
+                        part.ncp += domain.leaf_share(lo, hi) * n_rows;
+                    }
+                    part.n_rows += members.len() as u64;
+                    tally.clear();
+                    members.iter().for_each(|&row| tally.add(row));
+                    let n_persons = tally.n_persons();
+                    // A person with several rows needs k once.
+                    members.sort_unstable_by_key(|&row| rules.person(row));
+                    members.dedup_by_key(|row| rules.person(*row));
+                    let needed: f64 = members.iter().map(|&row| f64::from(rules.k_of_row(row))).sum();
+                    part.n_persons += n_persons;
+                    part.squares += (n_persons as f64).powi(2);
+                    part.deviation += (n_persons as f64).powi(2) - needed;
                 }
+                part
             },
         )
         .collect();
 
-    // Summed in class order, so that rounding does not depend on threads.
     let n_rows = table.n_rows as f64;
     let suppressed = n_rows - parts.iter().map(|part| part.n_rows).sum::<u64>() as f64;
     let n_cells = (n_rows * n_columns as f64).max(1.0);

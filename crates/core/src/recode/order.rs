@@ -19,6 +19,9 @@ use super::Shown;
 use crate::encode::Rows;
 use crate::partition::Classes;
 
+/// So many classes are given to a thread together: some releases have nearly as many as rows.
+const CLASSES_AT_ONCE: usize = 64;
+
 /// Source row and shown class of each released row, by released cells.
 pub(super) fn by_class(table: &Table, rows: &Rows, classes: &Classes, shown: &Shown, keys: Keys) -> Vec<(u32, u32)> {
     let is_key = |position: usize| table.columns[position].role == Role::Key && table.person != Some(position);
@@ -34,13 +37,17 @@ pub(super) fn by_class(table: &Table, rows: &Rows, classes: &Classes, shown: &Sh
         .filter(|&position| is_copied(position))
         .map(|position| Ranks::by_text(&table.columns[position]))
         .collect();
-    let sorted: Vec<Vec<(u32, u32)>> = (0..shown.len())
-        .into_par_iter()
-        .map(|class| {
-            let mut members: Vec<(u32, u32)> =
-                shown.members(class, classes, rows).map(|row| (row, class as u32)).collect();
-            members.sort_unstable_by(|&(a, _), &(b, _)| compare(&copied, a, b).then(a.cmp(&b)));
-            members
+    let all: Vec<u32> = (0..shown.len() as u32).collect();
+    let sorted: Vec<Vec<(u32, u32)>> = all
+        .par_chunks(CLASSES_AT_ONCE)
+        .map(|some| {
+            let mut sequence = Vec::new();
+            for &class in some {
+                let first = sequence.len();
+                sequence.extend(shown.members(class as usize, classes, rows).map(|row| (row, class)));
+                sequence[first..].sort_unstable_by(|&(a, _), &(b, _)| compare(&copied, a, b).then(a.cmp(&b)));
+            }
+            sequence
         })
         .collect();
     let mut sequence = sorted.concat();

@@ -1,7 +1,7 @@
 //! What becomes of clusters that are not full when the pass ends.
 //!
-//! Their persons part and classes are gathered from them as far as they go, or they stay as they are, whichever loses less
-//! in the end. Of what is left the heaviest goes first: it takes the nearest of the others in, as in the paper, or joins
+//! Their persons part and classes are gathered from them as far as they go, or they stay as they are where that loses much
+//! less in the end. Of what is left the heaviest goes first: it takes the nearest of the others in, as in the paper, or joins
 //! the full ones, whichever loses less. Where k is all that is asked its persons part, each to the full cluster nearest
 //! to it; else they stay together and go to the nearest full cluster that stands with them. What finds neither takes in
 //! full clusters, the nearest first, until it stands. Where the task says so, those persons are left out that lose less
@@ -31,6 +31,9 @@ const WINDOW: usize = 1 << 8;
 /// Beside at most so many full clusters both ways to begin are tried.
 const FEW: usize = 1 << 10;
 
+/// Clusters stay as they are where that loses less than this share: classes that are gathered have no more than k.
+const MUCH_LESS: f64 = 0.95;
+
 /// So many of the nearest full clusters are asked whether a group may join them.
 const ASKED: usize = 8;
 
@@ -53,12 +56,14 @@ pub(super) fn place(
     if clusters.open.is_empty() {
         return clusters.full;
     }
+    let n_cells: f64 = clusters.full.iter().chain(&clusters.open).map(Representative::n_cells).sum();
     let kept = (clusters.full.len() <= FEW).then(|| place_by(First::Keep, task, meter, scratch, clusters.clone()));
     let gathered = place_by(First::Gather, task, meter, scratch, clusters);
-    // Who is left out loses all cells, so the gain is what the others keep.
-    let gain = |classes: &[Representative]| classes.iter().map(|class| class.n_cells() - class.loss()).sum::<f64>();
+    // Who is left out loses all cells.
+    let loss =
+        |classes: &[Representative]| n_cells - classes.iter().map(|class| class.n_cells() - class.loss()).sum::<f64>();
     match kept {
-        Some(kept) if gain(&kept) > gain(&gathered) => kept,
+        Some(kept) if loss(&kept) < MUCH_LESS * loss(&gathered) => kept,
         _ => gathered,
     }
 }
