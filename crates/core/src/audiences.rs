@@ -291,17 +291,17 @@ impl Finder<'_> {
         Mondrian { spec: self.spec.mondrian, keep_tree: KeepTree::Yes }
     }
 
-    fn trees(&self) -> Trees {
+    fn trees(&self, good_enough: f64) -> Trees {
         match self.method.start {
             Start::Union => Trees::OfClasses,
-            Start::UnionAndBody => Trees::Both,
+            Start::UnionAndBody => Trees::Both { good_enough },
         }
     }
 
     /// Bodies of the rows themselves.
     fn find_among_rows<'a>(&self, rows: Atoms<'a>, union: Union) -> Outcome<'a> {
         let tree = BodyTree::of_classes(&rows, &union.classes, union.cuts);
-        self.find(rows, Some(tree), self.trees())
+        self.find(rows, Some(tree), self.trees(GOOD_ENOUGH))
     }
 
     /// Bodies of classes that all audiences together can't tell apart by `rules`: of the ways to make such classes, one
@@ -319,7 +319,8 @@ impl Finder<'_> {
             }
             best = Some(body_first);
         }
-        let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees());
+        // What classes of k' lose as classes of k is no measure of what is good enough.
+        let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees(0.0));
         let best = best.filter(|best| best.loss() <= of_all.loss()).unwrap_or(of_all);
         if best.loss() < loss_of_union {
             return best;
@@ -328,7 +329,7 @@ impl Finder<'_> {
         let parts = inside(&union.classes);
         let atoms = atoms_of(&parts.concat());
         let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts);
-        self.find(atoms, Some(tree), self.trees())
+        self.find(atoms, Some(tree), self.trees(0.0))
     }
 
     /// The classes inside of each of some sets of rows.

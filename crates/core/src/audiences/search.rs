@@ -45,14 +45,15 @@ pub(super) struct Search<'a> {
 }
 
 /// Which trees are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Trees {
     /// That of classes in all columns.
     OfClasses,
     /// That of cuts in the columns of the body first. It may lose more than the classes do.
     BodyFirst,
-    /// Both, unless the second loses so little that the first is not worth the time.
-    Both,
+    /// Both, unless the second loses so little that the first is not worth the time: than this share of what classes
+    /// in all columns lose.
+    Both { good_enough: f64 },
 }
 
 /// How often the bound was asked, and what came of it.
@@ -163,9 +164,9 @@ impl Search<'_> {
         let chosen = match self.trees {
             Trees::OfClasses => of_classes(),
             Trees::BodyFirst => body_first(),
-            Trees::Both => {
+            Trees::Both { good_enough } => {
                 let body_first = body_first();
-                if body_first.loss < GOOD_ENOUGH * self.loss_of_leaves(classes, plan) {
+                if body_first.loss < good_enough * self.loss_of_leaves(classes, plan) {
                     body_first
                 } else {
                     of_classes().or_less(body_first)

@@ -35,6 +35,15 @@ impl ShownColumn {
             self.intervals.len() as u32 - 1
         })
     }
+
+    /// The place of each number in the order of intervals.
+    fn ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.intervals.len()];
+        for (rank, &number) in (0..).zip(self.numbers.values()) {
+            ranks[number as usize] = rank;
+        }
+        ranks
+    }
 }
 
 impl ShownBoxes {
@@ -60,12 +69,15 @@ impl ShownBoxes {
         self.columns.iter().all(|column| column.of_atom[a as usize] == column.of_atom[b as usize])
     }
 
-    /// Atoms that look the same in some columns, as members of folded rows.
+    /// Atoms that look the same in some columns, as members of folded rows, in the order of their intervals.
     fn groups(&self, columns: &[usize]) -> Rows {
-        let n_codes: Vec<u32> = columns.iter().map(|&column| self.columns[column].intervals.len() as u32).collect();
+        let ranks: Vec<Vec<u32>> = columns.iter().map(|&column| self.columns[column].ranks()).collect();
+        let n_codes: Vec<u32> = ranks.iter().map(|ranks| ranks.len() as u32).collect();
         let n_atoms = self.columns.first().map_or(0, |column| column.of_atom.len());
         let all: Vec<u32> = (0..n_atoms as u32).collect();
-        Rows::fold(&n_codes, &all, |position, atom| self.columns[columns[position]].of_atom[atom as usize])
+        Rows::fold(&n_codes, &all, |position, atom| {
+            ranks[position][self.columns[columns[position]].of_atom[atom as usize] as usize]
+        })
     }
 
     /// The atoms whose class in these columns does not satisfy the rules.
