@@ -16,6 +16,7 @@ use kohort_verify::{
     verify_tables_written,
 };
 use proptest::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Verifies a release in every way there is, and compares what the ways find.
 fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
@@ -114,6 +115,18 @@ fn without_rows(tree: &Tree) -> Shown {
     (tree.cells.clone(), children)
 }
 
+fn threads(n: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(n).build().expect("threads can be started")
+}
+
+/// Every cell of every released table, row by row.
+fn shown_tables(job: &TablesJob, done: &AnonymizedTables) -> Vec<Vec<Vec<Option<String>>>> {
+    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
+    let cells =
+        |table: &Table, row: usize| table.columns.iter().map(|column| column.cell(row).map(str::to_owned)).collect();
+    files.iter().map(|table| (0..table.n_rows).map(|row| cells(table, row)).collect()).collect()
+}
+
 fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     random.choose(&(0..n).collect::<Vec<_>>(), n)
 }
@@ -178,6 +191,15 @@ proptest! {
     ) {
         (job.spec.order, job.spec.keys) = (Order::Sorted, Keys::Surrogate);
         same_release(&job, &job.with_tables(&shuffled(job.tables.len(), &mut Random::new(seed))))?;
+    }
+
+    #[test]
+    fn one_thread_and_eight_give_the_same_release(job in tables_job(TablesSize::SMALL, Asks::More)) {
+        let run = |n: usize| threads(n).install(|| job.run().map(|done| shown_tables(&job, &done)));
+        match (run(1), run(8)) {
+            (Ok(one), Ok(eight)) => prop_assert_eq!(one, eight),
+            (one, eight) => prop_assert_eq!(one.err(), eight.err()),
+        }
     }
 
     #[test]
@@ -343,4 +365,15 @@ fn two_kinds_of_persons_are_each_kept_together() {
     let too_many = [vec![Requirement::K(2)], Vec::new(), vec![Requirement::K(4)]];
     assert!(verify_tables(done.release, &job.tables, &job.schema, &too_many).is_err());
     assert!(anonymize_tables(&job.tables, &job.schema, &Spec { k: 4, ..job.spec.clone() }, &Silent).is_err());
+}
+
+#[test]
+fn more_persons_than_are_tried_every_way_are_hidden_alike_by_any_number_of_threads() {
+    let (tables, mut spec) = students::generate(9000, 5, students::Books::Some);
+    (spec.k, spec.algorithm) = (5, Algorithm::Auto);
+    let schema = Schema::of(&spec, &tables).unwrap();
+    let job = TablesJob { tables, schema, spec };
+    let [one, eight] = [1, 8].map(|n| threads(n).install(|| job.run().unwrap()));
+    verify(&job, &one).unwrap();
+    assert_eq!(shown_tables(&job, &one), shown_tables(&job, &eight));
 }

@@ -156,12 +156,13 @@ impl Search<'_> {
     }
 
     fn split<'p>(&self, members: &[u32], plan: &'p Plan, split: &'p Split, classes: &BodyTree) -> Solution<'p> {
-        let of_classes = || self.best(classes, plan, split);
+        // Compared when they are finished: the quick partitioner may be far from what the thorough one makes of wings.
+        let of_classes = || self.finish(self.best(classes, plan, split));
         let body_first = || {
             let tree = BodyTree::body_first(self.atoms, members, plan, split, &self.quick);
-            self.best(&tree, plan, split)
+            self.finish(self.best(&tree, plan, split))
         };
-        let chosen = match self.trees {
+        match self.trees {
             Trees::OfClasses => of_classes(),
             Trees::BodyFirst => body_first(),
             Trees::Both { good_enough } => {
@@ -172,8 +173,7 @@ impl Search<'_> {
                     of_classes().or_less(body_first)
                 }
             }
-        };
-        self.finish(chosen)
+        }
     }
 
     /// What a search of its own finds for a group of audiences in a body.
