@@ -9,9 +9,10 @@ use kohort_core::audiences::{Method, Shape, Start};
 use kohort_model::Table;
 use kohort_model::spec::Algorithm;
 
+use crate::categories::{Categories, census};
 use crate::plot::{Axis, Figure, Kind, Line, Lines};
 use crate::report::{Grid, Section, count, number, seconds};
-use setting::{Categories, Found, Knowledge, adult, census, measure, of_columns};
+use setting::{Found, Knowledge, adult, measure, of_columns};
 
 const KS: [u32; 5] = [20, 40, 60, 80, 100];
 const N_ROWS: [usize; 5] = [100_000, 200_000, 300_000, 400_000, 500_000];
@@ -22,6 +23,10 @@ const N_ROWS_OF_AUTO: usize = 100_000;
 /// Shares of k that all audiences together are asked for, in percent of k = 100; 1 asks for nothing.
 const COLLUSION_KS: [u32; 7] = [1, 10, 20, 40, 60, 80, 90];
 const K_OF_COLLUSION: u32 = 100;
+
+/// Columns of `census_like`; age and hh_size are numbers.
+const COLUMNS: [&str; 11] =
+    ["edu", "marital", "sex", "age", "occup_code", "state", "famincome", "work_class", "race", "hh_size", "hispanic"];
 
 const COMMON: [&str; 3] = ["edu", "marital", "sex"];
 const OWN: [[&str; 4]; 2] =
@@ -108,8 +113,8 @@ share, and nested ones, whose bodies are what two groups of audiences share. Nes
 
 /// Runs the benchmark.
 pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
-    let ranked = census(data, N_ROWS_OF_KS, Categories::Ranked)?;
-    let small = census(data, N_ROWS_OF_AUTO, Categories::Ranked)?;
+    let ranked = census(data, &COLUMNS, N_ROWS_OF_KS, Categories::Ranked)?;
+    let small = census(data, &COLUMNS, N_ROWS_OF_AUTO, Categories::Ranked)?;
     let (by_k, figures_by_k) = by_k(&ranked)?;
     let by_auto = by_auto(data)?;
     let (by_rows, figures_by_rows) = by_rows(data)?;
@@ -222,8 +227,8 @@ fn by_k(table: &Table) -> Result<(String, Vec<Figure>), Box<dyn Error>> {
 fn by_auto(data: &Path) -> Result<String, Box<dyn Error>> {
     let mut grid =
         Grid::new(["ours over union", "rows", "k = 20", "k = 40", "k = 60", "k = 80", "k = 100", "CPU over union"]);
-    let ranked = census(data, N_ROWS_OF_AUTO, Categories::Ranked)?;
-    let flat = census(data, N_ROWS_OF_AUTO, Categories::Flat)?;
+    let ranked = census(data, &COLUMNS, N_ROWS_OF_AUTO, Categories::Ranked)?;
+    let flat = census(data, &COLUMNS, N_ROWS_OF_AUTO, Categories::Flat)?;
     let adult = adult(data)?;
     for (name, table, knowledge) in [
         ("census_like, ranked", &ranked, KNOWLEDGE),
@@ -261,7 +266,7 @@ fn by_rows(data: &Path) -> Result<(String, Vec<Figure>), Box<dyn Error>> {
     let mut times = [Vec::new(), Vec::new()];
     for n_rows in N_ROWS {
         eprintln!("audiences: {n_rows} rows");
-        let table = census(data, n_rows, Categories::Ranked)?;
+        let table = census(data, &COLUMNS, n_rows, Categories::Ranked)?;
         let found = measure(&table, &KNOWLEDGE.audiences(K_OF_ROWS, None), Algorithm::Mondrian, OURS)?;
         let per_row = [true, false].map(|of_union| penalty_per_row(&found, &table, of_union));
         grid.push([

@@ -5,6 +5,7 @@
 mod adult;
 mod audiences;
 mod auto;
+mod categories;
 mod census;
 mod check;
 mod child;

@@ -7,24 +7,11 @@ use kohort_core::anonymize;
 use kohort_core::audiences::{Method, Savings, anonymize_audiences_by};
 use kohort_io::load;
 use kohort_model::spec::Algorithm;
-use kohort_model::{Audience, Audiences, Column, Requirement, Silent, Spec, Table, ValueType};
+use kohort_model::{Audience, Audiences, Column, Requirement, Silent, Spec, Table};
 use kohort_verify::verify_release;
 
+use crate::adult;
 use crate::measure::{Cost, timed};
-use crate::{adult, excerpt};
-
-/// Columns of `census_like`; age and hh_size are numbers.
-const CENSUS: [&str; 11] =
-    ["edu", "marital", "sex", "age", "occup_code", "state", "famincome", "work_class", "race", "hh_size", "hispanic"];
-
-/// What categories are to the partitioner.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Categories {
-    /// Numbers, as in the paper: the rank of each among all, a missing one 0.
-    Ranked,
-    /// Shown or not.
-    Flat,
-}
 
 /// Who knows what: columns that everybody knows, and for each audience those that it alone does.
 pub(super) struct Knowledge<'k> {
@@ -69,18 +56,6 @@ pub(super) fn of_columns(columns: &[&[&str]], k: u32, collusion_k: Option<u32>) 
     Audiences { each: columns.iter().enumerate().map(audience).collect(), collusion_k }
 }
 
-/// The first rows of `census_like`.
-pub(super) fn census(data: &Path, n_rows: usize, categories: Categories) -> Result<Table, Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
-    excerpt::write(&data.join("census_like/persons.parquet"), &CENSUS, n_rows, &folder.path().join("persons.parquet"))?;
-    let spec = spec(&CENSUS, Algorithm::Auto)?;
-    let mut table = load(folder.path(), &spec, &spec.tables[0], &Silent)?.table;
-    if categories == Categories::Ranked {
-        table.columns = table.columns.iter().map(ranked).collect();
-    }
-    Ok(table)
-}
-
 /// Adult with the hierarchies that come with it.
 pub(super) fn adult(data: &Path) -> Result<Table, Box<dyn Error>> {
     let spec = Spec::parse(&adult::spec_text(data, adult::AUTO, 5)?)?;
@@ -94,19 +69,6 @@ fn spec(columns: &[&str], algorithm: Algorithm) -> Result<Spec, Box<dyn Error>> 
         text += &format!("\"{column}\" = \"quasi\"\n");
     }
     Ok(Spec::parse(&text)?)
-}
-
-/// A column of words as one of numbers.
-fn ranked(column: &Column) -> Column {
-    if column.value_type == ValueType::Integer {
-        return column.clone();
-    }
-    let mut sorted: Vec<&str> = column.texts.iter().collect();
-    sorted.sort_unstable();
-    let rank = |text: &str| sorted.partition_point(|&other| other < text) + 1;
-    let ranks: Vec<String> = (0..column.ids.len()).map(|row| column.cell(row).map_or(0, rank).to_string()).collect();
-    Column::from_cells(&column.name, column.role, ranks.iter().map(|rank| Some(rank.as_str())))
-        .typed(ValueType::Integer)
 }
 
 /// The columns of a table that somebody knows.
