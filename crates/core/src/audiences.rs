@@ -321,15 +321,13 @@ impl Finder<'_> {
         }
         // What classes of k' lose as classes of k is no measure of what is good enough.
         let of_all = self.find(atoms_of(&inside(&[rows.all()]).concat()), None, self.trees(0.0));
-        let best = best.filter(|best| best.loss() <= of_all.loss()).unwrap_or(of_all);
-        if best.loss() < loss_of_union {
-            return best;
-        }
         // Parts of the union's classes can always show what these show, and sometimes less.
         let parts = inside(&union.classes);
         let atoms = atoms_of(&parts.concat());
         let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts);
-        self.find(atoms, Some(tree), self.trees(0.0))
+        let of_union = self.find(atoms, Some(tree), self.trees(0.0));
+        let less = |one: Outcome<'a>, other: Outcome<'a>| if other.loss() < one.loss() { other } else { one };
+        [Some(of_all), best].into_iter().flatten().fold(of_union, less)
     }
 
     /// The classes inside of each of some sets of rows.
