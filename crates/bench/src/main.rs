@@ -16,6 +16,7 @@ mod partition;
 mod peers;
 mod plot;
 mod python;
+mod register;
 mod report;
 mod tables;
 mod utility;
@@ -28,7 +29,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 10] = [
+const BENCHMARKS: [(&str, Benchmark); 11] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -39,6 +40,7 @@ const BENCHMARKS: [(&str, Benchmark); 10] = [
     ("tables", tables::run),
     ("tables-scale", tables::scale::run),
     ("audiences", audiences::run),
+    ("register", register::run),
 ];
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == child::MEASURE => child::measure(rest),
         Some((first, rest)) if first == job::STAGES => job::time_stages(rest),
+        Some((first, _)) if first == register::RELEASE => register::release(),
         Some((first, rest)) if first == tables::scale::RELEASE => tables::scale::release(rest),
         _ => run(&arguments),
     };

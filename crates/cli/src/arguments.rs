@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{anonymize, audit, check, completions, explain, external, hierarchy, init, schema, verify};
+use crate::commands::{
+    anonymize, audit, check, completions, estimate, explain, external, hierarchy, init, schema, verify,
+};
 
 /// Releases tables about people so that nobody can be told apart from k-1 others, and proves it.
 #[derive(Parser)]
@@ -18,6 +20,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Audit(audit::Audit),
     Verify(verify::Verify),
+    Estimate(estimate::EstimateRows),
     #[command(subcommand)]
     Hierarchy(hierarchy::Hierarchy),
     Init(init::Init),

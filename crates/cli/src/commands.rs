@@ -4,6 +4,7 @@ pub(crate) mod anonymize;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod external;
 pub(crate) mod hierarchy;
@@ -26,6 +27,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(command) => (command.run(), command.output()),
         Command::Audit(command) => (command.run(), command.output()),
         Command::Verify(command) => (command.run(), command.output()),
+        Command::Estimate(command) => (command.run().map(|()| Verdict::Done), command.output()),
         Command::Hierarchy(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Init(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Schema(command) => (command.run().map(|()| Verdict::Done), Output::Words),

@@ -195,11 +195,14 @@ impl From<AnonymizeError> for Failure {
         let status = match error {
             AnonymizeError::TooFewPersons { .. }
             | AnonymizeError::OwnKTooLarge { .. }
-            | AnonymizeError::TooFrequent { .. } => Status::NotMet,
+            | AnonymizeError::TooFrequent { .. }
+            | AnonymizeError::TooFewJoined { .. }
+            | AnonymizeError::Presence { .. } => Status::NotMet,
             AnonymizeError::NoQuasiColumn
             | AnonymizeError::Unavailable(_)
             | AnonymizeError::UnavailableForTables(_)
-            | AnonymizeError::UnavailableForAudiences(_) => Status::Input,
+            | AnonymizeError::UnavailableForAudiences(_)
+            | AnonymizeError::UnavailableWithRegister(_) => Status::Input,
             _ => Status::Fault,
         };
         let hint = error.hint().map(str::to_owned);

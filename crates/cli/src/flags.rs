@@ -1,8 +1,10 @@
 //! Flags as a spec: what `--quasi age,zip --sensitive disease:l=3` says is written as TOML and read like a file, so
 //! that flags and specs can't come to mean different things.
 
+use std::collections::BTreeMap;
+
 use kohort_model::Spec;
-use kohort_model::spec::{SpecFault, SpecProblem};
+use kohort_model::spec::{HierarchySource, SpecFault, SpecProblem};
 use toml::{Table, Value};
 
 use crate::failure::{Failure, Report, Status};
@@ -134,6 +136,27 @@ impl FlagSpec {
     }
 }
 
+/// Hierarchies by column, each flag read as in a spec that has the column.
+pub(crate) fn hierarchy_sources(flags: &[String]) -> Result<BTreeMap<String, HierarchySource>, Failure> {
+    let mut hierarchies = BTreeMap::new();
+    for flag in flags {
+        let Some((column, _)) = flag.split_once('=') else {
+            let message = format!("--hierarchy {flag}: no '=' between column and hierarchy");
+            return Err(Failure::input(message, "for example --hierarchy vehicle=vehicle.csv"));
+        };
+        let mut spec = FlagSpec::default();
+        spec.set("k", 1);
+        spec.data("-", None);
+        spec.columns("quasi", &[column.to_owned()]);
+        spec.hierarchies(std::slice::from_ref(flag));
+        let source = spec.finish()?.tables.remove(0).columns.remove(0).hierarchy;
+        if source.and_then(|source| hierarchies.insert(column.to_owned(), source)).is_some() {
+            return Err(Failure::input(format!("column '{column}' has two hierarchies"), "keep one of them"));
+        }
+    }
+    Ok(hierarchies)
+}
+
 /// A problem of the spec that flags became, in terms of flags.
 fn report(problem: &SpecProblem) -> Report {
     let key = &problem.key;
@@ -190,7 +213,7 @@ pub(crate) fn hierarchy_value(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use kohort_model::hierarchy::{MaskSide, Rule};
-    use kohort_model::spec::{HierarchySource, TableSpec};
+    use kohort_model::spec::TableSpec;
     use kohort_model::{Distance, Requirement, Role};
 
     use super::*;

@@ -121,6 +121,27 @@ pub(crate) const ENTRIES: &[Entry] = &[
                again. `kohort audit` does it for any files.",
     },
     Entry {
+        names: &["register", "registers", "k-join-anonymity"],
+        text: "A public database of the population that the private table is of. An attacker looks people up in it, so\n\
+               everybody in it makes the crowd larger: classes need k persons of table and register together, and are\n\
+               blurred less. Written [registers.town] with file and key.",
+    },
+    Entry {
+        names: &["group", "sensitive group", "sensitive_group"],
+        text: "With a register: private persons whose sensitive values are listed together, so that nobody can tell\n\
+               whose each is. k, l, t and the rest hold in every group.",
+    },
+    Entry {
+        names: &["presence", "delta_presence", "delta-presence"],
+        text: "Whether somebody is in the private table at all. With a register a class mixes its persons with others;\n\
+               delta_presence = [0.0, 0.3] bounds their share in every class.",
+    },
+    Entry {
+        names: &["estimate"],
+        text: "What a reader expects from a release: rows are taken to be spread evenly over what their cells show.\n\
+               `kohort estimate` answers range counts so, and which sensitive values are behind them.",
+    },
+    Entry {
         names: &["hierarchy", "dgh"],
         text: "A tree over a column's values; its root stands for everything. A class shows the lowest node\n\
                that covers all its members. Read from a file (one row per value: value;parent;...;root) or made\n\

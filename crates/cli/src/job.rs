@@ -5,19 +5,24 @@ use std::io::Write;
 use std::path::Path;
 
 use kohort_core::audiences::{AnonymizedForAudiences, Savings, anonymize_audiences};
+use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
 use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{
-    CellForm, LoadedTable, LoadedTables, TablesManifest, WriteOptions, WrittenFile, load, load_tables, write_csv_to,
-    write_release, write_tables,
+    CellForm, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables, TablesManifest, WriteOptions, WrittenFile,
+    load, load_registers, load_tables, write_csv_to, write_joined, write_release, write_tables,
 };
-use kohort_model::{Audiences, Column, NULL, Persons, Progress, Release, Requirement, Role, Schema, Spec, Table};
+use kohort_model::{
+    Audiences, Column, JoinedRegister, NULL, Persons, Progress, RegisterManifest, Release, Requirement, Role, Schema,
+    Spec, Table,
+};
 use kohort_verify::{
-    Asked, Findings, ReleasedLink, Verified, Violations, measure, verify_release, verify_tables, verify_tables_alone,
+    Asked, AskedOfJoin, Findings, ReleasedLink, Verified, Violations, measure, verify_joined, verify_release,
+    verify_tables, verify_tables_alone,
 };
 
 use crate::failure::{Failure, Report, Status, violation_reports};
-use crate::manifest::{Facts, TableFacts, is_within_limit, link_manifests};
+use crate::manifest::{Facts, RegisterFacts, TableFacts, is_within_limit, link_manifests};
 
 /// A verified release, ready to be written.
 pub(crate) struct Job<'a> {
@@ -32,6 +37,8 @@ enum Originals {
     One(Box<LoadedTable>, AskedOfOne),
     /// Several.
     Many(LoadedTables, Vec<Vec<Requirement>>),
+    /// One beside registers.
+    Joined(Box<LoadedTable>, JoinedRegister, Vec<Requirement>),
 }
 
 /// What is asked of one table.
@@ -101,6 +108,7 @@ impl<'a> Job<'a> {
         progress: &dyn Progress,
     ) -> Result<Self, Failure> {
         match spec.tables.as_slice() {
+            [_] if !spec.registers.is_empty() => Job::of_joined(spec, folder, cells, progress),
             [_] => Job::of_one(spec, folder, cells, progress),
             _ => Job::of_many(spec, folder, cells, progress),
         }
@@ -130,6 +138,7 @@ impl<'a> Job<'a> {
             tables: vec![table],
             links: Vec::new(),
             saved,
+            registers: None,
             before,
         };
         Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked) })
@@ -163,9 +172,56 @@ impl<'a> Job<'a> {
             tables: of_tables.collect(),
             links: link_manifests(&links),
             saved: None,
+            registers: None,
             before,
         };
         Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
+    }
+
+    fn of_joined(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
+        let mut original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
+        let LoadedRegisters { joined, registers, by, contradicting } =
+            load_registers(folder, spec, &mut original, progress)?;
+        let requirements = spec.requirements(&spec.tables[0]);
+        let quasi = original.table.with_role(Role::Quasi);
+        let before = measure(&original.table, &quasi, &[], &requirements).map_err(|violations| fault(&violations))?;
+        let done = anonymize_with_register(&original.table, &joined, spec, &requirements, progress)?;
+        let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();
+        let AnonymizedWithRegister { anonymized: done, method, .. } = done;
+        progress.begin("verifying", 0);
+        let asked = asked_of_join(spec, &requirements);
+        let release =
+            verify_joined(done.release, &original.table, &joined, asked).map_err(|violations| fault(&violations))?;
+        check_limit(done.persons, spec)?;
+        let released = &release.get().tables;
+        let columns = original.joined_column_manifests(&joined, released);
+        let of_tables = released.iter().zip(columns).map(|(table, columns)| TableFacts {
+            name: table.name.clone(),
+            rows_in: original.table.n_rows as u64,
+            columns,
+            loss: None,
+        });
+        let entry = |(register, rows_used): (LoadedRegister, u64)| RegisterManifest {
+            name: register.name,
+            date: register.date,
+            sha256: register.sha256,
+            rows: register.rows,
+            rows_incomplete: register.incomplete,
+            rows_used,
+        };
+        let registers = registers.into_iter().zip(used).map(entry).collect();
+        let facts = Facts {
+            spec,
+            algorithm: done.algorithm,
+            persons: done.persons,
+            loss: done.loss,
+            tables: of_tables.collect(),
+            links: Vec::new(),
+            saved: None,
+            registers: Some(RegisterFacts { registers, method, by, contradicting }),
+            before,
+        };
+        Ok(Job { facts, release, originals: Originals::Joined(Box::new(original), joined, requirements) })
     }
 
     /// Writes the release to a folder.
@@ -186,6 +242,10 @@ impl<'a> Job<'a> {
             Originals::Many(originals, requirements) => {
                 Ok(write_tables(&self.release, originals, requirements, manifest, folder, options, progress)?)
             }
+            Originals::Joined(original, joined, requirements) => {
+                let asked = asked_of_join(self.facts.spec, requirements);
+                Ok(write_joined(&self.release, original, joined, asked, manifest, folder, options, progress)?)
+            }
         }
     }
 
@@ -196,7 +256,7 @@ impl<'a> Job<'a> {
                 let found = write_csv_to(target, &self.release, original, asked)?;
                 Ok(self.facts.manifest(&self.unwritten(), &found))
             }
-            Originals::Many(..) => Err(cannot_print_several()),
+            Originals::Many(..) | Originals::Joined(..) => Err(cannot_print_several()),
         }
     }
 
@@ -209,6 +269,17 @@ impl<'a> Job<'a> {
         let unnamed = |n_rows: usize| WrittenFile { name: String::new(), sha256: String::new(), n_rows: n_rows as u64 };
         self.release.get().tables.iter().map(|table| unnamed(table.rows.len())).collect()
     }
+}
+
+/// What is asked of a release beside a register.
+pub(crate) fn asked_of_join<'a>(spec: &Spec, requirements: &'a [Requirement]) -> AskedOfJoin<'a> {
+    AskedOfJoin { requirements, delta_presence: spec.delta_presence, rows: spec.register.release }
+}
+
+/// How many persons of a register are in the classes.
+fn n_used(done: &AnonymizedWithRegister, register: &LoadedRegister) -> u64 {
+    let rows = done.classes.iter().flat_map(|class| &class.register);
+    rows.filter(|row| register.joined.contains(row)).count() as u64
 }
 
 /// Only one table fits into a stream.

@@ -3,6 +3,8 @@
 mod arguments;
 mod columns;
 mod commands;
+mod estimate;
+mod expression;
 mod failure;
 mod fault;
 mod files;

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use kohort_core::audiences::{Losses, Savings};
-use kohort_io::{LinkManifest, TablesManifest, WrittenFile};
-use kohort_model::spec::TableSpec;
+use kohort_io::{JoinedBy, LinkManifest, TablesManifest, WrittenFile};
+use kohort_model::spec::{RegisterMethod, TableSpec};
 use kohort_model::{
     Achieved, AchievedSensitive, Audience, AudienceManifest, Audiences, BeforeAfter, BoundManifest, ColumnManifest,
-    Distance, Loss, Manifest, MethodLoss, Persons, Requirement, RequirementManifest, Risk, SavingsManifest, Setting,
-    Spec, TableManifest,
+    Distance, JoinManifest, Loss, Manifest, MethodLoss, Persons, RegisterManifest, Requirement, RequirementManifest,
+    Risk, SavingsManifest, Setting, Spec, TableManifest,
 };
 use kohort_verify::{Findings, ReleasedLink, SensitiveFindings};
 
@@ -27,8 +27,18 @@ pub(crate) struct Facts<'a> {
     pub(crate) links: Vec<LinkManifest>,
     /// What one release for all audiences saved, where there are audiences.
     pub(crate) saved: Option<Savings>,
+    /// What became of registers, where there are any.
+    pub(crate) registers: Option<RegisterFacts>,
     /// The private tables, if their quasi columns were released as they are.
     pub(crate) before: Findings,
+}
+
+/// What a manifest says of registers.
+pub(crate) struct RegisterFacts {
+    pub(crate) registers: Vec<RegisterManifest>,
+    pub(crate) method: RegisterMethod,
+    pub(crate) by: JoinedBy,
+    pub(crate) contradicting: u64,
 }
 
 /// What a manifest is made from, table by table.
@@ -48,7 +58,11 @@ impl Facts<'_> {
             file: written.name.clone(),
             rows_in: table.rows_in,
             rows_out: written.n_rows,
-            rows_suppressed: table.rows_in - written.n_rows,
+            // Beside a register more rows may come out than went in.
+            rows_suppressed: match &self.registers {
+                None => table.rows_in - written.n_rows,
+                Some(_) => self.persons.suppressed,
+            },
             sha256: written.sha256.clone(),
             columns: table.columns.clone(),
         };
@@ -67,10 +81,33 @@ impl Facts<'_> {
             tables: self.tables.iter().zip(written).map(entry).collect(),
             audiences: audiences(self.spec),
             savings: self.saved.as_ref().map(savings),
+            registers: self.registers.as_ref().map_or_else(Vec::new, |facts| facts.registers.clone()),
+            register: self.registers.as_ref().map(|facts| join(facts, self.spec, found)),
             verified: true,
         };
         let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
         TablesManifest { manifest, links: self.links.clone(), table_loss: table_loss.collect() }
+    }
+}
+
+fn join(facts: &RegisterFacts, spec: &Spec, found: &Findings) -> JoinManifest {
+    let found = found.joined.as_ref();
+    JoinManifest {
+        method: facts.method.word().to_owned(),
+        release: spec.register.release.word().to_owned(),
+        joined_by: joined_by_word(facts.by).to_owned(),
+        contradicting: facts.contradicting,
+        sensitive_groups: found.map_or(0, |found| found.groups),
+        group_k: found.and_then(|found| found.group_k),
+        presence: found.and_then(|found| found.presence).unwrap_or_default(),
+    }
+}
+
+/// How persons were found in private table and registers, as a manifest says it.
+pub(crate) fn joined_by_word(by: JoinedBy) -> &'static str {
+    match by {
+        JoinedBy::Key => "key",
+        JoinedBy::Values => "values",
     }
 }
 
@@ -143,6 +180,7 @@ pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
         k: spec.k,
         person_k,
         collusion_k: spec.collusion_k,
+        delta_presence: spec.delta_presence,
         max_suppressed: spec.max_suppressed,
         sensitive,
     }
@@ -362,6 +400,7 @@ mod tests {
             k: 2,
             person_k: false,
             collusion_k: None,
+            delta_presence: None,
             max_suppressed: 0.0,
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),
         };

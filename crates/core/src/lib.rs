@@ -9,6 +9,7 @@ pub mod encode;
 pub mod loss;
 pub mod partition;
 pub mod recode;
+pub mod register;
 pub mod relational;
 pub mod requirement;
 mod suppress;
@@ -20,9 +21,9 @@ use kohort_model::spec::{Algorithm, ClusteringSpec, Leftovers};
 use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
 
 use blocks::Blocks;
-use encode::{Encoded, ForeignValues};
+use encode::{Encoded, ForeignValues, Rows};
 use partition::{
-    Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown, join_leftovers,
+    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown, join_leftovers,
 };
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -82,6 +83,27 @@ pub enum AnonymizeError {
     /// The spec names a partitioner that shows a whole column at one level, and audiences need some rows finer.
     #[error("algorithm '{name}' is not available for several audiences", name = .0.word())]
     UnavailableForAudiences(Algorithm),
+    /// The spec names a partitioner that shows a whole column at one level, and a register makes some classes finer.
+    #[error("algorithm '{name}' is not available with a register", name = .0.word())]
+    UnavailableWithRegister(Algorithm),
+    /// Private table and register together have fewer persons than k.
+    #[error("k = {k} can't be reached with {persons} persons of the table and its registers")]
+    TooFewJoined {
+        /// In both.
+        persons: u64,
+        /// Asked.
+        k: u32,
+    },
+    /// Somebody's presence in the private table is too sure, or too sure to be ruled out.
+    #[error("the presence of persons can't be kept between {least} and {most}: {classes} classes are outside")]
+    Presence {
+        /// The smallest share asked.
+        least: f64,
+        /// The largest share asked.
+        most: f64,
+        /// Classes outside, the register persons in none counted as one.
+        classes: u64,
+    },
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
     ForeignValues(#[from] ForeignValues),
@@ -102,10 +124,13 @@ impl AnonymizeError {
             AnonymizeError::TooFrequent { .. } => {
                 Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
             }
+            AnonymizeError::TooFewJoined { .. } => Some("ask for a smaller k, or use a register of more persons"),
+            AnonymizeError::Presence { .. } => Some("widen delta_presence, or use a register of more persons"),
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
             AnonymizeError::Unavailable(_)
             | AnonymizeError::UnavailableForTables(_)
-            | AnonymizeError::UnavailableForAudiences(_) => Some("use algorithm = \"auto\""),
+            | AnonymizeError::UnavailableForAudiences(_)
+            | AnonymizeError::UnavailableWithRegister(_) => Some("use algorithm = \"auto\""),
             AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
         }
     }
@@ -127,9 +152,35 @@ pub fn anonymize(
     }
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
-    let kept = suppress::rows_that_can_stand(table, &encoded, requirements, spec.max_suppressed)?;
+    let Classified { rows, rules, classes, shown, persons, algorithm } =
+        classify(table, &encoded, spec, requirements, progress)?;
+    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, persons);
+    let options = RecodeOptions { order: spec.order, keys: spec.keys };
+    let release = recode(table, &encoded, &rows, &classes, &shown, options);
+    Ok(Anonymized { release, loss, persons, algorithm })
+}
+
+/// A table in classes, before anything is rendered.
+struct Classified {
+    rows: Rows,
+    rules: Rules,
+    classes: Classes,
+    shown: Shown,
+    persons: Persons,
+    algorithm: &'static str,
+}
+
+/// Partitions a table as the spec asks. What is encoded may be a longer table that begins with its rows.
+fn classify(
+    table: &Table,
+    encoded: &Encoded<'_>,
+    spec: &Spec,
+    requirements: &[Requirement],
+    progress: &dyn Progress,
+) -> Result<Classified, AnonymizeError> {
+    let kept = suppress::rows_that_can_stand(table, encoded, requirements, spec.max_suppressed)?;
     let rules = Rules::compile(table, requirements, &kept)?;
-    let Blocks { rows, ends } = blocks::fold(table, &encoded, &rules, &kept, block_size(spec));
+    let Blocks { rows, ends } = blocks::fold(table, encoded, &rules, &kept, block_size(spec));
     let partitioner = partitioner(spec, ends)?;
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let n_in = suppress::n_persons(&rules, &all);
@@ -147,20 +198,17 @@ pub fn anonymize(
     }
 
     progress.begin("recode", 0);
-    let mut shown = Shown::new(&classes, &encoded, &rows);
+    let mut shown = Shown::new(&classes, encoded, &rows);
     // Classes that show the same cells are one to a reader, and a person may have rows in several of them.
     let stands = |class: &[u32]| task.stands(&mut Tally::new(&rules), class.iter().copied());
     while rules.person_of_row().is_some() && !shown.folded_rows(&classes).iter().all(|class| stands(class)) {
         classes = join_leftovers(&task, shown.folded_rows(&classes), stands);
-        shown = Shown::new(&classes, &encoded, &rows);
+        shown = Shown::new(&classes, encoded, &rows);
     }
     let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
     let n_out = suppress::n_persons(&rules, &released);
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-    let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, persons);
-    let options = RecodeOptions { order: spec.order, keys: spec.keys };
-    let release = recode(table, &encoded, &rows, &classes, &shown, options);
-    Ok(Anonymized { release, loss, persons, algorithm: partitioner.name() })
+    Ok(Classified { rows, rules, classes, shown, persons, algorithm: partitioner.name() })
 }
 
 /// How many rows are partitioned together, where that is not all of them.

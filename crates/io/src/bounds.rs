@@ -83,7 +83,7 @@ impl Original<'_> {
         Ok(())
     }
 
-    fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
+    pub(crate) fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
         let mut columns = BTreeMap::new();
         for column in &released.columns {
             let source = &self.table.columns[column.source];

@@ -7,7 +7,9 @@ mod dictionary;
 mod hierarchies;
 mod load;
 mod open;
+mod persons;
 mod problem;
+mod register;
 mod release;
 mod roles;
 mod tables;
@@ -17,7 +19,8 @@ pub use audit::{AuditOptions, read_for_audit};
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
-pub use release::{ReleaseProblem, read_release, read_release_of};
+pub use register::{JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
+pub use release::{ReleaseProblem, read_release, read_release_of, read_release_with};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
@@ -29,9 +32,27 @@ pub(crate) use open::{OpenTable, read_released};
 use arrow_schema::Field;
 use kohort_model::Texts;
 
+use persons::KnownPersons;
+
 /// A column as read: its distinct texts, per row the id of one or `NULL`, and its Arrow field, if it has one.
 pub(crate) struct RawColumn {
     pub(crate) texts: Texts,
     pub(crate) ids: Vec<u32>,
     pub(crate) field: Option<Field>,
+}
+
+/// What is to be kept of a column.
+#[derive(Clone, Copy)]
+pub(crate) enum Keep<'p> {
+    /// Its cells.
+    Texts,
+    /// Who they name.
+    Persons(&'p KnownPersons<'p>),
+}
+
+/// What was kept of a column.
+pub(crate) enum Kept {
+    Texts(RawColumn),
+    /// Per row a number of [`KnownPersons`].
+    Persons(Vec<u64>),
 }

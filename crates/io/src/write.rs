@@ -4,10 +4,11 @@ mod arrow;
 mod cells;
 mod csv;
 mod folder;
+mod joined;
 mod problem;
 mod stdout;
 mod table;
 
-pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_release, write_tables};
+pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined, write_release, write_tables};
 pub use problem::WriteProblem;
 pub use stdout::write_csv_to;

@@ -9,12 +9,14 @@
 //! - [`Spec`]: the release a user asks for;
 //! - [`Audiences`]: who receives it, each with quasi columns of its own;
 //! - [`Schema`]: how several tables hang together;
+//! - [`JoinedRegister`]: a table beside the public register of its population;
 //! - [`Release`], [`Manifest`]: what comes out.
 
 mod audience;
 pub mod hierarchy;
 mod manifest;
 mod progress;
+pub mod register;
 mod release;
 mod requirement;
 mod role;
@@ -26,10 +28,12 @@ mod value;
 pub use audience::{Audience, Audiences};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
-    Achieved, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest, ColumnManifest, Loss, Manifest,
-    MethodLoss, Persons, RequirementManifest, Risk, SavingsManifest, Setting, TableManifest,
+    Achieved, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest, ColumnManifest, JoinManifest, Loss,
+    Manifest, MethodLoss, Persons, RegisterManifest, RequirementManifest, Risk, SavingsManifest, Setting,
+    TableManifest,
 };
 pub use progress::{Progress, Silent};
+pub use register::{InRegister, JoinedRegister, Presence};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Presence;
+
 /// The whole manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -31,6 +33,12 @@ pub struct Manifest {
     /// What one release for all audiences loses, beside the two other ways to serve them; only with audiences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub savings: Option<SavingsManifest>,
+    /// The public registers that made the crowd larger, by name; empty where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registers: Vec<RegisterManifest>,
+    /// What became of them; only with registers. Classes then are of everybody, and persons those of the private table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub register: Option<JoinManifest>,
     /// Always true: a release that was not verified is not written.
     pub verified: bool,
 }
@@ -46,6 +54,9 @@ pub struct RequirementManifest {
     /// The smallest class on the union of all audiences' columns, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collusion_k: Option<u32>,
+    /// The least and the largest share of private persons in a class, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta_presence: Option<(f64, f64)>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
     /// Per sensitive column its requirements by their names in the spec.
@@ -119,6 +130,44 @@ pub struct AudienceManifest {
     pub k: u32,
     /// The quasi columns it may know.
     pub quasi: Vec<String>,
+}
+
+/// One public register.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegisterManifest {
+    /// Its name in the spec.
+    pub name: String,
+    /// The day it describes, where the spec says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// Digest of its file.
+    pub sha256: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Rows that lack a quasi value or a key, and count for nobody.
+    pub rows_incomplete: u64,
+    /// Its persons in the classes of the release, but for those of the private table and of registers before it.
+    pub rows_used: u64,
+}
+
+/// What became of the registers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JoinManifest {
+    /// How classes were found, in the spec's words; refine where direct would have lost more.
+    pub method: String,
+    /// Whose rows are released, in the spec's words.
+    pub release: String,
+    /// How persons were found in private table and registers: by `key`, or by `values`, which tells nobody for sure.
+    pub joined_by: String,
+    /// Persons of whom registers contradict each other, or themselves; their register rows are not used.
+    pub contradicting: u64,
+    /// Sensitive groups; 0 where there is no sensitive table.
+    pub sensitive_groups: u64,
+    /// Private persons in the smallest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_k: Option<u64>,
+    /// How sure a reader who has the registers can be that somebody is in the private table.
+    pub presence: Presence,
 }
 
 /// What one release for all audiences loses, beside two other ways to serve them.

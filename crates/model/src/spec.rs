@@ -283,7 +283,7 @@ pub struct AudienceSpec {
 pub struct RegisterSpec {
     /// Its file, relative to the spec.
     pub file: PathBuf,
-    /// The column that equals the person column's values.
+    /// The column that equals the person column's values; without it rows are joined by their quasi values, one to one.
     pub key: Option<String>,
     /// Names of its columns where they differ, by the table's names.
     pub columns: BTreeMap<String, String>,
@@ -395,6 +395,31 @@ impl Spec {
             })
             .collect();
         (!each.is_empty()).then_some(Audiences { each, collusion_k: self.collusion_k })
+    }
+}
+
+impl RegisterMethod {
+    /// The word a spec uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            RegisterMethod::Refine => "refine",
+            RegisterMethod::Direct => "direct",
+        }
+    }
+}
+
+impl RegisterRows {
+    /// The word a spec uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            RegisterRows::All => "all",
+            RegisterRows::Microdata => "microdata",
+        }
+    }
+
+    /// What is released under this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [RegisterRows::All, RegisterRows::Microdata].into_iter().find(|rows| rows.word() == word)
     }
 }
 

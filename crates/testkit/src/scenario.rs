@@ -113,6 +113,7 @@ impl Scenario {
                 k: self.spec.k,
                 person_k: false,
                 collusion_k: None,
+                delta_presence: None,
                 max_suppressed: self.spec.max_suppressed,
                 sensitive: BTreeMap::new(),
             },
@@ -137,6 +138,8 @@ impl Scenario {
             }],
             audiences: BTreeMap::new(),
             savings: None,
+            registers: Vec::new(),
+            register: None,
             verified: true,
         }
     }

@@ -72,6 +72,7 @@ pub(crate) fn count_classes(
         tables: Vec::new(),
         audiences: Vec::new(),
         collusion_k: None,
+        joined: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kohort_model::Requirement;
+use kohort_model::{Presence, Requirement};
 
 use crate::Violation;
 
@@ -41,6 +41,20 @@ pub struct Findings {
     pub audiences: Vec<AudienceFindings>,
     /// Persons in the smallest class that all audiences together can make out, where there are audiences.
     pub collusion_k: Option<u64>,
+    /// What was counted beside a register, where there is one. Classes then are of everybody, and persons those of the
+    /// private table.
+    pub joined: Option<JoinedFindings>,
+}
+
+/// What was counted of a release beside a register.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinedFindings {
+    /// Sensitive groups; 0 where no column is sensitive.
+    pub groups: u64,
+    /// Private persons in the smallest sensitive group.
+    pub group_k: Option<u64>,
+    /// How sure presence in the private table is, where the private table was at hand.
+    pub presence: Option<Presence>,
 }
 
 /// What was counted of classes as one audience sees them.
@@ -138,6 +152,10 @@ pub enum Skipped {
         /// The column that holds it.
         column: String,
     },
+    /// Private rows alone are released, and nothing but the register says how many others their cells hold.
+    Crowd,
+    /// Nothing released tells private rows from register rows.
+    Presence,
     /// Persons have several rows, and nothing says which released rows are theirs: rows were counted.
     Persons,
 }
@@ -157,6 +175,10 @@ impl fmt::Display for Skipped {
         match self {
             Skipped::PersonK { column } => {
                 write!(f, "each person's own k in '{column}' can't be recounted from what is released")
+            }
+            Skipped::Crowd => f.write_str("class sizes can't be recounted without the register: see --against"),
+            Skipped::Presence => {
+                f.write_str("which rows are of the private table can't be seen, nor is it meant to be")
             }
             Skipped::Persons => {
                 f.write_str("persons have several rows and no released column tells them apart: rows were counted")

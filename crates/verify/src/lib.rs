@@ -14,6 +14,7 @@
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
 //! | what do several releases of the same persons show together? | [`audit`] |
+//! | the same of a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
 //! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
 //!
 //! All of one table take [`Asked`]: requirements of classes on all quasi columns, or audiences, each of which is counted
@@ -35,6 +36,7 @@ mod coverage;
 mod distance;
 mod findings;
 mod grouping;
+mod joined;
 mod measure;
 #[cfg(test)]
 mod oracle;
@@ -52,7 +54,10 @@ mod written;
 pub use against::verify_against;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
-pub use findings::{AudienceFindings, Counted, Findings, SensitiveFindings, Skipped, Suppressed, TableFindings};
+pub use findings::{
+    AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,
+};
+pub use joined::{AskedOfJoin, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written};
 pub use measure::{measure, verify_alone};
 pub use release::verify_release;
 pub use tables::{ReleasedLink, verify_tables, verify_tables_against, verify_tables_alone, verify_tables_written};

@@ -225,6 +225,43 @@ pub enum Violation {
     )]
     PersonWithoutOrigin { n: u64, first_row: u64 },
 
+    /// A join that is not of this private table.
+    #[error("the join with the register is not of this private table")]
+    JoinOfAnother,
+    /// Classes of register persons only.
+    #[error("{} nobody of the private table, first in released row {first_row}", does(*n, "class", "holds", "hold"))]
+    ClassWithoutPrivate { n: u64, first_row: u64 },
+    /// Values in another group than the person's row.
+    #[error(
+        "{} of the sensitive table not in the group of the person's row, first in row {first_row}",
+        does(*n, "row", "is", "are")
+    )]
+    OtherGroup { n: u64, first_row: u64 },
+    /// Persons without values, or values without a person.
+    #[error("{} of the private table released, and {} of the sensitive table", does(*persons, "person", "is", "are"), count(*rows, "row"))]
+    ValuesMiscounted { persons: u64, rows: u64 },
+    /// Groups whose numbers say something.
+    #[error("sensitive groups are not numbered from 1 in the released order, first in row {first_row}")]
+    GroupNumber { first_row: u64 },
+    /// An order that could tell whose values they are.
+    #[error("the sensitive table is not in the order of its cells, first in row {first_row}")]
+    SensitiveOrder { first_row: u64 },
+    /// Groups of the two tables that don't fit together.
+    #[error("sensitive group {group}: {rows} rows in {classes} classes, and {values} of values, can't be")]
+    GroupMismatch { group: u32, classes: u64, rows: u64, values: u64 },
+    /// Sensitive groups that are no numbers.
+    #[error("column 'sensitive_group' of table '{table}' is missing or holds something else than numbers")]
+    GroupsUnreadable { table: String },
+    /// Presence that is too sure, either way.
+    #[error(
+        "presence from {least} to {most}: {} beyond, first in released row {first_row}, and {} known to be absent",
+        does(*n_classes, "class", "is", "are"), does(*absent, "register person", "is", "are")
+    )]
+    Presence { least: f64, most: f64, n_classes: u64, absent: u64, first_row: u64 },
+    /// Values of which no person can have come from where they stand.
+    #[error("{} of the sensitive table can't be of anybody in their group, such as row {first_row}", count(*n, "row"))]
+    ValuesWithoutOrigin { n: u64, first_row: u64 },
+
     /// A requirement that some class does not satisfy.
     #[error(
         "{}: {}, the worst reaching {}; the first stands in row {first_row} and has {}",

@@ -93,14 +93,18 @@ pub(crate) fn changed(
     let (n, first_row) = match &released.cells {
         Cells::Recoded { labels, ids } => differences(written, labels, |row| ids[row], rows.len()),
         Cells::Copied => differences(written, &source.texts, |row| source.ids[rows[row] as usize], rows.len()),
-        Cells::Surrogate { ids } => {
-            let numbers: Vec<Option<u32>> = written.texts.iter().map(plain_number).collect();
-            place(rows.len(), |row| match written.ids[row] {
-                NULL => ids[row] != NULL,
-                id => numbers[id as usize].is_none_or(|number| number != ids[row] || number == NULL),
-            })
-        }
+        Cells::Surrogate { ids } => return changed_numbers(written, ids),
     }?;
+    Some(Violation::WrittenCells { column: written.name.clone(), n, first_row })
+}
+
+/// Cells of a written column that are not these numbers.
+pub(crate) fn changed_numbers(written: &Column, ids: &[u32]) -> Option<Violation> {
+    let numbers: Vec<Option<u32>> = written.texts.iter().map(plain_number).collect();
+    let (n, first_row) = place(ids.len(), |row| match written.ids[row] {
+        NULL => ids[row] != NULL,
+        id => numbers[id as usize].is_none_or(|number| number != ids[row] || number == NULL),
+    })?;
     Some(Violation::WrittenCells { column: written.name.clone(), n, first_row })
 }
 
@@ -130,7 +134,7 @@ fn differences(written: &Column, texts: &Texts, id: impl Fn(usize) -> u32, n_row
 }
 
 /// A number in its one spelling, without sign or leading zeros.
-fn plain_number(text: &str) -> Option<u32> {
+pub(crate) fn plain_number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
 

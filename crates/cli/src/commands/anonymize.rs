@@ -109,7 +109,7 @@ impl Anonymize {
         let target = self.target()?;
         let (spec, folder) = self.spec()?;
         refuse_what_is_to_come(&self.input, &spec)?;
-        if matches!(target, Target::Stdout) && spec.tables.len() > 1 {
+        if matches!(target, Target::Stdout) && (spec.tables.len() > 1 || !spec.registers.is_empty()) {
             return Err(cannot_print_several());
         }
         super::use_threads(self.threads)?;
@@ -253,20 +253,20 @@ fn table_name(file: &Path) -> String {
 /// Names everything the spec asks for that later versions will do.
 fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
     let (are_several, has_audiences) = (spec.tables.len() > 1, !spec.audiences.is_empty());
-    let tables = if are_several { "several tables with " } else { "" };
+    let has_registers = !spec.registers.is_empty();
     let mut to_come = Vec::new();
     if are_several && has_audiences {
         to_come.push((
-            "several tables with audiences".to_owned(),
+            "several tables with audiences",
             "release one table to several audiences, or several tables to everybody alike",
         ));
     }
-    if has_audiences && !spec.registers.is_empty() {
-        to_come.push(("audiences with registers".to_owned(), "release to several audiences without a register"));
-    } else if !spec.registers.is_empty() {
-        to_come.push((format!("{tables}registers"), "release without a register"));
+    if has_audiences && has_registers {
+        to_come.push(("audiences with registers", "release to several audiences without a register"));
+    } else if are_several && has_registers {
+        to_come.push(("several tables with registers", "release one table with a register, or several without"));
     }
-    let report = |(what, hint): (String, &str)| {
+    let report = |(what, hint): (&str, &str)| {
         Report::new(format!("{}: {what} are not available in this version", input.display())).hint(hint)
     };
     let reports: Vec<Report> = to_come.into_iter().map(report).collect();

@@ -10,7 +10,7 @@ use kohort_verify::{AuditFindings, Knows};
 
 use super::{Output, Verdict};
 use crate::failure::{Failure, Report, Status, violation_reports};
-use crate::flags::FlagSpec;
+use crate::flags::hierarchy_sources;
 use crate::progress::Bars;
 use crate::render::audit;
 use crate::terminal;
@@ -108,29 +108,13 @@ impl Audit {
     }
 
     fn hierarchies(&self, columns: &BTreeSet<String>) -> Result<BTreeMap<String, HierarchySource>, Failure> {
-        let mut hierarchies = BTreeMap::new();
         for flag in &self.hierarchy {
-            let Some((column, _)) = flag.split_once('=') else {
-                let message = format!("--hierarchy {flag}: no '=' between column and hierarchy");
-                return Err(Failure::input(message, "for example --hierarchy vehicle=vehicle.csv"));
-            };
-            if !columns.contains(column) {
+            if let Some((column, _)) = flag.split_once('=').filter(|(column, _)| !columns.contains(*column)) {
                 let message = format!("--hierarchy {flag}: no audience may know column '{column}'");
                 return Err(Failure::input(message, format!("add '{column}' to an --audience, or leave it out")));
             }
-            // Read as in a spec that has the column.
-            let mut spec = FlagSpec::default();
-            spec.set("k", 1);
-            spec.data("-", None);
-            spec.columns("quasi", &[column.to_owned()]);
-            spec.hierarchies(std::slice::from_ref(flag));
-            let source = spec.finish()?.tables.remove(0).columns.remove(0).hierarchy;
-            if source.and_then(|source| hierarchies.insert(column.to_owned(), source)).is_some() {
-                let message = format!("column '{column}' has two hierarchies");
-                return Err(Failure::input(message, "keep one of them"));
-            }
         }
-        Ok(hierarchies)
+        hierarchy_sources(&self.hierarchy)
     }
 }
 

@@ -3,19 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_io::{LinkManifest, LoadedTables, TablesManifest, load, load_tables, read_release, read_release_of};
+use kohort_io::{
+    LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers, load_tables, read_release,
+    read_release_of,
+};
+use kohort_model::spec::{RegisterRows, TableSpec};
 use kohort_model::{AchievedSensitive, Distance, Manifest, Persons, Requirement, Role, Spec, Table, TableManifest};
 use kohort_verify::{
-    Counted, Findings, ReleasedLink, Suppressed, Violations, verify_against, verify_alone, verify_tables_against,
-    verify_tables_alone,
+    AskedOfJoin, Counted, Findings, ReleasedLink, Skipped, Suppressed, Violations, verify_against, verify_alone,
+    verify_joined_against, verify_joined_alone, verify_tables_against, verify_tables_alone,
 };
 
 use super::{Output, Verdict};
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
+use crate::job::asked_of_join;
 use crate::manifest::{
-    achieved, asked_for_audiences, audiences, is_within_limit, link_manifests, released_links, requirement,
-    requirements,
+    achieved, asked_for_audiences, audiences, is_within_limit, joined_by_word, link_manifests, released_links,
+    requirement, requirements,
 };
 use crate::progress::Bars;
 use crate::render::findings;
@@ -79,10 +84,13 @@ impl Verify {
         notes: &mut Vec<String>,
     ) -> Result<Result<Findings, Violations>, Failure> {
         let TablesManifest { manifest, links, .. } = manifest;
-        let mut asked = requirements(&manifest.requirement, &manifest.tables).ok_or_else(|| {
+        let unknown = || {
             let message = format!("{}: manifest.json asks for something unknown", self.release.display());
             Failure::input(message, "use the version that wrote it")
-        })?;
+        };
+        // Beside a register the second table holds sensitive groups of the first.
+        let of_spec = if manifest.register.is_some() { manifest.tables.get(..1) } else { Some(&manifest.tables[..]) };
+        let mut asked = of_spec.and_then(|tables| requirements(&manifest.requirement, tables)).ok_or_else(unknown)?;
         if manifest.requirement.person_k {
             notes.push("each person's own k can't be recounted from what is released".to_owned());
         }
@@ -90,6 +98,7 @@ impl Verify {
         if let [table] = tables
             && n_persons != table.n_rows as u64
             && table.person.is_none()
+            && manifest.register.is_none()
         {
             let n_rows = table.n_rows;
             notes.push(format!(
@@ -104,6 +113,11 @@ impl Verify {
                 let column = requirement.column().unwrap_or_default();
                 notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
             }
+        }
+        if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
+            let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
+            let asked = AskedOfJoin { requirements: asked, delta_presence: manifest.requirement.delta_presence, rows };
+            return Ok(verify_joined_alone(tables, asked));
         }
         match (tables, asked.as_slice()) {
             ([table], [asked]) => {
@@ -130,6 +144,11 @@ impl Verify {
     ) -> Result<(TablesManifest, Result<Findings, Violations>), Failure> {
         let spec = read_spec(path)?;
         let folder = folder_of(path);
+        if let [table_spec] = spec.tables.as_slice()
+            && !spec.registers.is_empty()
+        {
+            return self.count_against_registers(path, &spec, table_spec, wrong, bars);
+        }
         if let [table_spec] = spec.tables.as_slice() {
             let original = load(folder, &spec, table_spec, bars)?.table;
             let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
@@ -151,6 +170,30 @@ impl Verify {
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
         let counted = verify_tables_against(&tables, &originals, &schema, &requirements, &suppressed);
+        Ok((manifest, counted))
+    }
+
+    /// Compares rows with the private table and its registers.
+    fn count_against_registers(
+        &self,
+        path: &Path,
+        spec: &Spec,
+        table_spec: &TableSpec,
+        wrong: &mut Vec<Report>,
+        bars: &Bars,
+    ) -> Result<(TablesManifest, Result<Findings, Violations>), Failure> {
+        let folder = folder_of(path);
+        let mut original = load(folder, spec, table_spec, bars)?;
+        let registers = load_registers(folder, spec, &mut original, bars)?;
+        let original = original.table;
+        let (manifest, tables) = read_release_of(std::slice::from_ref(&original), &self.release, bars)?;
+        wrong.extend(not_as_asked(&manifest, spec, path, &[]));
+        wrong.extend(other_registers(&manifest.manifest, &registers, spec, path));
+        let requirements = spec.requirements(table_spec);
+        let persons = manifest.manifest.persons.suppressed;
+        let suppressed = Suppressed { rows: persons, persons };
+        let asked = asked_of_join(spec, &requirements);
+        let counted = verify_joined_against(&tables, &original, &registers.joined, asked, suppressed);
         Ok((manifest, counted))
     }
 
@@ -177,6 +220,9 @@ impl Verify {
                 text += match (is_verified, &self.against) {
                     (false, _) => "verified         no\n",
                     (true, None) => "verified         yes, from the released files alone\n",
+                    (true, Some(_)) if found.joined.is_some() => {
+                        "verified         yes, against the private table and its registers\n"
+                    }
                     (true, Some(_)) if found.tables.is_empty() => "verified         yes, against the private table\n",
                     (true, Some(_)) => "verified         yes, against the private tables\n",
                 };
@@ -223,11 +269,28 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
     // Of several tables those that hang off none are of persons, each row one.
     let is_of_persons = |table: &&TableManifest| links.iter().all(|link| link.table != table.name);
     let persons: Vec<Persons> = match manifest.tables.as_slice() {
+        _ if manifest.register.is_some() => vec![manifest.persons],
         [_] => vec![manifest.persons],
         tables => tables.iter().filter(is_of_persons).map(persons_of_rows).collect(),
     };
     if persons.into_iter().any(|persons| !is_within_limit(persons, spec.max_suppressed)) {
         wrong.push(Report::new("more persons were left out than max_suppressed allows"));
+    }
+    wrong
+}
+
+/// Registers that are not those of the manifest, or are used otherwise.
+fn other_registers(manifest: &Manifest, read: &LoadedRegisters, spec: &Spec, path: &Path) -> Vec<Report> {
+    let hint = "verify against the spec and the registers that the release was made from";
+    let mut wrong = Vec::new();
+    let claimed = manifest.registers.iter().map(|register| (&register.name, &register.sha256));
+    if !claimed.eq(read.registers.iter().map(|register| (&register.name, &register.sha256))) {
+        wrong.push(Report::new(format!("{} has other registers than manifest.json says", path.display())).hint(hint));
+    }
+    let used = manifest.register.as_ref().map(|register| (register.release.as_str(), register.joined_by.as_str()));
+    if used != Some((spec.register.release.word(), joined_by_word(read.by))) {
+        let message = format!("{} uses registers otherwise than manifest.json says", path.display());
+        wrong.push(Report::new(message).hint(hint));
     }
     wrong
 }
@@ -246,6 +309,21 @@ fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
         }
     };
     compare("classes".to_owned(), manifest.classes as f64, found.classes as f64);
+    if let Some(joined) = &found.joined {
+        let register = manifest.register.as_ref();
+        let claimed = register.map_or(0, |register| register.sensitive_groups);
+        compare("register.sensitive_groups".to_owned(), claimed as f64, joined.groups as f64);
+        if let Some(group_k) = joined.group_k {
+            let claimed = register.and_then(|register| register.group_k).unwrap_or(0);
+            compare("register.group_k".to_owned(), claimed as f64, group_k as f64);
+            compare("persons.out".to_owned(), manifest.persons.n_out as f64, found.persons as f64);
+        }
+        compare_sensitive(manifest, found, &mut compare);
+        if manifest.achieved.k > found.k && !found.skipped.contains(&Skipped::Crowd) {
+            compare("achieved.k".to_owned(), manifest.achieved.k as f64, found.k as f64);
+        }
+        return differences;
+    }
     // Where persons have several rows and can't be told apart, rows were counted, and the figures are others.
     let is_comparable = found.counted == Counted::Persons || found.rows == manifest.persons.n_out;
     if is_comparable {
@@ -262,21 +340,26 @@ fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
             let claimed = manifest.achieved.collusion_k.unwrap_or(0);
             compare("achieved.collusion_k".to_owned(), claimed as f64, k as f64);
         }
-        for (column, claimed) in &manifest.achieved.sensitive {
-            let Some(counted) = counted.sensitive.get(column) else { continue };
-            let figures = |figures: &AchievedSensitive| {
-                [
-                    ("l", figures.l as f64),
-                    ("entropy_l", figures.entropy_l),
-                    ("t", figures.t),
-                    ("alpha", figures.alpha),
-                    ("beta", figures.beta),
-                ]
-            };
-            for ((key, claimed), (_, counted)) in figures(claimed).into_iter().zip(figures(counted)) {
-                compare(format!("achieved.sensitive.{column}.{key}"), claimed, counted);
-            }
-        }
+        compare_sensitive(manifest, found, &mut compare);
     }
     differences
+}
+
+fn compare_sensitive(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
+    let counted = achieved(found);
+    for (column, claimed) in &manifest.achieved.sensitive {
+        let Some(counted) = counted.sensitive.get(column) else { continue };
+        let figures = |figures: &AchievedSensitive| {
+            [
+                ("l", figures.l as f64),
+                ("entropy_l", figures.entropy_l),
+                ("t", figures.t),
+                ("alpha", figures.alpha),
+                ("beta", figures.beta),
+            ]
+        };
+        for ((key, claimed), (_, counted)) in figures(claimed).into_iter().zip(figures(counted)) {
+            compare(format!("achieved.sensitive.{column}.{key}"), claimed, counted);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What was counted in a table.
 
-use kohort_verify::{AudienceFindings, Counted, Findings, SensitiveFindings, TableFindings};
+use kohort_verify::{AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, TableFindings};
 use serde_json::{Map, Value, json};
 
 use super::{count_of, number};
@@ -11,20 +11,29 @@ const WIDTH: u64 = 40;
 
 /// For people.
 pub(crate) fn words(findings: &Findings) -> String {
-    let persons = match findings.counted {
-        Counted::Persons => findings.persons.to_string(),
-        Counted::Rows => format!("{} (each row counts as one)", findings.persons),
+    let persons = match (findings.counted, &findings.joined) {
+        (_, Some(JoinedFindings { group_k: Some(_), .. })) => format!("{} of the private table", findings.persons),
+        (Counted::Persons, _) => findings.persons.to_string(),
+        (Counted::Rows, _) => format!("{} (each row counts as one)", findings.persons),
     };
     let mut text = String::new();
     let mut line = |name: &str, value: &str| text += &format!("{name:<16} {value}\n");
     line("rows", &findings.rows.to_string());
     line("persons", &persons);
     line("classes", &findings.classes.to_string());
-    line("k", &findings.k.to_string());
-    line("unique persons", &count_of(findings.unique_persons, findings.persons));
-    line("highest risk", &number(findings.highest_risk));
-    line("average risk", &number(findings.average_risk));
-    text += &histogram(&findings.smallest_classes);
+    let has_sizes = has_sizes(findings);
+    if has_sizes {
+        line("k", &findings.k.to_string());
+        line("unique persons", &count_of(findings.unique_persons, findings.persons));
+        line("highest risk", &number(findings.highest_risk));
+        line("average risk", &number(findings.average_risk));
+    }
+    if let Some(JoinedFindings { groups, group_k: Some(group_k), .. }) = &findings.joined {
+        line("sensitive groups", &format!("{groups}, of at least {group_k} persons"));
+    }
+    if has_sizes {
+        text += &histogram(&findings.smallest_classes);
+    }
     if !findings.audiences.is_empty() {
         text += &audiences(findings);
     }
@@ -36,6 +45,11 @@ pub(crate) fn words(findings: &Findings) -> String {
         text += &sensitive(&columns);
     }
     text
+}
+
+/// Whether it is known how many persons look the same: where private rows alone are released, the register tells.
+fn has_sizes(findings: &Findings) -> bool {
+    !findings.skipped.contains(&Skipped::Crowd)
 }
 
 /// Each audience by itself, and all of them together.
@@ -150,6 +164,15 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
         let audiences: Map<String, Value> = findings.audiences.iter().map(entry).collect();
         object.insert("audiences".to_owned(), audiences.into());
         object.insert("collusion_k".to_owned(), findings.collusion_k.into());
+    }
+    if !has_sizes(findings) {
+        for unknown in ["k", "unique_persons", "smallest_classes", "risk"] {
+            object.insert(unknown.to_owned(), Value::Null);
+        }
+    }
+    if let Some(joined) = &findings.joined {
+        object.insert("sensitive_groups".to_owned(), joined.groups.into());
+        object.insert("group_k".to_owned(), joined.group_k.into());
     }
     if !findings.tables.is_empty() {
         let table = |table: &TableFindings| json!({ "name": table.table, "rows": table.rows, "classes": table.classes, "k": table.k });

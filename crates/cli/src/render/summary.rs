@@ -1,7 +1,7 @@
 //! What became of a job: k asked and reached, what it cost, where the release is.
 
 use kohort_io::TablesManifest;
-use kohort_model::{Manifest, SavingsManifest, Setting};
+use kohort_model::{JoinManifest, Manifest, RegisterManifest, SavingsManifest, Setting};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -13,7 +13,8 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     let tables = table_loss.keys().map(|table| table.chars().count() + 6);
     let sensitive = manifest.achieved.sensitive.keys().map(|column| column.chars().count());
     let audiences = manifest.audiences.keys().map(|audience| audience.chars().count() + 9);
-    let widest = columns.chain(tables).chain(sensitive).chain(audiences).max().unwrap_or(0).max(16);
+    let registers = manifest.registers.iter().map(|register| register.name.chars().count() + 9);
+    let widest = columns.chain(tables).chain(sensitive).chain(audiences).chain(registers).max().unwrap_or(0).max(16);
     let mut text = String::new();
     let mut line = |name: &str, value: &str| text += &format!("{name:<widest$} {value}\n");
     if manifest.audiences.is_empty() {
@@ -45,7 +46,15 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     let persons = &manifest.persons;
     line("persons", &format!("{} in, {} released", persons.n_in, persons.n_out));
     line("suppressed", &count_of(persons.suppressed, persons.n_in));
-    for table in manifest.tables.iter().filter(|_| manifest.tables.len() > 1) {
+    for register in &manifest.registers {
+        line(&format!("register {}", register.name), &used(register));
+    }
+    if let Some(join) = &manifest.register {
+        for (name, value) in joined(join, manifest.classes) {
+            line(name, &value);
+        }
+    }
+    for table in manifest.tables.iter().filter(|_| manifest.tables.len() > 1 && manifest.register.is_none()) {
         let rows =
             format!("{} rows in, {} released, {} left out", table.rows_in, table.rows_out, table.rows_suppressed);
         // Where no column is quasi there is nothing to blur.
@@ -71,6 +80,55 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     };
     line("release", &release);
     text
+}
+
+/// How a register was used.
+fn used(register: &RegisterManifest) -> String {
+    let RegisterManifest { rows, rows_incomplete, rows_used, date, .. } = register;
+    let incomplete = match rows_incomplete {
+        0 => String::new(),
+        incomplete => format!(", {incomplete} incomplete and not used"),
+    };
+    let date = date.as_ref().map_or_else(String::new, |date| format!(" of {date}"));
+    let noun = if *rows == 1 { "row" } else { "rows" };
+    format!("{rows} {noun}{date}, {rows_used} used to fill classes{incomplete}")
+}
+
+/// What became of all registers together.
+fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if join.joined_by == "values" {
+        lines.push((
+            "joined",
+            "by quasi values, one to one: nothing tells whether they are the same persons".to_owned(),
+        ));
+    }
+    if join.contradicting > 0 {
+        let persons = if join.contradicting == 1 { "person" } else { "persons" };
+        lines.push(("contradicting", format!("{} {persons} of the registers, not used", join.contradicting)));
+    }
+    if let Some(group_k) = join.group_k {
+        lines.push(("sensitive groups", format!("{}, of at least {group_k} persons", join.sensitive_groups)));
+    }
+    if join.release == "microdata" {
+        lines.push(("presence", "public: only rows of the private table are released".to_owned()));
+        return lines;
+    }
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let presence = &join.presence;
+    let shares = format!(
+        "at most {} of a class are of the private table, {} for the average person",
+        percent(presence.highest),
+        percent(presence.average)
+    );
+    lines.push(("presence", shares));
+    if presence.certain > 0 {
+        let classes = count_of(presence.certain, n_classes);
+        let hold = if presence.certain == 1 { "class holds" } else { "classes hold" };
+        let warning = format!("{classes} {hold} nobody else: whoever is found there is in the private table");
+        lines.push(("warning", warning));
+    }
+    lines
 }
 
 /// What one release for all audiences loses less than one on the union of their columns.

@@ -63,6 +63,26 @@ fn documents_show_what_the_accidents_print() {
 }
 
 #[test]
+fn documents_show_what_the_survey_prints() {
+    let folder = Folder::new();
+    let spec = |name: &str| format!("{}/../../examples/register/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let anonymized = folder.run(&["anonymize", &spec("release"), "-o", "survey-release"]);
+    assert_eq!(anonymized.code, 0, "{anonymized}");
+    assert_shown("docs/with-a-register.md", &anonymized.stderr);
+    for arguments in [&["verify", "survey-release"][..], &["verify", "survey-release", "--against", &spec("release")]] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    let plain = folder.run(&["anonymize", &spec("plain"), "-o", "plain-release"]);
+    let loss = plain.stderr.lines().find(|line| line.starts_with("loss")).unwrap();
+    let loss = loss.split_whitespace().nth(1).unwrap();
+    assert!(document("docs/with-a-register.md").contains(&format!("costs a loss of {loss}.")), "{plain}");
+    let asked = "born between 1950 and 1969 and sex = 'f'";
+    let estimated = folder.run(&["estimate", "survey-release", asked]);
+    assert_eq!(estimated.code, 0, "{estimated}");
+}
+
+#[test]
 fn documents_show_what_the_university_prints() {
     let folder = Folder::new();
     let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/university/release.toml");

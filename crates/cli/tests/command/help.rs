@@ -13,6 +13,7 @@ fn every_command_has_help() {
         "check",
         "audit",
         "verify",
+        "estimate",
         "hierarchy",
         "hierarchy check",
         "hierarchy show",

@@ -19,9 +19,10 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rayon::prelude::*;
 
-use super::RawColumn;
 use super::dictionary::{TextDictionary, ValueDictionary};
+use super::persons::{KnownPersons, NOBODY};
 use super::problem::ReadProblem;
+use super::{Keep, Kept, RawColumn};
 use crate::arrow_text::{Fixed, TextForm};
 
 const ROWS_PER_BATCH: usize = 1 << 15;
@@ -89,11 +90,12 @@ impl<'a> ArrowFile<'a> {
     }
 
     /// Reads the columns at these positions, which ascend.
-    pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, ReadProblem> {
+    pub(crate) fn read(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, ReadProblem> {
         let mut columns = Vec::with_capacity(wanted.len());
-        for &position in wanted {
-            columns.push(ColumnBuilder::new(self.schema.field(position))?);
+        for &(position, keep) in wanted {
+            columns.push(ColumnBuilder::new(self.schema.field(position), keep)?);
         }
+        let wanted: Vec<usize> = wanted.iter().map(|&(position, _)| position).collect();
         let rows = RowSink { columns: &mut columns, n_rows: 0, progress: self.progress };
         match self.batches {
             Batches::Parquet(builder) => guarded("Parquet", || {
@@ -102,8 +104,8 @@ impl<'a> ArrowFile<'a> {
                 let every: Vec<usize> = (0..wanted.len()).collect();
                 rows.take_all(reader, &every, "Parquet")
             })?,
-            Batches::IpcFile(reader) => guarded("Arrow", || rows.take_all(reader, wanted, "Arrow"))?,
-            Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, wanted, "Arrow"))?,
+            Batches::IpcFile(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
+            Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
         }
         Ok(columns.into_iter().map(ColumnBuilder::finish).collect())
     }
@@ -119,13 +121,13 @@ fn damaged(format: &'static str, error: &dyn std::error::Error) -> ReadProblem {
     ReadProblem::Damaged { format, message: error.to_string() }
 }
 
-struct RowSink<'a> {
-    columns: &'a mut [ColumnBuilder],
+struct RowSink<'a, 'p> {
+    columns: &'a mut [ColumnBuilder<'p>],
     n_rows: u64,
     progress: Option<&'a dyn Progress>,
 }
 
-impl RowSink<'_> {
+impl RowSink<'_, '_> {
     /// Adds all rows, of each batch the columns at these positions.
     fn take_all(
         mut self,
@@ -153,28 +155,53 @@ impl RowSink<'_> {
 }
 
 /// A column under construction.
-struct ColumnBuilder {
+struct ColumnBuilder<'p> {
     field: Field,
-    values: Values,
-    ids: Vec<u32>,
+    cells: Cells<'p>,
 }
 
-impl ColumnBuilder {
-    fn new(field: &Field) -> Result<Self, ReadProblem> {
+/// What is kept of the cells so far.
+enum Cells<'p> {
+    Texts { values: Values, ids: Vec<u32> },
+    Persons { known: &'p KnownPersons<'p>, numbers: Vec<u64> },
+}
+
+impl<'p> ColumnBuilder<'p> {
+    fn new(field: &Field, keep: Keep<'p>) -> Result<Self, ReadProblem> {
         let values = Values::of(field.data_type()).ok_or_else(|| ReadProblem::UnreadableType {
             column: field.name().clone(),
             data_type: field.data_type().to_string(),
         })?;
-        Ok(ColumnBuilder { field: field.clone(), values, ids: Vec::new() })
+        let cells = match keep {
+            Keep::Texts => Cells::Texts { values, ids: Vec::new() },
+            Keep::Persons(known) => Cells::Persons { known, numbers: Vec::new() },
+        };
+        Ok(ColumnBuilder { field: field.clone(), cells })
     }
 
     fn add(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
-        self.values.add(array, &mut self.ids)
+        match &mut self.cells {
+            Cells::Texts { values, ids } => values.add(array, ids),
+            Cells::Persons { known, numbers } => {
+                // A dictionary of this batch alone: keys are too many to be kept.
+                let Some(mut values) = Values::of(self.field.data_type()) else { return Ok(()) };
+                let mut ids = Vec::with_capacity(array.len());
+                values.add(array, &mut ids)?;
+                let persons: Vec<u64> = values.into_texts().iter().map(|key| known.number(key)).collect();
+                numbers.extend(ids.iter().map(|&id| if id == NULL { NOBODY } else { persons[id as usize] }));
+                Ok(())
+            }
+        }
     }
 
-    fn finish(mut self) -> RawColumn {
-        self.ids.shrink_to_fit();
-        RawColumn { texts: self.values.into_texts(), ids: self.ids, field: Some(self.field) }
+    fn finish(self) -> Kept {
+        match self.cells {
+            Cells::Texts { values, mut ids } => {
+                ids.shrink_to_fit();
+                Kept::Texts(RawColumn { texts: values.into_texts(), ids, field: Some(self.field) })
+            }
+            Cells::Persons { numbers, .. } => Kept::Persons(numbers),
+        }
     }
 }
 

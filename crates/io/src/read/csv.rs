@@ -20,9 +20,10 @@ use kohort_model::NULL;
 use kohort_model::spec::CsvSpec;
 use rayon::prelude::*;
 
-use super::RawColumn;
 use super::dictionary::TextDictionary;
+use super::persons::{KnownPersons, NOBODY};
 use super::problem::{ReadProblem, Row, Rows};
+use super::{Keep, Kept, RawColumn};
 use blocks::{BlockEnd, TextBlocks, Transcoder};
 use record::{AtEnd, BadQuote, Cell, Span, cut_record};
 use separator::find_separator;
@@ -124,8 +125,9 @@ impl<'a> CsvFile<'a> {
     ///
     /// # Errors
     /// Every problem that can be found.
-    pub(crate) fn read(mut self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadProblem>> {
-        let mut columns: Vec<ColumnBuilder> = wanted.iter().map(|&position| ColumnBuilder::new(position)).collect();
+    pub(crate) fn read(mut self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadProblem>> {
+        let mut columns: Vec<ColumnBuilder<'_>> =
+            wanted.iter().map(|&(position, keep)| ColumnBuilder::new(position, keep)).collect();
         let mut rows = RowCounter { n_columns: self.names.len(), n_rows: 0, n_blank: 0, ragged: None };
         let mut problems = Vec::new();
         let mut spans: Vec<Span> = Vec::new();
@@ -266,33 +268,58 @@ impl RowCounter {
 }
 
 /// A column under construction.
-struct ColumnBuilder {
+struct ColumnBuilder<'p> {
     position: usize,
-    dictionary: TextDictionary,
-    ids: Vec<u32>,
+    cells: Cells<'p>,
     scratch: String,
 }
 
-impl ColumnBuilder {
-    fn new(position: usize) -> Self {
-        ColumnBuilder { position, dictionary: TextDictionary::default(), ids: Vec::new(), scratch: String::new() }
+/// What is kept of the cells so far.
+enum Cells<'p> {
+    Texts { dictionary: TextDictionary, ids: Vec<u32> },
+    Persons { known: &'p KnownPersons<'p>, numbers: Vec<u64> },
+}
+
+impl<'p> ColumnBuilder<'p> {
+    fn new(position: usize, keep: Keep<'p>) -> Self {
+        let cells = match keep {
+            Keep::Texts => Cells::Texts { dictionary: TextDictionary::default(), ids: Vec::new() },
+            Keep::Persons(known) => Cells::Persons { known, numbers: Vec::new() },
+        };
+        ColumnBuilder { position, cells, scratch: String::new() }
     }
 
     /// Takes this column's cells out of those of whole rows.
     fn add_cells(&mut self, text: &str, spans: &[Span], n_columns: usize, null_words: &[String]) {
-        self.ids.reserve(spans.len() / n_columns);
-        for span in spans.iter().skip(self.position).step_by(n_columns) {
-            let id = match span.cell(text, &mut self.scratch) {
-                Cell::Bare(bare) if null_words.iter().any(|word| word == bare) => NULL,
-                Cell::Bare(text) | Cell::Quoted(text) => self.dictionary.id(text),
-            };
-            self.ids.push(id);
+        let spans = spans.iter().skip(self.position).step_by(n_columns);
+        let is_null = |bare: &str| null_words.iter().any(|word| word == bare);
+        let scratch = &mut self.scratch;
+        match &mut self.cells {
+            Cells::Texts { dictionary, ids } => {
+                ids.reserve(spans.len());
+                ids.extend(spans.map(|span| match span.cell(text, scratch) {
+                    Cell::Bare(bare) if is_null(bare) => NULL,
+                    Cell::Bare(text) | Cell::Quoted(text) => dictionary.id(text),
+                }));
+            }
+            Cells::Persons { known, numbers } => {
+                numbers.reserve(spans.len());
+                numbers.extend(spans.map(|span| match span.cell(text, scratch) {
+                    Cell::Bare(bare) if is_null(bare) => NOBODY,
+                    Cell::Bare(key) | Cell::Quoted(key) => known.number(key),
+                }));
+            }
         }
     }
 
-    fn finish(mut self) -> RawColumn {
-        self.ids.shrink_to_fit();
-        RawColumn { texts: self.dictionary.into_texts(), ids: self.ids, field: None }
+    fn finish(self) -> Kept {
+        match self.cells {
+            Cells::Texts { dictionary, mut ids } => {
+                ids.shrink_to_fit();
+                Kept::Texts(RawColumn { texts: dictionary.into_texts(), ids, field: None })
+            }
+            Cells::Persons { numbers, .. } => Kept::Persons(numbers),
+        }
     }
 }
 

@@ -265,7 +265,7 @@ fn check_labels(column: &Column) -> Option<ReadProblem> {
     Some(ReadProblem::LabelClash { column: column.name.clone(), rows })
 }
 
-fn looks_like_a_label(text: &str) -> bool {
+pub(super) fn looks_like_a_label(text: &str) -> bool {
     let bounds = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_range = bounds
         .and_then(|bounds| bounds.split_once([',', ';']))

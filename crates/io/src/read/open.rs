@@ -10,7 +10,7 @@ use kohort_model::{Column, Notation, Progress, Role, Table, Texts, ValueType};
 use super::arrow::ArrowFile;
 use super::problem::{ReadProblem, ReadProblems};
 use super::roles::check_names;
-use super::{CsvFile, RawColumn};
+use super::{CsvFile, Keep, Kept, RawColumn};
 use crate::{Compression, Format};
 
 /// How a file that has no spec is read.
@@ -121,6 +121,16 @@ impl<'a> OpenTable<'a> {
 
     /// Reads the rows, and of them the columns at these positions, which ascend.
     pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadProblem>> {
+        let wanted: Vec<(usize, Keep<'_>)> = wanted.iter().map(|&position| (position, Keep::Texts)).collect();
+        let texts = |kept| match kept {
+            Kept::Texts(column) => Some(column),
+            Kept::Persons(_) => None,
+        };
+        Ok(self.read_kept(&wanted)?.into_iter().filter_map(texts).collect())
+    }
+
+    /// Reads the rows, and keeps of them what is said of the columns at these positions, which ascend.
+    pub(crate) fn read_kept(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadProblem>> {
         match self {
             OpenTable::Csv(file) => file.read(wanted),
             OpenTable::Arrow(file) => file.read(wanted).map_err(|problem| vec![problem]),

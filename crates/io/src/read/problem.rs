@@ -243,6 +243,44 @@ pub enum ReadProblem {
         /// The column.
         column: String,
     },
+    /// Persons of several rows beside a register.
+    #[error("person column '{column}' repeats a person in {rows}; with a register each person has one row")]
+    PersonTwice {
+        /// The column.
+        column: String,
+        /// Where.
+        rows: Rows,
+    },
+    /// A name that releases beside a register need themselves.
+    #[error("a {what} is called '{name}', which a release with a register needs for something else")]
+    ReservedName {
+        /// A table or a column.
+        what: &'static str,
+        /// The name.
+        name: &'static str,
+    },
+    /// A register that is not the one the spec means.
+    #[error("its sha256 begins with {found}, and the spec pins one that begins with {pinned}")]
+    OtherDigest {
+        /// The first digits of the spec's.
+        pinned: String,
+        /// The first digits of the file's.
+        found: String,
+    },
+    /// A column of a register that stands for two.
+    #[error("column '{column}' would stand for two columns at once")]
+    RegisterColumnTwice {
+        /// The column.
+        column: String,
+    },
+    /// Register rows without something, where the spec refuses them.
+    #[error("column '{column}' is null in {rows}, and missing = \"refuse\"")]
+    RegisterLacks {
+        /// The column.
+        column: String,
+        /// Where.
+        rows: Rows,
+    },
     /// Hierarchical distance without a hierarchy.
     #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
     NeedsHierarchy {
@@ -325,6 +363,19 @@ impl ReadProblem {
             }
             ReadProblem::IdentifierKept { column } => {
                 format!("leave keys = \"keep\" out, or give '{column}' role \"key\" if it may be released")
+            }
+            ReadProblem::PersonTwice { .. } => {
+                "bring each person to one row, for example the latest, or release without a register".into()
+            }
+            ReadProblem::ReservedName { what, .. } => format!("rename the {what}"),
+            ReadProblem::OtherDigest { .. } => {
+                "get the register that is meant, or pin this one if it is: sha256sum shows all digits".into()
+            }
+            ReadProblem::RegisterColumnTwice { .. } => {
+                "name one column of the register for the key and for each quasi column".into()
+            }
+            ReadProblem::RegisterLacks { .. } => {
+                "complete these rows, or leave them out with missing = \"skip\" under [register]".into()
             }
             ReadProblem::NeedsHierarchy { column } => {
                 format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")

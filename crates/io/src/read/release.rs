@@ -2,16 +2,18 @@
 //!
 //! Quasi cells that were written as bounds come back as labels.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use kohort_model::spec::CsvSpec;
-use kohort_model::{ColumnManifest, Progress, Role, Table, TableManifest, ValueType};
+use kohort_model::spec::{CsvSpec, HierarchySource};
+use kohort_model::{Column, ColumnManifest, Progress, Role, Table, TableManifest, ValueType};
 
 use super::OpenTable;
+use super::hierarchies::Hierarchies;
 use super::open::{CheckOptions, read_for_check, read_released};
-use super::problem::ReadProblems;
+use super::problem::{ReadProblem, ReadProblems};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, Format, TablesManifest};
@@ -84,7 +86,7 @@ impl ReleaseProblem {
             | ReleaseProblem::BadManifest { .. } => {
                 Some("the release was changed after it was written: don't trust it, write it again".to_owned())
             }
-            ReleaseProblem::Table(problems) => problems.problems.first().and_then(super::ReadProblem::hint),
+            ReleaseProblem::Table(problems) => problems.problems.first().and_then(ReadProblem::hint),
             ReleaseProblem::Io { .. } => None,
         }
     }
@@ -110,6 +112,37 @@ impl ReleaseProblem {
 /// Where a file is missing, damaged or not the one the manifest speaks of.
 pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     read_release_of(&[], folder, progress)
+}
+
+/// Reads a release, and gives its columns the hierarchies in these files.
+///
+/// # Errors
+/// As [`read_release`], and where a hierarchy can't be read or no table has its column.
+pub fn read_release_with(
+    folder: &Path,
+    hierarchies: &BTreeMap<String, HierarchySource>,
+    progress: &dyn Progress,
+) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+    let (manifest, mut tables) = read_release(folder, progress)?;
+    let mut read = Hierarchies::new(Path::new(""));
+    let mut problems = Vec::new();
+    for (name, source) in hierarchies {
+        let mut columns: Vec<&mut Column> =
+            tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.name == *name).collect();
+        if columns.is_empty() {
+            let known = manifest.manifest.tables.iter().flat_map(|table| table.columns.keys().cloned()).collect();
+            problems.push(ReadProblem::UnknownColumn { columns: vec![name.clone()], known });
+        }
+        match read.of_file(source, name) {
+            Ok(hierarchy) => columns.iter_mut().for_each(|column| column.hierarchy = Some(Arc::clone(&hierarchy))),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok((manifest, tables))
+    } else {
+        Err(ReadProblems { file: folder.to_owned(), problems }.into())
+    }
 }
 
 /// Reads the release of private tables, which tell how their labels are spelled.

@@ -64,9 +64,9 @@ pub fn load_tables(spec_folder: &Path, spec: &Spec, progress: &dyn Progress) -> 
 }
 
 /// Progress that says which table is meant.
-struct OfTable<'a> {
-    progress: &'a dyn Progress,
-    name: &'a str,
+pub(super) struct OfTable<'a> {
+    pub(super) progress: &'a dyn Progress,
+    pub(super) name: &'a str,
 }
 
 impl Progress for OfTable<'_> {

@@ -12,11 +12,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path};
 
-use kohort_model::{Manifest, Progress, Release, ReleasedTable, Requirement, Table};
-use kohort_verify::{Asked, Findings, Verified, Violation, Violations, verify_tables_written, verify_written};
+use kohort_model::{JoinedRegister, Manifest, Progress, Release, ReleasedTable, Requirement, Table};
+use kohort_verify::{
+    Asked, AskedOfJoin, Findings, Verified, Violation, Violations, verify_joined_written, verify_tables_written,
+    verify_written,
+};
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::joined::FileForms;
 use super::problem::WriteProblem;
 use super::table::{Target, read_back, write_table};
 use crate::digest::sha256_of_file;
@@ -117,6 +121,28 @@ pub fn write_tables(
     let LoadedTables { tables, schema, .. } = originals;
     let verify = |written: &[Table]| verify_tables_written(written, release, tables, schema, requirements);
     let job = Job { release: release.get(), originals: originals.originals().collect(), create: &create_file, verify };
+    job.write(manifest, folder, options, progress)
+}
+
+/// Writes a release beside a register to a folder: rows, and sensitive groups where there are any. `manifest` is given
+/// the files that were written, in the order of the release, and what the verifier counted in them.
+///
+/// # Errors
+/// As [`write_release`].
+#[allow(clippy::too_many_arguments, reason = "what is written, what it is compared with, and where it goes")]
+pub fn write_joined(
+    release: &Verified<Release>,
+    original: &LoadedTable,
+    joined: &JoinedRegister,
+    asked: AskedOfJoin<'_>,
+    manifest: impl FnOnce(&[WrittenFile], &Findings) -> TablesManifest,
+    folder: &Path,
+    options: WriteOptions,
+    progress: &dyn Progress,
+) -> Result<TablesManifest, WriteProblem> {
+    let verify = |written: &[Table]| verify_joined_written(written, release, &original.table, joined, asked);
+    let forms = FileForms::new(original, joined);
+    let job = Job { release: release.get(), originals: forms.originals().to_vec(), create: &create_file, verify };
     job.write(manifest, folder, options, progress)
 }
 

@@ -79,6 +79,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
             k: 1,
             person_k: false,
             collusion_k: None,
+            delta_presence: None,
             max_suppressed: 0.0,
             sensitive: BTreeMap::new(),
         },
@@ -98,6 +99,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         }],
         audiences: BTreeMap::new(),
         savings: None,
+        registers: Vec::new(),
+        register: None,
         verified: true,
     }
 }

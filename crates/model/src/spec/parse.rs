@@ -18,8 +18,8 @@ use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
 use self::table::TableDraft;
 use super::keys;
 use super::{
-    Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, Spec, SpecFault,
-    SpecProblem, SpecProblems,
+    Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, RegisterRows, Spec,
+    SpecFault, SpecProblem, SpecProblems,
 };
 use crate::Role;
 
@@ -80,6 +80,11 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     if top.has("registers") && order == Order::Input {
         reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);
     }
+    let register = links::read_register_use(reader, &top);
+    let delta_presence = read_delta_presence(reader, &top);
+    if delta_presence.is_some() && register.release == RegisterRows::Microdata {
+        reader.note(&reader.place_of(&top, "delta_presence"), SpecFault::PresenceIsPublic);
+    }
     check_quasi(reader, &tables);
     let datafly = read_datafly(reader, &top, &tables);
     Spec {
@@ -98,8 +103,8 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         audiences,
         collusion_k,
         registers,
-        register: links::read_register_use(reader, &top),
-        delta_presence: read_delta_presence(reader, &top),
+        register,
+        delta_presence,
     }
 }
 

@@ -240,9 +240,15 @@ pub enum SpecFault {
     /// A setting for registers without any.
     #[error("there are no registers it could apply to")]
     WithoutRegisters,
-    /// A register, and no person to find in it.
-    #[error("a register needs a table that names its persons")]
+    /// A register with a key, and no person to find by it.
+    #[error("a register with a key needs a table that names its persons")]
     RegisterWithoutPerson,
+    /// Registers that can't be united.
+    #[error("some registers have a key and some have none, so nobody can tell who is in both")]
+    RegistersWithAndWithoutKey,
+    /// Presence bounded, and given away.
+    #[error("release = \"microdata\" says that presence is public, so it can't be bounded")]
+    PresenceIsPublic,
     /// The order that gives register rows away.
     #[error("\"input\" would tell register rows from the others")]
     OrderWithRegister,
@@ -336,7 +342,11 @@ impl SpecFault {
             SpecFault::QuasiWithoutAudience => "add it to the audiences that could know it, or give it another role",
             SpecFault::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
             SpecFault::WithoutRegisters => "add for example [registers.voters] with file and key",
-            SpecFault::RegisterWithoutPerson => "add for example person = \"patient_id\" to the table",
+            SpecFault::RegisterWithoutPerson => {
+                "add for example person = \"patient_id\" to the table; or take key out, and rows are joined by their quasi values"
+            }
+            SpecFault::RegistersWithAndWithoutKey => "give each of them a key, or none",
+            SpecFault::PresenceIsPublic => "take delta_presence out, or release = \"microdata\"",
             SpecFault::OrderWithRegister => "take order out, or set order = \"sorted\"",
         };
         Some(hint.to_owned())

@@ -139,6 +139,7 @@ impl Whole {
             tables: self.tables,
             audiences: Vec::new(),
             collusion_k: None,
+            joined: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::read::OpenTable;
 
 /// Rows of cells, `None` for null.
 type Cells = Vec<Vec<Option<String>>>;
@@ -12,7 +13,7 @@ fn read_in_blocks(bytes: &[u8], spec: &CsvSpec, block_size: usize) -> Result<(Ve
     let file = CsvFile::open_in_blocks(Box::new(bytes), spec, block_size).map_err(|problem| messages(vec![problem]))?;
     let names = file.names().to_vec();
     let wanted: Vec<usize> = (0..names.len()).collect();
-    let columns = file.read(&wanted).map_err(messages)?;
+    let columns = OpenTable::Csv(file).read(&wanted).map_err(messages)?;
     let cell = |column: &RawColumn, row: usize| match column.ids[row] {
         NULL => None,
         id => Some(column.texts.get(id).to_owned()),
@@ -112,7 +113,7 @@ fn other_encodings_and_nul_bytes_are_text() {
 #[test]
 fn columns_that_are_not_wanted_are_not_kept() {
     let file = CsvFile::open(Box::new(&b"a,b,c\n1,2,3\n4,5,6\n"[..]), &CsvSpec::default()).unwrap();
-    let columns = file.read(&[2]).unwrap();
+    let columns = OpenTable::Csv(file).read(&[2]).unwrap();
     assert_eq!(columns.len(), 1);
     assert_eq!(columns[0].texts.iter().collect::<Vec<_>>(), ["3", "6"]);
 }

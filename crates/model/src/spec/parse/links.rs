@@ -162,13 +162,17 @@ pub(super) fn read_registers(
 ) -> BTreeMap<String, RegisterSpec> {
     let mut registers = BTreeMap::new();
     let Some(section) = reader.names(spec, "registers") else { return registers };
-    if !tables.is_empty() && tables.iter().all(|table| table.person.is_none()) {
-        reader.note(&section.place, SpecFault::RegisterWithoutPerson);
-    }
     for &entry in section.entries() {
         if let Some(register) = read_register(reader, &section, entry, tables) {
             registers.insert(entry.name.to_owned(), register);
         }
+    }
+    let with_key = registers.values().filter(|register| register.key.is_some()).count();
+    if with_key > 0 && !tables.is_empty() && tables.iter().all(|table| table.person.is_none()) {
+        reader.note(&section.place, SpecFault::RegisterWithoutPerson);
+    }
+    if with_key > 0 && with_key < registers.len() {
+        reader.note(&section.place, SpecFault::RegistersWithAndWithoutKey);
     }
     registers
 }
@@ -182,7 +186,7 @@ fn read_register<'s>(
     let section = reader.table(entry, reader.place(registers, entry))?;
     reader.check_keys(&section, keys::REGISTER_FILE);
     let file = reader.required_text(&section, "file", "file = \"voters.csv\"").unwrap_or_default();
-    let key = reader.required_text(&section, "key", "key = \"person_no\"");
+    let key = reader.text(&section, "key");
     let mut columns = BTreeMap::new();
     if let Some(names) = reader.names(&section, "columns") {
         for &entry in names.entries() {

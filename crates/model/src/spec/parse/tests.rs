@@ -357,24 +357,27 @@ fn audiences_make_their_columns_quasi() {
 }
 
 #[test]
-fn registers_need_a_key_and_persons() {
+fn registers_with_a_key_need_persons() {
     let text = "k = 5\norder = \"input\"\n\
                 [tables.a]\nfile = \"a.csv\"\ncolumns = { age = \"quasi\" }\n\
-                [registers.voters]\nfile = \"v.csv\"\ncolumns = { agee = \"AGE\" }\ndate = 12:00:00\nsha256 = \"12\"\n\
+                [registers.voters]\nfile = \"v.csv\"\nkey = \"no\"\ncolumns = { agee = \"AGE\" }\ndate = 12:00:00\nsha256 = \"12\"\n\
+                [registers.taxes]\n\
                 [register]\nmethod = \"refined\"\n";
     assert_eq!(
         problems(text),
         "line 2: order: \"input\" would tell register rows from the others\n  \
          take order out, or set order = \"sorted\"\n\
-         line 6: registers: a register needs a table that names its persons\n  \
-         add for example person = \"patient_id\" to the table\n\
-         line 6: registers.voters: 'key' is missing\n  \
-         for example key = \"person_no\"\n\
-         line 8: registers.voters.columns.agee: no table gives column 'agee' a role\n  \
+         line 6: registers: a register with a key needs a table that names its persons\n  \
+         add for example person = \"patient_id\" to the table; or take key out, and rows are joined by their quasi values\n\
+         line 6: registers: some registers have a key and some have none, so nobody can tell who is in both\n  \
+         give each of them a key, or none\n\
+         line 9: registers.voters.columns.agee: no table gives column 'agee' a role\n  \
          did you mean 'age'?\n\
-         line 9: registers.voters.date: must be a date such as 2026-01-01, found a time\n\
-         line 10: registers.voters.sha256: must be 64 hexadecimal digits, not 2 characters\n\
-         line 12: register.method: must be refine or direct, not 'refined'\n  \
+         line 10: registers.voters.date: must be a date such as 2026-01-01, found a time\n\
+         line 11: registers.voters.sha256: must be 64 hexadecimal digits, not 2 characters\n\
+         line 12: registers.taxes: 'file' is missing\n  \
+         for example file = \"voters.csv\"\n\
+         line 14: register.method: must be refine or direct, not 'refined'\n  \
          did you mean 'refine'?\n"
     );
 }

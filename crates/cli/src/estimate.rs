@@ -1,0 +1,455 @@
+//! What a reader of a release estimates: how many private rows match conditions, and which sensitive values they have.
+//!
+//! Only released files are read. A cell without a hierarchy is a value, a range, or `*`, which could be everything that
+//! any cell of the column shows. With a hierarchy it is a node, and stands for its leaves.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use kohort_core::register::estimate::{Asked, Estimator, ShownCell, ShownClass, ShownGroup};
+use kohort_core::utility::ValueRange;
+use kohort_io::TablesManifest;
+use kohort_model::register::SENSITIVE_GROUP;
+use kohort_model::{Column, Hierarchy, NULL, Role, Table, Value, ValueType};
+
+use crate::expression::{Comparison, Condition, Test};
+use crate::failure::{Failure, Report, Status};
+
+/// How wide a range of whole numbers or days is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Widths {
+    /// `[20,29]` holds ten.
+    Steps,
+    /// As far as its ends are apart.
+    Continuous,
+}
+
+/// An estimate.
+pub(crate) struct Estimate {
+    /// Private rows that match.
+    pub(crate) count: f64,
+    /// All private rows.
+    pub(crate) of: f64,
+    /// Per sensitive column each value, and the rows that match and have it.
+    pub(crate) sensitive: Vec<(String, Vec<ValueCount>)>,
+}
+
+/// A value, `None` for null, and how many rows have it.
+pub(crate) type ValueCount = (Option<String>, f64);
+
+/// At most so many combinations of listed values are asked one by one.
+const MOST_QUERIES: usize = 10_000;
+
+/// Estimates from the tables of a release.
+pub(crate) fn estimate(
+    manifest: &TablesManifest,
+    tables: &[Table],
+    conditions: &[Condition],
+    widths: Widths,
+) -> Result<Estimate, Failure> {
+    let is_joined = manifest.manifest.register.is_some();
+    let hangs = |table: &Table| manifest.links.iter().any(|link| link.table == table.name);
+    let asked = tables.iter().find(|table| !hangs(table));
+    let table = asked.ok_or_else(|| Failure::input("the release has no table of persons", "write it again"))?;
+    check_columns(table, tables, conditions, is_joined)?;
+    let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
+    let mut problems = Vec::new();
+    let mut scales = Vec::with_capacity(quasi.len());
+    for column in &quasi {
+        let of_column: Vec<&Condition> =
+            conditions.iter().filter(|condition| condition.column == column.name).collect();
+        match Scale::new(column, &of_column, widths) {
+            Ok(scale) => scales.push(scale),
+            Err(report) => problems.push(report),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::new(Status::Input, problems));
+    }
+    let queries = queries(&scales)?;
+    let classes = classes(table, &quasi, &scales);
+    let holders = Holders::new(manifest, tables, table);
+    let counted = holders.estimator(&classes, None);
+    let count = queries.iter().map(|query| counted.count(query)).sum();
+    let sensitive = holders.values.columns.iter().filter(|column| column.role == Role::Sensitive).map(|column| {
+        let estimator = holders.estimator(&classes, Some(column));
+        let mut found: Vec<f64> = vec![0.0; column.texts.len() + 1];
+        for query in &queries {
+            estimator.values(query).into_iter().zip(&mut found).for_each(|(n, found)| *found += n);
+        }
+        let text = |id: usize| (id < column.texts.len()).then(|| column.texts.get(id as u32).to_owned());
+        let is_held = |id: &usize| if *id < column.texts.len() { true } else { column.has_nulls() };
+        let values: Vec<_> = (0..found.len()).filter(is_held).map(|id| (text(id), found[id])).collect();
+        (column.name.clone(), by_text(values))
+    });
+    Ok(Estimate { count, of: holders.n_private, sensitive: sensitive.collect() })
+}
+
+/// Values by their text, null last.
+fn by_text(mut values: Vec<ValueCount>) -> Vec<ValueCount> {
+    values.sort_by(|(a, _), (b, _)| a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(b)));
+    values
+}
+
+/// Columns that can't be asked for.
+fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_joined: bool) -> Result<(), Failure> {
+    let quasi: Vec<&str> =
+        table.columns.iter().filter(|column| column.role == Role::Quasi).map(|column| column.name.as_str()).collect();
+    let can_ask = format!("conditions are on {}", quasi.join(", "));
+    let mut problems = Vec::new();
+    for condition in conditions {
+        let name = &condition.column;
+        if quasi.contains(&name.as_str()) {
+            continue;
+        }
+        let elsewhere = tables.iter().find(|other| other.name != table.name && other.column(name).is_some());
+        let message = match (table.column(name), elsewhere) {
+            (Some(column), _) if column.role == Role::Sensitive => {
+                format!("column '{name}' is sensitive: its values are what is estimated")
+            }
+            (Some(_), _) => format!("column '{name}' is not quasi, so its cells can be counted as they are"),
+            (None, Some(_)) if is_joined => format!("column '{name}' is sensitive: its values are what is estimated"),
+            (None, Some(other)) => {
+                format!(
+                    "column '{name}' is in table '{}', and only persons in '{}' are estimated",
+                    other.name, table.name
+                )
+            }
+            (None, None) => format!("the release has no column '{name}'"),
+        };
+        problems.push(Report::new(message).hint(can_ask.clone()));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, problems)) }
+}
+
+/// A column: what its cells show, and which of it is asked for.
+struct Scale {
+    /// Per label.
+    cells: Vec<ShownCell>,
+    /// Disjoint parts of what is asked for.
+    asked: Vec<Asked>,
+}
+
+impl Scale {
+    fn new(column: &Column, conditions: &[&Condition], widths: Widths) -> Result<Self, Report> {
+        if conditions.is_empty() {
+            let cells = vec![ShownCell::Null; column.texts.len()];
+            return Ok(Scale { cells, asked: vec![Asked::Anything] });
+        }
+        match &column.hierarchy {
+            Some(hierarchy) => Self::of_tree(column, hierarchy, conditions),
+            None if column.value_type.is_ordered() => Self::of_order(column, conditions, widths),
+            None => {
+                check_masks(column)?;
+                let listed = conditions.iter().flat_map(|condition| match &condition.test {
+                    Test::In(values) => values.as_slice(),
+                    Test::Between(..) | Test::Compare(..) => &[],
+                });
+                let shown = column.texts.iter().filter(|&text| text != "*");
+                let values: BTreeSet<&str> = shown.chain(listed.map(String::as_str)).collect();
+                Self::of_tree(column, &Hierarchy::flat("*", values), conditions)
+            }
+        }
+    }
+
+    fn of_tree(column: &Column, hierarchy: &Hierarchy, conditions: &[&Condition]) -> Result<Self, Report> {
+        let leaves = hierarchy.leaves();
+        let numbers: HashMap<u32, u32> = (0..).zip(&leaves).map(|(number, &leaf)| (leaf, number)).collect();
+        let run = |node: u32| -> (u32, u32) {
+            let end = |last: bool| {
+                let mut node = node;
+                while !hierarchy.is_leaf(node) {
+                    let children = hierarchy.children(node);
+                    match if last { children.last() } else { children.first() } {
+                        Some(&child) => node = child,
+                        None => break,
+                    }
+                }
+                numbers.get(&node).copied().unwrap_or(0)
+            };
+            (end(false), end(true))
+        };
+        let everything = (0, (leaves.len() as u32).max(1) - 1);
+        let mut cells = Vec::with_capacity(column.texts.len());
+        for label in column.texts.iter() {
+            let (first, last) = match hierarchy.node(label) {
+                Some(node) => run(node),
+                None if label == "*" => everything,
+                None => {
+                    let message = format!("column '{}' shows labels that its hierarchy does not have", column.name);
+                    return Err(Report::new(message).hint("give the hierarchy that the release was made with"));
+                }
+            };
+            cells.push(ShownCell::Leaves { first, last });
+        }
+        let mut asked: BTreeSet<u32> = (0..leaves.len() as u32).collect();
+        for condition in conditions {
+            let wanted: BTreeSet<u32> = match &condition.test {
+                Test::In(values) => {
+                    let mut wanted = BTreeSet::new();
+                    for value in values {
+                        let node = hierarchy.node(value).ok_or_else(|| {
+                            Report::new(format!("column '{}' has no value '{value}' in its hierarchy", column.name))
+                                .hint("ask for one of its leaves or labels")
+                        })?;
+                        let (first, last) = run(node);
+                        wanted.extend(first..=last);
+                    }
+                    wanted
+                }
+                test => {
+                    let range = range_of(test, column)?;
+                    let origin = origin_of(test, column)?;
+                    let is_within = |leaf: &&u32| {
+                        let value = Value::parse(hierarchy.label(**leaf), column.value_type, &column.notation);
+                        value.is_some_and(|value| contains(&range, value.distance_from(&origin)))
+                    };
+                    leaves.iter().filter(is_within).filter_map(|leaf| numbers.get(leaf)).copied().collect()
+                }
+            };
+            asked.retain(|leaf| wanted.contains(leaf));
+        }
+        Ok(Scale { cells, asked: vec![Asked::Leaves(asked.into_iter().collect())] })
+    }
+
+    fn of_order(column: &Column, conditions: &[&Condition], widths: Widths) -> Result<Self, Report> {
+        let step = match (widths, column.value_type) {
+            (Widths::Steps, ValueType::Integer | ValueType::Date) => 1.0,
+            _ => 0.0,
+        };
+        let origin = origin_of(&conditions[0].test, column)?;
+        let place = |text: &str| {
+            let value = Value::parse(text, column.value_type, &column.notation)?;
+            Some(value.distance_from(&origin))
+        };
+        let mut shown = Vec::with_capacity(column.texts.len());
+        for label in column.texts.iter() {
+            let range = match place(label) {
+                Some(value) => Some((value, value)),
+                None if label == "*" => None,
+                None => Some(bounds(label, &place).ok_or_else(|| without_hierarchy(column))?),
+            };
+            shown.push(range);
+        }
+        let ends = shown.iter().flatten();
+        let whole = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), range| (lo.min(range.0), hi.max(range.1)));
+        let cell = |range: Option<(f64, f64)>| {
+            let (lo, hi) = range.unwrap_or(whole);
+            if lo <= hi { ShownCell::Range { lo, hi, step } } else { ShownCell::Null }
+        };
+        let mut ranges: Vec<ValueRange> = vec![(Bound::Unbounded, Bound::Unbounded)];
+        for condition in conditions {
+            let wanted: Vec<ValueRange> = match &condition.test {
+                Test::In(values) => {
+                    let mut places = Vec::with_capacity(values.len());
+                    for value in values {
+                        places.push(place(value).ok_or_else(|| not_of_type(column, value))?);
+                    }
+                    places.sort_by(f64::total_cmp);
+                    places.dedup();
+                    places.into_iter().map(|value| (Bound::Included(value), Bound::Included(value))).collect()
+                }
+                test => vec![range_from(test, column, &origin)?],
+            };
+            ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
+        }
+        let asked = ranges.into_iter().map(Asked::Range).collect();
+        Ok(Scale { cells: shown.into_iter().map(cell).collect(), asked })
+    }
+}
+
+/// The places of the ends of `[lo,hi]` or `[lo;hi]`.
+fn bounds(label: &str, place: &impl Fn(&str) -> Option<f64>) -> Option<(f64, f64)> {
+    let inner = label.strip_prefix('[')?.strip_suffix(']')?;
+    let (low, high) = inner.split_once([',', ';'])?;
+    Some((place(low)?, place(high)?))
+}
+
+fn without_hierarchy(column: &Column) -> Report {
+    let name = &column.name;
+    Report::new(format!("column '{name}' shows labels of a hierarchy, and nothing says which values they stand for"))
+        .hint(format!("give the hierarchy that the release was made with: --hierarchy {name}={name}.csv"))
+}
+
+/// Labels such as `885**` are nodes of a hierarchy that is not there.
+fn check_masks(column: &Column) -> Result<(), Report> {
+    let is_mask = |text: &str| text != "*" && text.contains('*');
+    if column.texts.iter().any(is_mask) { Err(without_hierarchy(column)) } else { Ok(()) }
+}
+
+fn not_of_type(column: &Column, value: &str) -> Report {
+    let hint = if column.value_type.is_ordered() {
+        format!("write it as the release does, as {}", column.value_type)
+    } else {
+        "ask with = or in".to_owned()
+    };
+    Report::new(format!("column '{}': '{value}' can't be compared with its values", column.name)).hint(hint)
+}
+
+/// A value of the condition, from which places are counted.
+fn origin_of<'c>(test: &'c Test, column: &Column) -> Result<Value<'c>, Report> {
+    let text = match test {
+        Test::In(values) => &values[0],
+        Test::Between(low, _) => low,
+        Test::Compare(_, value) => value,
+    };
+    let is_ordered = column.value_type.is_ordered();
+    let value = Value::parse(text, column.value_type, &column.notation).filter(|_| is_ordered);
+    value.ok_or_else(|| not_of_type(column, text))
+}
+
+fn range_of(test: &Test, column: &Column) -> Result<ValueRange, Report> {
+    range_from(test, column, &origin_of(test, column)?)
+}
+
+fn range_from(test: &Test, column: &Column, origin: &Value<'_>) -> Result<ValueRange, Report> {
+    let place = |text: &str| {
+        let value = Value::parse(text, column.value_type, &column.notation);
+        value.map(|value| value.distance_from(origin)).ok_or_else(|| not_of_type(column, text))
+    };
+    Ok(match test {
+        Test::In(values) => (Bound::Included(place(&values[0])?), Bound::Included(place(&values[0])?)),
+        Test::Between(low, high) => (Bound::Included(place(low)?), Bound::Included(place(high)?)),
+        Test::Compare(comparison, value) => match comparison {
+            Comparison::Less => (Bound::Unbounded, Bound::Excluded(place(value)?)),
+            Comparison::AtMost => (Bound::Unbounded, Bound::Included(place(value)?)),
+            Comparison::Greater => (Bound::Excluded(place(value)?), Bound::Unbounded),
+            Comparison::AtLeast => (Bound::Included(place(value)?), Bound::Unbounded),
+        },
+    })
+}
+
+fn contains(range: &ValueRange, value: f64) -> bool {
+    std::ops::RangeBounds::contains(range, &value)
+}
+
+/// What two ranges share, `None` where it is nothing.
+fn meet(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
+    let tighter = |a: Bound<f64>, b: Bound<f64>, is_tighter: fn(f64, f64) -> bool| match (a, b) {
+        (Bound::Unbounded, other) | (other, Bound::Unbounded) => other,
+        (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
+            match (x == y, is_tighter(x, y)) {
+                (true, _) if matches!(a, Bound::Excluded(_)) => a,
+                (true, _) => b,
+                (false, true) => a,
+                (false, false) => b,
+            }
+        }
+    };
+    let low = tighter(a.0, b.0, |x, y| x > y);
+    let high = tighter(a.1, b.1, |x, y| x < y);
+    let is_empty = match (low, high) {
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => low >= high,
+        _ => false,
+    };
+    (!is_empty).then_some((low, high))
+}
+
+/// One query per combination of parts, which are disjoint, so that their counts add up.
+fn queries(scales: &[Scale]) -> Result<Vec<Vec<Asked>>, Failure> {
+    let mut queries: Vec<Vec<Asked>> = vec![Vec::new()];
+    for scale in scales {
+        if queries.len() * scale.asked.len() > MOST_QUERIES {
+            let message = format!("more than {MOST_QUERIES} combinations of values are listed");
+            return Err(Failure::input(message, "ask for ranges with between"));
+        }
+        let longer = |query: &Vec<Asked>| {
+            let with = |asked: &Asked| query.iter().chain([asked]).cloned().collect::<Vec<Asked>>();
+            scale.asked.iter().map(with).collect::<Vec<_>>()
+        };
+        queries = queries.iter().flat_map(longer).collect();
+    }
+    Ok(queries)
+}
+
+/// Rows that look the same in quasi columns and group.
+struct ClassOfRows {
+    cells: Vec<ShownCell>,
+    rows: Vec<u32>,
+}
+
+fn classes(table: &Table, quasi: &[&Column], scales: &[Scale]) -> Vec<ClassOfRows> {
+    let group = table.column(SENSITIVE_GROUP);
+    let mut by_cells: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+    for row in 0..table.n_rows {
+        let cells = quasi.iter().copied().chain(group).map(|column| column.ids[row]).collect();
+        by_cells.entry(cells).or_default().push(row as u32);
+    }
+    let cell = |(scale, &id): (&Scale, &u32)| if id == NULL { ShownCell::Null } else { scale.cells[id as usize] };
+    let class = |(cells, rows): (Vec<u32>, Vec<u32>)| ClassOfRows {
+        cells: scales.iter().zip(&cells).map(cell).collect(),
+        rows,
+    };
+    by_cells.into_iter().map(class).collect()
+}
+
+/// Where sensitive values are, and how many private rows there are.
+struct Holders<'a> {
+    rows: &'a Table,
+    values: &'a Table,
+    /// Rows of the values by the text of their group, where rows have a group; else they are the released rows.
+    groups: Option<BTreeMap<&'a str, Vec<u32>>>,
+    /// Whether all classes share the private rows alike, since nothing says which group has how many.
+    is_one_group: bool,
+    n_private: f64,
+}
+
+impl<'a> Holders<'a> {
+    fn new(manifest: &TablesManifest, tables: &'a [Table], rows: &'a Table) -> Self {
+        let n_out = manifest.manifest.persons.n_out as f64;
+        let groups = rows.column(SENSITIVE_GROUP).and_then(|_| tables.get(1)).and_then(|values| {
+            let column = values.column(SENSITIVE_GROUP)?;
+            let mut groups: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+            for row in 0..values.n_rows {
+                groups.entry(column.cell(row).unwrap_or_default()).or_default().push(row as u32);
+            }
+            Some((values, groups))
+        });
+        match groups {
+            Some((values, groups)) => {
+                let n_private = values.n_rows as f64;
+                Holders { rows, values, groups: Some(groups), is_one_group: false, n_private }
+            }
+            None => {
+                let is_one_group = manifest.manifest.register.is_some();
+                let n_private = if is_one_group { n_out } else { rows.n_rows as f64 };
+                Holders { rows, values: rows, groups: None, is_one_group, n_private }
+            }
+        }
+    }
+
+    fn estimator(&self, classes: &[ClassOfRows], column: Option<&Column>) -> Estimator {
+        let group_of = |rows: &[u32]| ShownGroup {
+            n_rows: rows.len() as u64,
+            values: column.map_or_else(Vec::new, |column| {
+                let mut counts = vec![0; column.texts.len() + 1];
+                rows.iter().for_each(|&row| counts[(column.ids[row as usize] as usize).min(column.texts.len())] += 1);
+                counts
+            }),
+        };
+        let shown = |(class, group): (&ClassOfRows, usize)| ShownClass {
+            cells: class.cells.clone(),
+            n_rows: class.rows.len() as u64,
+            group,
+        };
+        match (&self.groups, self.rows.column(SENSITIVE_GROUP)) {
+            (Some(groups), Some(names)) => {
+                let position: BTreeMap<&str, usize> = groups.keys().copied().zip(0..).collect();
+                let of_class = |class: &ClassOfRows| {
+                    names.cell(class.rows[0] as usize).and_then(|name| position.get(name)).copied()
+                };
+                let classes = classes.iter().filter_map(|class| Some(shown((class, of_class(class)?))));
+                Estimator::new(classes.collect(), groups.values().map(|rows| group_of(rows)).collect())
+            }
+            _ if self.is_one_group => {
+                let group = ShownGroup { n_rows: self.n_private as u64, values: Vec::new() };
+                Estimator::new(classes.iter().map(|class| shown((class, 0))).collect(), vec![group])
+            }
+            _ => {
+                let groups = classes.iter().map(|class| group_of(&class.rows)).collect();
+                Estimator::new(classes.iter().zip(0..).map(shown).collect(), groups)
+            }
+        }
+    }
+}

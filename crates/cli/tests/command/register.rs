@@ -1,0 +1,326 @@
+//! A release beside a public register: the example of the paper, end to end, and what can be wrong with it.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::runner::{Folder, Ran};
+
+const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
+const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
+
+const TABLE: &str = "\
+k = 3
+algorithm = \"mondrian\"
+[tables.microdata]
+file = \"microdata.csv\"
+person = \"id\"
+[tables.microdata.columns]
+id = \"identifier\"
+qi1 = \"quasi\"
+qi2 = \"quasi\"
+sa = { role = \"sensitive\", l = 2 }
+";
+const REGISTER: &str = "[registers.public]\nfile = \"public.csv\"\nkey = \"id\"\ndate = 2026-01-01\n";
+const RUN: &[&str] = &["anonymize", "release.toml", "-o", "out"];
+const QUERY: &str = "qi1 between 0 and 4 and qi2 > 2 and qi2 <= 4";
+
+const ROWS: &str = "\
+qi1,qi2,sensitive_group
+\"[1,2]\",\"[1,2]\",1
+\"[1,2]\",\"[1,2]\",1
+\"[1,2]\",\"[1,2]\",1
+\"[1,2]\",\"[3,4]\",1
+\"[1,2]\",\"[3,4]\",1
+\"[1,2]\",\"[3,4]\",1
+\"[3,5]\",2,2
+\"[3,5]\",2,2
+\"[3,5]\",2,2
+6,4,2
+6,4,2
+6,4,2
+";
+const SENSITIVE: &str = "sensitive_group,sa\n1,v1\n1,v1\n1,v2\n1,v2\n2,v1\n2,v2\n2,v3\n";
+
+fn with(spec: &str) -> Folder {
+    Folder::with(&[("release.toml", spec), ("microdata.csv", MICRODATA), ("public.csv", PUBLIC)])
+}
+
+fn golden() -> Folder {
+    with(&format!("{TABLE}{REGISTER}"))
+}
+
+fn released() -> Folder {
+    let folder = golden();
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    folder
+}
+
+fn manifest(folder: &Folder) -> Value {
+    serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
+}
+
+/// Changes a released file, and the digest in the manifest so that it fits.
+fn forge(folder: &Folder, file: &str, change: impl FnOnce(&str) -> String) {
+    let text = folder.read(file);
+    let forged = change(&text);
+    assert_ne!(text, forged);
+    folder.write(file, forged.as_bytes());
+    let digest = |text: &str| -> String { Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect() };
+    let manifest = folder.read("out/manifest.json");
+    folder.write("out/manifest.json", manifest.replace(&digest(&text), &digest(&forged)).as_bytes());
+}
+
+fn refused(folder: &Folder, arguments: &[&str], code: i32) -> Ran {
+    let ran = folder.run_in_vain(arguments);
+    assert_eq!(ran.code, code, "{ran}");
+    ran
+}
+
+fn estimate(folder: &Folder, query: &str, more: &[&str]) -> Value {
+    let ran = folder.run_in_vain(&[&["estimate", "out", query, "--json"], more].concat());
+    assert_eq!(ran.code, 0, "{ran}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// The estimated count, and how many of each value, to four places.
+fn figures(found: &Value) -> (f64, Vec<f64>) {
+    let round = |value: &Value| (value.as_f64().unwrap() * 1e4).round() / 1e4;
+    let values = found["sensitive"]["sa"].as_array().unwrap().iter().map(|entry| round(&entry["count"]));
+    (round(&found["count"]), values.collect())
+}
+
+#[test]
+fn the_register_of_the_paper_comes_out_to_the_digit() {
+    for method in ["refine", "direct"] {
+        let folder = with(&format!("{TABLE}{REGISTER}[register]\nmethod = \"{method}\"\n"));
+        let ran = folder.run(RUN);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(folder.read("out/microdata.csv"), ROWS);
+        assert_eq!(folder.read("out/sensitive.csv"), SENSITIVE);
+        let manifest = manifest(&folder);
+        assert_eq!(manifest["register"]["method"], method);
+        assert_eq!(manifest["loss"]["dm"], 13.0);
+        for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+            let ran = folder.run_in_vain(arguments);
+            assert_eq!(ran.code, 0, "{ran}");
+        }
+        assert_eq!(figures(&estimate(&folder, QUERY, &["--continuous"])), (2.0, vec![1.0, 1.0, 0.0]));
+    }
+}
+
+#[test]
+fn without_the_register_the_same_question_is_answered_worse() {
+    let folder = with(TABLE);
+    assert_eq!(folder.run(RUN).code, 0);
+    assert_eq!(manifest(&folder)["loss"]["dm"], 25.0);
+    let found = estimate(&folder, QUERY, &["--continuous"]);
+    assert_eq!(figures(&found), (3.6667, vec![1.6667, 1.6667, 0.3333]));
+    assert_eq!(found["of"], 7.0);
+    assert_eq!(figures(&estimate(&folder, QUERY, &[])).0, 3.0);
+}
+
+#[test]
+fn people_read_what_became_of_the_register() {
+    let folder = golden();
+    assert_snapshot!("register", folder.run(RUN));
+    assert_snapshot!("register_verify", folder.run(&["verify", "out"]));
+    assert_snapshot!("register_against", folder.run(&["verify", "out", "--against", "release.toml"]));
+    assert_snapshot!("register_estimate", folder.run(&["estimate", "out", QUERY]));
+}
+
+#[test]
+fn the_manifest_says_which_register_it_was_and_how_sure_presence_is() {
+    let manifest = manifest(&released());
+    let digest: String = Sha256::digest(PUBLIC).iter().map(|byte| format!("{byte:02x}")).collect();
+    let register = json!({
+        "name": "public", "date": "2026-01-01", "sha256": digest, "rows": 12, "rows_incomplete": 0, "rows_used": 5
+    });
+    assert_eq!(manifest["registers"], json!([register]));
+    let join = &manifest["register"];
+    assert_eq!((&join["joined_by"], &join["release"]), (&json!("key"), &json!("all")));
+    assert_eq!((&join["sensitive_groups"], &join["group_k"]), (&json!(2), &json!(3)));
+    assert_eq!(join["presence"]["highest"], 2.0 / 3.0);
+    assert_eq!(join["presence"]["certain"], 0);
+    assert_eq!(manifest["persons"], json!({ "in": 7, "out": 7, "suppressed": 0 }));
+    assert!(!manifest.to_string().contains("v1"), "no value is in the manifest");
+}
+
+#[test]
+fn a_class_of_nobody_but_private_persons_is_warned_of() {
+    let folder = golden();
+    folder.write("public.csv", b"id,qi1,qi2\nX,9,9\n");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!("register_presence", ran);
+    assert_eq!(manifest(&folder)["register"]["presence"]["highest"], 1.0);
+}
+
+#[test]
+fn whoever_hides_among_fakes_is_found_with_the_true_register() {
+    // G1 and G2 were made up by an attacker, who now rules them out.
+    let folder = released();
+    folder.write("public.csv", PUBLIC.replace("G1,6,4\nG2,6,4\n", "").as_bytes());
+    assert_snapshot!("register_fakes", refused(&folder, &["verify", "out", "--against", "release.toml"], 1));
+}
+
+#[test]
+fn an_empty_register_leaves_the_plain_classes() {
+    let folder = golden();
+    folder.write("public.csv", b"id,qi1,qi2\n");
+    assert_eq!(folder.run(RUN).code, 0);
+    let joined: Vec<String> = folder.read("out/microdata.csv").lines().skip(1).map(cells_of_two).collect();
+    let plain = with(TABLE);
+    assert_eq!(plain.run(RUN).code, 0);
+    let expected: Vec<String> = plain.read("out/microdata.csv").lines().skip(1).map(cells_of_two).collect();
+    assert_eq!(joined, expected);
+}
+
+/// A row without its last cell.
+fn cells_of_two(line: &str) -> String {
+    line.rsplit_once(',').unwrap().0.to_owned()
+}
+
+#[test]
+fn private_rows_alone_are_released_where_presence_is_public() {
+    let folder = with(&format!("{TABLE}{REGISTER}[register]\nrelease = \"microdata\"\n"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!("register_microdata", ran);
+    assert_eq!(folder.read("out/microdata.csv").lines().count(), 8);
+    assert_eq!(manifest(&folder)["register"]["release"], "microdata");
+    let alone = folder.run(&["verify", "out"]);
+    assert_eq!(alone.code, 0, "{alone}");
+    assert!(alone.stdout.contains("class sizes can't be recounted without the register"), "{alone}");
+    assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+    assert_eq!(figures(&estimate(&folder, QUERY, &["--continuous"])), (2.0, vec![1.0, 1.0, 0.0]));
+}
+
+#[test]
+fn registers_of_every_format_give_the_same_release() {
+    for format in ["csv.gz", "csv.zst", "parquet", "arrow", "arrows"] {
+        let spec = format!("{TABLE}{REGISTER}").replace("public.csv", &format!("made/public.{format}"));
+        let folder = with(&spec);
+        let flags = ["--k", "1", "--quasi", "qi1,qi2", "--plain", "id", "-o", "made", "--format", format];
+        let made = folder.run(&[&["anonymize", "public.csv"][..], &flags].concat());
+        assert_eq!(made.code, 0, "{made}");
+        let ran = folder.run(RUN);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(folder.read("out/microdata.csv"), ROWS, "{format}");
+    }
+}
+
+#[test]
+fn releases_beside_a_register_have_every_form() {
+    let folder = golden();
+    let parquet = folder.run(&["anonymize", "release.toml", "-o", "parquet", "--format", "parquet"]);
+    assert_eq!(parquet.code, 0, "{parquet}");
+    assert_eq!(folder.run(&["verify", "parquet", "--against", "release.toml"]).code, 0);
+    let bounds = folder.run(&["anonymize", "release.toml", "-o", "bounds", "--cells", "bounds"]);
+    assert_eq!(bounds.code, 0, "{bounds}");
+    assert!(folder.read("bounds/microdata.csv").starts_with("qi1_lo,qi1_hi,qi2_lo,qi2_hi,sensitive_group\n"));
+    assert_eq!(folder.run(&["verify", "bounds", "--against", "release.toml"]).code, 0);
+}
+
+#[test]
+fn without_a_key_rows_are_joined_by_their_values() {
+    let folder = with(&format!("{TABLE}[registers.public]\nfile = \"public.csv\"\n"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("by quasi values, one to one"), "{ran}");
+    assert_eq!(folder.read("out/microdata.csv"), ROWS);
+    assert_eq!(manifest(&folder)["register"]["joined_by"], "values");
+}
+
+#[test]
+fn several_registers_are_united() {
+    let more = "[registers.tax]\nfile = \"tax.csv\"\nkey = \"no\"\ncolumns = { qi1 = \"X\", qi2 = \"Y\" }\n";
+    let folder = with(&format!("{TABLE}{REGISTER}{more}"));
+    folder.write("tax.csv", b"no,X,Y\nU,1,2\nV,9,3\nW,2,3\nZ,,3\n");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(folder.read("out/microdata.csv"), ROWS);
+    assert_snapshot!("register_several", ran);
+    let manifest = manifest(&folder);
+    assert_eq!(manifest["register"]["contradicting"], 1);
+    let counts = |position: usize| {
+        let register = &manifest["registers"][position];
+        (register["rows_used"].as_u64().unwrap(), register["rows_incomplete"].as_u64().unwrap())
+    };
+    assert_eq!((counts(0), counts(1)), ((4, 0), (1, 1)));
+}
+
+#[test]
+fn forged_releases_fail() {
+    let folder = released();
+    forge(&folder, "out/microdata.csv", |text| text.replacen("6,4,2\n", "\"[1,2]\",\"[1,2]\",1\n", 1));
+    assert_snapshot!("register_changed_rows", refused(&folder, &["verify", "out"], 1));
+
+    let folder = released();
+    forge(&folder, "out/microdata.csv", |text| text.replace("\"[3,5]\"", "\"[3,4]\""));
+    assert_eq!(folder.run_in_vain(&["verify", "out"]).code, 0, "nothing in the files tells");
+    let against = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
+    assert_snapshot!("register_untruthful", against);
+
+    let folder = released();
+    forge(&folder, "out/sensitive.csv", |text| text.replace("2,v3", "2,v2"));
+    assert_snapshot!("register_other_values", refused(&folder, &["verify", "out", "--against", "release.toml"], 1));
+
+    let folder = released();
+    forge(&folder, "out/sensitive.csv", |text| text.replace("2,v3", "1,v3"));
+    assert_snapshot!("register_other_group", refused(&folder, &["verify", "out"], 1));
+
+    let folder = released();
+    folder.write("public.csv", PUBLIC.replace("X,9,9", "X,8,9").as_bytes());
+    let other = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
+    assert_snapshot!("register_other_register", other);
+}
+
+#[test]
+fn what_is_wrong_with_a_register_is_said() {
+    let wrong = |register: &str, public: &str| {
+        let folder = with(&format!("{TABLE}{register}"));
+        folder.write("public.csv", public.as_bytes());
+        let ran = refused(&folder, RUN, 2);
+        assert!(!ran.stderr.contains("secret"), "a cell is shown: {ran}");
+        ran
+    };
+    let pinned = format!("{REGISTER}sha256 = \"{}\"\n", "0".repeat(64));
+    assert_snapshot!("register_other_digest", wrong(&pinned, PUBLIC));
+    assert_snapshot!("register_bad_values", wrong(REGISTER, "id,qi1,qi2\nA,1,1\nB,secret,2\n"));
+    assert_snapshot!("register_no_columns", wrong(REGISTER, "no,qi1\nA,1\n"));
+    let refuse = format!("{REGISTER}[register]\nmissing = \"refuse\"\n");
+    assert_snapshot!("register_missing", wrong(&refuse, "id,qi1,qi2\nA,1,\n,1,2\n"));
+    let nowhere = REGISTER.replace("public.csv", "nowhere.csv");
+    assert_snapshot!("register_nowhere", wrong(&nowhere, PUBLIC));
+    let twice = format!("{REGISTER}columns = {{ qi2 = \"qi1\" }}\n");
+    assert_snapshot!("register_column_twice", wrong(&twice, PUBLIC));
+    let public = "delta_presence = [0.0, 0.5]\n";
+    let folder = with(&format!("{public}{TABLE}{REGISTER}[register]\nrelease = \"microdata\"\n"));
+    assert_snapshot!("register_presence_public", refused(&folder, RUN, 2));
+}
+
+#[test]
+fn what_can_t_be_released_beside_a_register_is_said() {
+    let folder = golden();
+    folder.write("microdata.csv", MICRODATA.replace("B,2,2", "A,2,2").as_bytes());
+    assert_snapshot!("register_person_twice", refused(&folder, RUN, 2));
+    assert_snapshot!("register_to_stdout", refused(&golden(), &["anonymize", "release.toml", "-o", "-"], 2));
+    let full_domain = format!("{}{REGISTER}", TABLE.replace("mondrian", "full-domain"));
+    assert_snapshot!("register_full_domain", refused(&with(&full_domain), RUN, 2));
+    let bounded = format!("delta_presence = [0.0, 0.1]\n{TABLE}{REGISTER}");
+    assert_snapshot!("register_too_present", refused(&with(&bounded), RUN, 1));
+    let large = format!("{}{REGISTER}", TABLE.replace("k = 3", "k = 50"));
+    assert_snapshot!("register_k_too_large", refused(&with(&large), RUN, 1));
+}
+
+#[test]
+fn presence_is_bounded_where_the_register_is_large_enough() {
+    let folder = with(&format!("delta_presence = [0.0, 0.7]\n{TABLE}{REGISTER}"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder)["requirement"]["delta_presence"], json!([0.0, 0.7]));
+    assert!(manifest(&folder)["register"]["presence"]["highest"].as_f64().unwrap() <= 0.7);
+    assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+}

@@ -1,0 +1,254 @@
+//! [`Crowd`]: everybody of the join, folded, and who counts where.
+//!
+//! A joined row is a private row, with or without the register's row of the same person, or a register person by
+//! itself. A private row whose person the register describes otherwise counts only in a box that holds both: a reader
+//! who looks the person up finds them nowhere else, and rules them out of a box that does not hold them.
+
+use kohort_model::{InRegister, JoinedRegister, NULL};
+
+use rayon::prelude::*;
+
+use super::JoinedClass;
+use crate::encode::{Domain, Encoded, Rows};
+use crate::requirement::Rules;
+
+/// One interval of codes per column.
+pub(super) type Bounds = Vec<(u32, u32)>;
+
+/// Everybody of the join.
+pub(super) struct Crowd<'a> {
+    joined: &'a JoinedRegister,
+    encoded: &'a Encoded<'a>,
+    /// Of the private table: who is whom, and who asks for a k of their own.
+    rules: &'a Rules,
+    /// Private rows that take part and register persons, folded together; members of a folded row ascend, so private
+    /// rows come first.
+    pub(super) rows: Rows,
+    /// Per private row its folded row, NULL where it takes no part.
+    folded: Vec<u32>,
+    /// The largest share of private persons in a class, where that is asked.
+    most_present: Option<f64>,
+}
+
+/// A class in the making.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Draft {
+    /// Private rows, at least one.
+    pub(super) microdata: Vec<u32>,
+    /// Folded rows all of whose register persons are in the class.
+    pub(super) register: Vec<u32>,
+    /// The sensitive group of its private rows.
+    pub(super) group: u32,
+}
+
+impl<'a> Crowd<'a> {
+    /// `kept` are the private rows that take part, `delta_presence` the bounds of the share of private persons.
+    pub(super) fn new(
+        joined: &'a JoinedRegister,
+        encoded: &'a Encoded<'a>,
+        rules: &'a Rules,
+        kept: &[u32],
+        delta_presence: Option<(f64, f64)>,
+    ) -> Crowd<'a> {
+        let everybody: Vec<u32> = kept.iter().copied().chain(joined.register_rows()).collect();
+        let rows = encoded.fold(&everybody);
+        let mut folded = vec![NULL; joined.n_microdata];
+        for row in 0..rows.len() as u32 {
+            let private = rows.members(row).iter().take_while(|&&member| (member as usize) < joined.n_microdata);
+            private.for_each(|&member| folded[member as usize] = row);
+        }
+        let most_present = delta_presence.map(|(_, most)| most).filter(|&most| most < 1.0);
+        Crowd { joined, encoded, rules, rows, folded, most_present }
+    }
+
+    pub(super) fn domains(&self) -> &'a [Domain] {
+        &self.encoded.domains
+    }
+
+    pub(super) fn k(&self) -> u32 {
+        self.rules.k()
+    }
+
+    /// The folded row of a private row that takes part.
+    pub(super) fn folded(&self, private: u32) -> u32 {
+        self.folded[private as usize]
+    }
+
+    /// The private rows of a folded row.
+    pub(super) fn private_rows(&self, folded: u32) -> &[u32] {
+        let members = self.rows.members(folded);
+        &members[..self.n_private(members)]
+    }
+
+    /// The register persons of a folded row.
+    pub(super) fn register_rows(&self, folded: u32) -> &[u32] {
+        let members = self.rows.members(folded);
+        &members[self.n_private(members)..]
+    }
+
+    fn n_private(&self, members: &[u32]) -> usize {
+        members.partition_point(|&member| (member as usize) < self.joined.n_microdata)
+    }
+
+    /// How many register persons a folded row has.
+    pub(super) fn n_register(&self, folded: u32) -> u64 {
+        self.register_rows(folded).len() as u64
+    }
+
+    /// The class of these folded rows: everybody of them, or nobody where no private row is among them.
+    pub(super) fn draft(&self, rows: &[u32]) -> Draft {
+        let microdata: Vec<u32> = rows.iter().flat_map(|&row| self.private_rows(row)).copied().collect();
+        if microdata.is_empty() {
+            return Draft::default();
+        }
+        let register = rows.iter().copied().filter(|&row| self.n_register(row) > 0).collect();
+        Draft { microdata, register, group: 0 }
+    }
+
+    /// The smallest box that holds the private rows of a class.
+    pub(super) fn private_bounds(&self, draft: &Draft) -> Bounds {
+        let mut bounds = vec![(u32::MAX, 0); self.rows.n_columns()];
+        draft.microdata.iter().for_each(|&row| include(&mut bounds, self.rows.cells(self.folded(row))));
+        bounds
+    }
+
+    /// The smallest box that holds a class.
+    pub(super) fn bounds(&self, draft: &Draft) -> Bounds {
+        let mut bounds = self.private_bounds(draft);
+        draft.register.iter().for_each(|&row| include(&mut bounds, self.rows.cells(row)));
+        bounds
+    }
+
+    /// What cells show that must hold a box.
+    pub(super) fn hull(&self, bounds: &[(u32, u32)]) -> Bounds {
+        bounds.iter().zip(self.domains()).map(|(&(lo, hi), domain)| domain.hull(lo, hi)).collect()
+    }
+
+    /// What a row loses in a box.
+    pub(super) fn width(&self, bounds: &[(u32, u32)]) -> f64 {
+        bounds.iter().zip(self.domains()).map(|(&(lo, hi), domain)| domain.width(lo, hi)).sum()
+    }
+
+    /// What a row loses in the smallest box that holds two.
+    pub(super) fn width_of_both(&self, a: &[(u32, u32)], b: &[(u32, u32)]) -> f64 {
+        let united = a.iter().zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+        self.domains().iter().zip(united).map(|(domain, (lo, hi))| domain.width(lo, hi)).sum()
+    }
+
+    /// What a row loses in a box by NCP, which weighs nodes otherwise.
+    pub(super) fn penalty(&self, bounds: &[(u32, u32)]) -> f64 {
+        bounds.iter().zip(self.domains()).map(|(&(lo, hi), domain)| domain.leaf_share(lo, hi)).sum()
+    }
+
+    /// What private rows lose in these classes.
+    pub(super) fn loss(&self, drafts: &[Draft]) -> f64 {
+        drafts.iter().map(|draft| self.penalty(&self.bounds(draft)) * draft.microdata.len() as f64).sum()
+    }
+
+    /// How many private persons a class has.
+    pub(super) fn n_private_persons(&self, draft: &Draft) -> u64 {
+        self.n_persons(draft.microdata.iter().copied())
+    }
+
+    /// How many persons a class needs.
+    pub(super) fn needed(&self, draft: &Draft) -> u64 {
+        let own_k = draft.microdata.iter().map(|&row| self.rules.k_of_row(row)).max().unwrap_or(0);
+        let hidden = self.most_present.map_or(0.0, |most| self.n_private_persons(draft) as f64 / most);
+        u64::from(own_k.max(self.k())).max((hidden - 1e-9).ceil() as u64)
+    }
+
+    /// How many persons of a class count whatever its box.
+    pub(super) fn n_sure(&self, draft: &Draft) -> u64 {
+        let register: u64 = draft.register.iter().map(|&row| self.n_register(row)).sum();
+        register + self.n_persons(draft.microdata.iter().copied().filter(|&row| self.registered(row).is_none()))
+    }
+
+    /// How many persons of a class count in what it shows.
+    pub(super) fn n_counted(&self, draft: &Draft) -> u64 {
+        let register: u64 = draft.register.iter().map(|&row| self.n_register(row)).sum();
+        let shown = self.hull(&self.bounds(draft));
+        let counts = |&row: &u32| {
+            self.registered(row).is_none_or(|other| {
+                shown.iter().enumerate().all(|(column, &(lo, hi))| {
+                    let code = self.encoded.code(column, other);
+                    lo <= code && code <= hi
+                })
+            })
+        };
+        register + self.n_persons(draft.microdata.iter().copied().filter(counts))
+    }
+
+    /// Whether enough persons count.
+    pub(super) fn stands(&self, draft: &Draft) -> bool {
+        let needed = self.needed(draft);
+        self.n_sure(draft) >= needed || self.n_counted(draft) >= needed
+    }
+
+    /// Finished classes: those of one group that show the same are one.
+    pub(super) fn classes(&self, drafts: Vec<Draft>) -> Vec<JoinedClass> {
+        let mut shown: Vec<(Bounds, Draft)> =
+            drafts.into_par_iter().map(|draft| (self.hull(&self.bounds(&draft)), draft)).collect();
+        shown.par_sort_by(|a, b| a.0.cmp(&b.0).then(a.1.group.cmp(&b.1.group)));
+        let mut classes: Vec<JoinedClass> = Vec::with_capacity(shown.len());
+        for (cells, draft) in shown {
+            let register = draft.register.iter().flat_map(|&row| self.register_rows(row)).copied();
+            match classes.last_mut() {
+                Some(class) if class.group == draft.group && class.cells == cells => {
+                    class.register.extend(register);
+                    class.microdata.extend(draft.microdata);
+                }
+                _ => classes.push(JoinedClass {
+                    register: register.collect(),
+                    microdata: draft.microdata,
+                    group: draft.group,
+                    cells,
+                    n_private: 0,
+                    n_persons: 0,
+                }),
+            }
+        }
+        for class in &mut classes {
+            class.n_private = self.n_persons(class.microdata.iter().copied());
+            class.n_persons = class.n_private + class.register.len() as u64;
+        }
+        classes
+    }
+
+    /// By how much the persons of a class are more than its private persons need, each counted.
+    pub(super) fn deviation(&self, class: &JoinedClass) -> f64 {
+        let mut rows = class.microdata.clone();
+        rows.sort_unstable_by_key(|&row| self.rules.person(row));
+        rows.dedup_by_key(|row| self.rules.person(*row));
+        rows.iter().map(|&row| class.n_persons as f64 - f64::from(self.rules.k_of_row(row))).sum()
+    }
+
+    /// The names of the quasi columns.
+    pub(super) fn column_names(&self) -> impl Iterator<Item = &str> {
+        self.joined.rows.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// The joined row of what the register says otherwise about the person of a private row.
+    fn registered(&self, private: u32) -> Option<u32> {
+        match self.joined.persons[private as usize] {
+            InRegister::Absent | InRegister::Same => None,
+            InRegister::Differs(row) => Some(row),
+        }
+    }
+
+    fn n_persons(&self, rows: impl Iterator<Item = u32>) -> u64 {
+        if self.rules.person_of_row().is_none() {
+            return rows.count() as u64;
+        }
+        let mut persons: Vec<u32> = rows.map(|row| self.rules.person(row)).collect();
+        persons.sort_unstable();
+        persons.dedup();
+        persons.len() as u64
+    }
+}
+
+/// Grows bounds to hold a row's cells.
+pub(super) fn include(bounds: &mut [(u32, u32)], cells: &[u32]) {
+    for (bound, &code) in bounds.iter_mut().zip(cells) {
+        *bound = (bound.0.min(code), bound.1.max(code));
+    }
+}

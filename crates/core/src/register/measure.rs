@@ -1,0 +1,57 @@
+//! What a release with a register loses, and how sure a reader can be that somebody is in the private table.
+//!
+//! Definitions are those of [`crate::loss`], over private rows: DM counts the private persons of a class. The average
+//! class and the k-deviation count everybody of a class, for that is how many look the same.
+
+use kohort_model::{Loss, Persons, Presence, Table};
+
+use super::JoinedClass;
+use super::crowd::Crowd;
+use crate::encode::Domain;
+
+/// Measures classes; `table` is the private one.
+pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass], persons: Persons) -> Loss {
+    let domains = crowd.domains();
+    let n_private_rows = |class: &JoinedClass| class.microdata.len() as f64;
+    let released: f64 = classes.iter().map(n_private_rows).sum();
+    let n_rows = table.n_rows as f64;
+    let suppressed = n_rows - released;
+    let in_column = |column: usize, measure: fn(&Domain, u32, u32) -> f64| {
+        let of_class = |class: &JoinedClass| {
+            let (lo, hi) = class.cells[column];
+            measure(&domains[column], lo, hi) * n_private_rows(class)
+        };
+        classes.iter().map(of_class).sum::<f64>() + suppressed
+    };
+    let n_cells = (n_rows * domains.len() as f64).max(1.0);
+    let widths: Vec<f64> = (0..domains.len()).map(|column| in_column(column, Domain::width)).collect();
+    let shares: f64 = (0..domains.len()).map(|column| in_column(column, Domain::leaf_share)).sum();
+    let names = crowd.column_names();
+    Loss {
+        lm: widths.iter().sum::<f64>() / n_cells,
+        ncp: shares / n_cells,
+        dm: classes.iter().map(|class| (class.n_private as f64).powi(2)).sum::<f64>()
+            + persons.suppressed as f64 * persons.n_in as f64,
+        average_class: classes.iter().map(|class| class.n_persons as f64).sum::<f64>() / classes.len().max(1) as f64,
+        uncertainty_penalty: widths.iter().sum(),
+        k_deviation: classes.iter().map(|class| crowd.deviation(class)).sum(),
+        columns: names.zip(&widths).map(|(name, width)| (name.to_owned(), width / n_rows.max(1.0))).collect(),
+    }
+}
+
+/// The shares of private persons.
+pub(super) fn presence(classes: &[JoinedClass]) -> Presence {
+    let mut presence = Presence::default();
+    let (mut sum, mut n_private) = (0.0, 0.0);
+    for class in classes {
+        let share = class.presence();
+        presence.highest = presence.highest.max(share);
+        presence.certain += u64::from(class.register.is_empty());
+        let tenth = ((share * 10.0 - 1e-9).ceil() as usize).clamp(1, 10) - 1;
+        presence.classes[tenth] += 1;
+        sum += share * class.n_private as f64;
+        n_private += class.n_private as f64;
+    }
+    presence.average = if n_private > 0.0 { sum / n_private } else { 0.0 };
+    presence
+}

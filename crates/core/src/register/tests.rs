@@ -1,0 +1,202 @@
+//! The paper's example, and what one person or one setting changes.
+
+mod oracle;
+mod properties;
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
+
+use kohort_model::Silent;
+use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
+
+use super::estimate::{
+    Asked, Estimator, Places, RangeCount, ShownCell, ShownClass, ShownGroup, mean_relative_error, range_counts,
+};
+use super::*;
+use crate::utility::{Query, QueryInterval, Workload};
+use oracle::{Case, asked, case, check, range, released, run, spec, without_register};
+
+const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
+const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
+
+const METHODS: [RegisterMethod; 2] = [RegisterMethod::Refine, RegisterMethod::Direct];
+
+fn golden() -> Case {
+    let lines = |csv: &'static str| -> Vec<Vec<String>> {
+        csv.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    };
+    let numbers = |cells: &[String]| cells[1..3].iter().map(|cell| cell.parse().unwrap()).collect::<Vec<i32>>();
+    let private = lines(MICRODATA).iter().map(|cells| (cells[0].clone(), numbers(cells), cells[3].clone())).collect();
+    let register = lines(PUBLIC).iter().map(|cells| (cells[0].clone(), numbers(cells))).collect();
+    case(private, register)
+}
+
+/// The paper's NCP of a row: the perimeter of its box, not over the column's range.
+fn perimeter(cells: &[String]) -> f64 {
+    cells[..2].iter().map(|cell| range(cell)).map(|(lo, hi)| 2.0 * (hi - lo)).sum()
+}
+
+#[test]
+fn the_register_example_comes_out_to_the_digit() {
+    let case = golden();
+    for method in METHODS {
+        let found = run(&case, &spec(3, Algorithm::Mondrian, method), 1).unwrap();
+        assert_eq!(found.method, method);
+        let rows = released(&case, &found.anonymized.release, 0);
+        let mut expected: Vec<[&str; 3]> = Vec::new();
+        for class in [["[1,2]", "[1,2]", "1"], ["[1,2]", "[3,4]", "1"], ["[3,5]", "2", "2"], ["6", "4", "2"]] {
+            expected.extend([class; 3]);
+        }
+        assert_eq!(rows, expected);
+        let groups = [["1", "v1"], ["1", "v1"], ["1", "v2"], ["1", "v2"], ["2", "v1"], ["2", "v2"], ["2", "v3"]];
+        assert_eq!(released(&case, &found.anonymized.release, 1), groups);
+        let sources = &found.anonymized.release.tables[0].rows;
+        let private = rows.iter().zip(sources).filter(|(_, source)| **source < 7);
+        assert_eq!(private.map(|(cells, _)| perimeter(cells)).sum::<f64>(), 24.0);
+        assert_eq!(found.anonymized.loss.dm, 13.0);
+        assert_eq!(found.n_register_used, 5);
+        assert_eq!(found.presence.highest, 2.0 / 3.0);
+        assert_eq!(found.presence.classes, [0, 0, 0, 1, 0, 0, 3, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn the_plain_release_of_the_register_example_loses_62_and_25() {
+    let case = golden();
+    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let plain = crate::anonymize(&case.table, &spec, &asked(3, 1), &Silent).unwrap();
+    let rows = released(&case, &plain.release, 0);
+    assert_eq!(rows.iter().map(|cells| perimeter(cells)).sum::<f64>(), 62.0);
+    assert_eq!(plain.loss.dm, 25.0);
+}
+
+/// What a reader makes of released texts: rows with quasi cells and a group, and values by group.
+fn reader(rows: &[Vec<String>], values: &[Vec<String>]) -> Estimator {
+    let mut groups: Vec<ShownGroup> = Vec::new();
+    for cells in values {
+        let (group, value) = (cells[0].parse::<usize>().unwrap(), cells[1][1..].parse::<usize>().unwrap());
+        groups.resize(groups.len().max(group + 1), ShownGroup { n_rows: 0, values: vec![0; 4] });
+        groups[group].n_rows += 1;
+        groups[group].values[value] += 1;
+    }
+    let mut classes: BTreeMap<&Vec<String>, u64> = BTreeMap::new();
+    rows.iter().for_each(|cells| *classes.entry(cells).or_default() += 1);
+    let shown = |(cells, n_rows): (&Vec<String>, u64)| {
+        let cell = |text: &String| {
+            let (lo, hi) = range(text);
+            ShownCell::Range { lo, hi, step: 0.0 }
+        };
+        ShownClass { cells: cells[..2].iter().map(cell).collect(), n_rows, group: cells[2].parse().unwrap() }
+    };
+    Estimator::new(classes.into_iter().map(shown).collect(), groups)
+}
+
+fn assert_close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn the_register_example_is_estimated_to_the_digit() {
+    let case = golden();
+    let query = [Asked::Range((Included(0.0), Included(4.0))), Asked::Range((Excluded(2.0), Included(4.0)))];
+    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let estimates = |joined: &JoinedRegister| {
+        let found = anonymize_with_register(&case.table, joined, &spec, &asked(3, 1), &Silent).unwrap();
+        let table = |table: usize| released(&case, &found.anonymized.release, table);
+        let reader = reader(&table(0), &table(1));
+        (reader.count(&query), reader.values(&query))
+    };
+    let (count, values) = estimates(&case.joined);
+    assert_close(&[count], &[2.0]);
+    assert_close(&values, &[0.0, 1.0, 1.0, 0.0]);
+    let (count, values) = estimates(&without_register(&case));
+    assert_close(&[count], &[11.0 / 3.0]);
+    assert_close(&values, &[0.0, 5.0 / 3.0, 5.0 / 3.0, 1.0 / 3.0]);
+}
+
+#[test]
+fn a_query_of_everything_is_answered_without_error_and_one_of_a_part_by_its_share() {
+    let case = golden();
+    let found = run(&case, &spec(3, Algorithm::Mondrian, RegisterMethod::Refine), 1).unwrap();
+    let encoded = Encoded::new(&case.joined.rows, &[0, 1]).unwrap();
+    let private = encoded.fold(&[0, 1, 2, 3, 4, 5, 6]);
+    let places = Places::new(&encoded.domains);
+    let estimator = places.estimator(&found.classes, |row| case.table.columns[3].ids[row as usize] as usize);
+    let query = |column: usize, lo: u32, hi: u32| Query { intervals: vec![QueryInterval { column, lo, hi }] };
+    let everything = Workload { queries: vec![query(0, 0, 6), query(1, 0, 4)] };
+    let counts = range_counts(&everything, &places, &estimator, &private);
+    assert_eq!(counts, [RangeCount { actual: 7, estimate: 7.0 }; 2]);
+    assert_eq!(mean_relative_error(&counts, 1.0), Some(0.0));
+    // Codes 0 and 1 of the second column are 1 and 2: half of the first class's range of whole numbers is 1.
+    let ones = Workload { queries: vec![query(1, 0, 0)] };
+    let counts = range_counts(&ones, &places, &estimator, &private);
+    assert_eq!(counts, [RangeCount { actual: 1, estimate: 1.0 }]);
+    assert_eq!(mean_relative_error(&[], 1.0), None);
+}
+
+#[test]
+fn a_person_described_otherwise_counts_only_where_the_box_holds_both() {
+    let person = |name: &str, number: i32| (name.to_owned(), vec![number], "v1".to_owned());
+    let private = vec![person("A", 1), person("B", 2), person("C", 8), person("D", 9)];
+    // The register has B elsewhere: beside A alone, B hides nobody.
+    let register = vec![("A".to_owned(), vec![1]), ("B".to_owned(), vec![8])];
+    let case = case(private, register);
+    for method in METHODS {
+        let found = run(&case, &spec(2, Algorithm::Mondrian, method), 1).unwrap();
+        assert_eq!(found.classes.len(), 1);
+        check(&case, &found, 2, 1).unwrap();
+    }
+}
+
+#[test]
+fn where_presence_is_public_register_persons_are_not_released() {
+    let case = golden();
+    let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    spec.register.release = RegisterRows::Microdata;
+    let found = run(&case, &spec, 1).unwrap();
+    let tables = &found.anonymized.release.tables;
+    assert_eq!((tables[0].rows.len(), tables[1].rows.len()), (7, 7));
+    assert!(tables[0].rows.iter().all(|&row| row < 7));
+}
+
+#[test]
+fn presence_is_kept_within_its_bounds_or_refused() {
+    let case = golden();
+    for method in METHODS {
+        let mut spec = spec(3, Algorithm::Mondrian, method);
+        spec.delta_presence = Some((0.0, 0.6));
+        let found = run(&case, &spec, 1).unwrap();
+        check(&case, &found, 3, 1).unwrap();
+        assert!(found.presence.highest <= 0.6);
+        for share in [(0.0, 0.5), (0.1, 1.0)] {
+            spec.delta_presence = Some(share);
+            assert!(matches!(run(&case, &spec, 1), Err(AnonymizeError::Presence { .. })));
+        }
+    }
+}
+
+#[test]
+fn classes_of_nobody_but_private_persons_are_told() {
+    let mut case = golden();
+    case.joined.n_register = 0;
+    let found = run(&case, &spec(3, Algorithm::Mondrian, RegisterMethod::Refine), 1).unwrap();
+    assert_eq!((found.presence.highest, found.presence.certain, found.n_register_used), (1.0, 2, 0));
+}
+
+#[test]
+fn direct_hides_fewer_private_persons_than_k_where_they_have_no_values_to_tell() {
+    let mut case = golden();
+    case.table.columns.retain(|column| column.name != "sa");
+    let found = |k: u32, method: RegisterMethod| {
+        let spec = spec(k, Algorithm::Mondrian, method);
+        anonymize_with_register(&case.table, &case.joined, &spec, &[Requirement::K(k)], &Silent)
+    };
+    let direct = found(8, RegisterMethod::Direct).unwrap();
+    assert_eq!(direct.anonymized.release.tables.len(), 1);
+    assert!(direct.classes.iter().all(|class| class.n_persons >= 8));
+    assert!(matches!(found(8, RegisterMethod::Refine), Err(AnonymizeError::TooFewPersons { .. })));
+    assert!(matches!(found(14, RegisterMethod::Direct), Err(AnonymizeError::TooFewJoined { .. })));
+}

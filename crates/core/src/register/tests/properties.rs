@@ -1,0 +1,189 @@
+//! What holds for any private table and register.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_model::spec::{Algorithm, RegisterMethod};
+use kohort_model::{InRegister, Release, Silent, Spec};
+use proptest::prelude::*;
+
+use super::oracle::{Case, N_VALUES, asked, case, check, quasi, released, run, spec, without_register};
+use crate::encode::{Domain, Encoded};
+use crate::register::anonymize_with_register;
+use crate::register::crowd::{Crowd, include};
+use crate::register::index::FreeRows;
+use crate::requirement::Rules;
+
+/// Persons with so many rows, some in the register, of whom some are described otherwise there.
+fn random_case(rows_per_person: usize) -> impl Strategy<Value = Case> {
+    let numbers = |n_columns| prop::collection::vec(0..N_VALUES, n_columns);
+    (1usize..4, 1usize..40, 0usize..90).prop_flat_map(move |(n_columns, n_private, n_register)| {
+        let private = prop::collection::vec((numbers(n_columns), 0..4, 0..8, numbers(n_columns)), n_private);
+        let register = prop::collection::vec(numbers(n_columns), n_register);
+        (private, register).prop_map(move |(private, others)| {
+            let name = |position: usize| format!("p{}", position / rows_per_person);
+            let mut register: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+            for (position, (numbers, _, registered, otherwise)) in private.iter().enumerate() {
+                let said = match registered {
+                    0..3 => continue,
+                    3 => otherwise,
+                    _ => numbers,
+                };
+                register.entry(name(position)).or_insert_with(|| said.clone());
+            }
+            let others = others.into_iter().enumerate().map(|(position, numbers)| (format!("r{position}"), numbers));
+            let register = register.into_iter().chain(others).collect();
+            let private = private.into_iter().enumerate();
+            let private =
+                private.map(|(position, (numbers, value, ..))| (name(position), numbers, format!("v{value}")));
+            case(private.collect(), register)
+        })
+    })
+}
+
+fn random_spec() -> impl Strategy<Value = Spec> {
+    let algorithms =
+        vec![Algorithm::Mondrian, Algorithm::TopDown, Algorithm::Auto, Algorithm::Cluster, Algorithm::Datafly];
+    let methods = vec![RegisterMethod::Refine, RegisterMethod::Direct];
+    (1u32..9, prop::sample::select(algorithms), prop::sample::select(methods))
+        .prop_map(|(k, algorithm, method)| spec(k, algorithm, method))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_release_keeps_its_promises(
+        case in (1usize..3).prop_flat_map(random_case),
+        spec in random_spec(),
+        l in 1u32..4,
+    ) {
+        match run(&case, &spec, l) {
+            Ok(found) => check(&case, &found, spec.k as usize, l as usize)?,
+            Err(_) => {
+                let names: BTreeSet<&str> = case.private.iter().map(|person| person.0.as_str()).collect();
+                let values: BTreeSet<&str> = case.private.iter().map(|person| person.2.as_str()).collect();
+                let too_few = names.len() < spec.k as usize || values.len() < l as usize;
+                let described_otherwise = |person: &InRegister| matches!(person, InRegister::Differs(_));
+                let doubtful = case.joined.persons.iter().filter(|person| described_otherwise(person)).count();
+                let sure = case.joined.n_register + names.len().saturating_sub(doubtful);
+                prop_assert!(too_few || sure < spec.k as usize, "refused without need");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_loses_more_than_the_plain_release(mut case in random_case(1), spec in random_spec(), l in 1u32..4) {
+        case.joined.persons.fill(InRegister::Absent);
+        let plain = anonymize_with_register(&case.table, &without_register(&case), &spec, &asked(spec.k, l), &Silent);
+        if let (Ok(plain), Ok(found)) = (plain, run(&case, &spec, l)) {
+            prop_assert!(found.anonymized.loss.ncp <= plain.anonymized.loss.ncp + 1e-12);
+        }
+    }
+
+    #[test]
+    fn an_empty_register_gives_the_plain_release(mut case in random_case(1), spec in random_spec(), l in 1u32..4) {
+        let rows: Vec<&Vec<i32>> = case.private.iter().map(|person| &person.1).collect();
+        case.joined.rows.columns = quasi(&rows);
+        case.joined.rows.n_rows = rows.len();
+        case.joined.n_register = 0;
+        case.joined.persons.fill(InRegister::Absent);
+        let plain = crate::anonymize(&case.table, &spec, &asked(spec.k, l), &Silent);
+        let found = run(&case, &spec, l);
+        prop_assert_eq!(plain.is_ok(), found.is_ok());
+        if let (Ok(plain), Ok(found)) = (plain, found) {
+            prop_assert!((plain.loss.ncp - found.anonymized.loss.ncp).abs() < 1e-12);
+            prop_assert_eq!(plain.loss.dm, found.anonymized.loss.dm);
+            let n_quasi = case.joined.rows.columns.len();
+            let quasi = |release: &Release| -> Vec<Vec<String>> {
+                released(&case, release, 0).into_iter().map(|cells| cells[..n_quasi].to_vec()).collect()
+            };
+            prop_assert_eq!(quasi(&plain.release), quasi(&found.anonymized.release));
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_input_leaves_no_trace(
+        original in random_case(1),
+        spec in random_spec(),
+        by in any::<prop::sample::Index>(),
+    ) {
+        let mut private = original.private.clone();
+        private.rotate_left(by.index(original.private.len()));
+        private.reverse();
+        let mut register = original.register.clone();
+        register.reverse();
+        let turned = case(private, register);
+        if let Ok(found) = run(&original, &spec, 2) {
+            let other = run(&turned, &spec, 2).unwrap();
+            for table in 0..2 {
+                let cells = released(&original, &found.anonymized.release, table);
+                prop_assert_eq!(cells, released(&turned, &other.anonymized.release, table));
+            }
+        }
+    }
+
+    #[test]
+    fn the_index_finds_what_a_scan_of_all_free_rows_finds(
+        case in random_case(1),
+        taken in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        back in 0usize..20,
+        corners in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 3),
+    ) {
+        let everybody: Vec<u32> = (0..case.table.n_rows as u32).collect();
+        let columns: Vec<usize> = (0..case.joined.rows.columns.len()).collect();
+        let encoded = Encoded::new(&case.joined.rows, &columns).unwrap();
+        let rules = Rules::k_only(1);
+        let crowd = Crowd::new(&case.joined, &encoded, &rules, &everybody, None);
+        let mut index = FreeRows::new(&crowd);
+        let rows = 0..crowd.rows.len() as u32;
+        let mut free: BTreeSet<u32> = rows.filter(|&row| !crowd.register_rows(row).is_empty()).collect();
+        let all: Vec<u32> = free.iter().copied().collect();
+        let taken: Vec<u32> = taken.iter().filter(|_| !all.is_empty()).map(|row| all[row.index(all.len())]).collect();
+        for row in &taken {
+            index.take(*row);
+            free.remove(row);
+        }
+        for row in taken.iter().take(back) {
+            index.give_back(*row);
+            free.insert(*row);
+        }
+        let interval = |(domain, (a, b)): (&Domain, &(prop::sample::Index, prop::sample::Index))| {
+            let n_codes = domain.n_codes() as usize;
+            let (a, b) = (a.index(n_codes) as u32, b.index(n_codes) as u32);
+            (a.min(b), a.max(b))
+        };
+        let shown: Vec<(u32, u32)> = encoded.domains.iter().zip(&corners).map(interval).collect();
+        let lies_inside = |row: &&u32| {
+            crowd.rows.cells(**row).iter().zip(&shown).all(|(code, (lo, hi))| lo <= code && code <= hi)
+        };
+        let inside: Vec<u32> = free.iter().filter(lies_inside).copied().collect();
+        prop_assert_eq!(index.within(&shown), inside);
+        let width_with = |row: u32| {
+            let mut grown = shown.clone();
+            include(&mut grown, crowd.rows.cells(row));
+            crowd.width(&grown)
+        };
+        let least = free.iter().map(|&row| width_with(row)).min_by(f64::total_cmp);
+        prop_assert_eq!(index.nearest(&shown).map(width_with), least);
+    }
+}
+
+#[test]
+fn threads_do_not_change_the_release() {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as i32 % N_VALUES
+    };
+    let person = |row: i32| (format!("p{row}"), vec![next(), next(), next()], format!("v{}", row % 5));
+    let private = (0..1_000).map(person).collect();
+    let register = (0..1_500).map(|row| (format!("r{row}"), vec![next(), next(), next()])).collect();
+    let case = case(private, register);
+    for method in [RegisterMethod::Refine, RegisterMethod::Direct] {
+        let with_threads = |n: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+            pool.install(|| run(&case, &spec(7, Algorithm::TopDown, method), 2).unwrap().classes)
+        };
+        assert_eq!(with_threads(1), with_threads(4));
+    }
+}

@@ -1,0 +1,414 @@
+//! [`load_registers`]: public registers beside a private table, and who is in both.
+//!
+//! # Guarantee
+//! Of a register only its key and quasi columns are read, and of a row nothing is kept but ids and a number for its
+//! person. A row counts only where all its quasi values are there, are of the private column's type and have a place in
+//! its hierarchy; hierarchies made by rule are made anew, from the values of both. No person counts twice.
+//!
+//! | a person of the registers | becomes |
+//! | --- | --- |
+//! | is in several registers, or several times in one, always with the same values | one person |
+//! | the same, with different values | not used, and counted |
+//! | is in the private table with the same values | the private row |
+//! | is in the private table with other values | the private row, and beside it what the register says |
+//! | anybody else | a register row |
+//!
+//! Without a key a register row that equals a private row in all quasi columns is that person, one to one; of several
+//! registers the one that has most persons of the same values is believed.
+//!
+//! # Paper   `[SMP10]` section 3.1
+
+mod united;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
+use kohort_model::spec::{CsvSpec, HierarchySource, RegisterMissing, RegisterSpec, TableSpec};
+use kohort_model::{Column, JoinedRegister, NULL, Progress, Role, Spec, Table, Texts, Value};
+
+use super::hierarchies::Hierarchies;
+use super::load::{LoadedTable, looks_like_a_label};
+use super::persons::{KnownPersons, NOBODY};
+use super::problem::{MissingValue, ReadProblem, ReadProblems, Rows};
+use super::roles::check_names;
+use super::tables::{LoadProblem, OfTable};
+use super::{Keep, Kept, OpenTable, RawColumn, TextDictionary};
+use crate::digest::sha256_of_file;
+use united::{RegisterRows, United};
+
+/// Registers, joined with the private table.
+#[derive(Clone, Debug)]
+pub struct LoadedRegisters {
+    /// The private table's rows and those of the registers.
+    pub joined: JoinedRegister,
+    /// Each register, by name.
+    pub registers: Vec<LoadedRegister>,
+    /// How persons were found in both.
+    pub by: JoinedBy,
+    /// Persons of whom the registers contradict each other, or one itself.
+    pub contradicting: u64,
+}
+
+/// How persons were found in the private table and the registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinedBy {
+    /// By their key.
+    Key,
+    /// By their quasi values, one to one: nothing tells whether they are the same.
+    Values,
+}
+
+/// One register as it was read.
+#[derive(Clone, Debug)]
+pub struct LoadedRegister {
+    /// Its name in the spec.
+    pub name: String,
+    /// The day it describes, as the spec says.
+    pub date: Option<String>,
+    /// Digest of its file.
+    pub sha256: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Rows that lack a quasi value or a key, and are not used.
+    pub incomplete: u64,
+    /// Its persons among the joined rows, but for those of other registers before it and of the private table.
+    pub joined: Range<u32>,
+}
+
+/// Reads the registers of a spec and joins them with its table, whose hierarchies then have room for the values of both.
+/// `spec_folder` is where the spec's paths start.
+///
+/// # Errors
+/// Every problem of every register; and where persons can't be told apart.
+pub fn load_registers(
+    spec_folder: &Path,
+    spec: &Spec,
+    original: &mut LoadedTable,
+    progress: &dyn Progress,
+) -> Result<LoadedRegisters, LoadProblem> {
+    let table_spec = &spec.tables[0];
+    let by_key = spec.registers.values().any(|register| register.key.is_some());
+    let by = if by_key { JoinedBy::Key } else { JoinedBy::Values };
+    check_private(&original.table).map_err(|problems| {
+        LoadProblem::Files(vec![ReadProblems { file: spec_folder.join(&table_spec.file), problems }])
+    })?;
+    let nobody = Column::from_cells("", Role::Key, []);
+    let persons = KnownPersons::new(original.table.person_column().filter(|_| by_key).unwrap_or(&nobody));
+    let quasi: Vec<&Column> =
+        original.table.with_role(Role::Quasi).into_iter().map(|position| &original.table.columns[position]).collect();
+    let mut dictionaries: Vec<TextDictionary> = quasi.iter().map(|column| known_texts(&column.texts)).collect();
+    let mut united = United::new(quasi.len(), by);
+    let (mut registers, mut problems) = (Vec::new(), Vec::new());
+    for (name, register) in &spec.registers {
+        let source = Source {
+            path: spec_folder.join(&register.file),
+            register,
+            missing: spec.register.missing,
+            quasi: &quasi,
+            table_spec,
+            persons: &persons,
+        };
+        match source.read(&OfTable { progress, name }) {
+            Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
+            Ok(read) => {
+                registers.push(LoadedRegister {
+                    name: name.clone(),
+                    date: register.date.clone(),
+                    sha256: read.sha256,
+                    rows: read.n_rows,
+                    incomplete: read.incomplete,
+                    joined: 0..0,
+                });
+                let columns = read.columns.into_iter().zip(&mut dictionaries).map(translated).collect();
+                united.add(RegisterRows { columns, persons: read.persons });
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(LoadProblem::Files(problems));
+    }
+    progress.begin("joining", 0);
+    let private_ids: Vec<&[u32]> = quasi.iter().map(|column| column.ids.as_slice()).collect();
+    let (joined, contradicting) = united.join(&private_ids, original.table.n_rows);
+    for (register, range) in registers.iter_mut().zip(joined.of_registers) {
+        register.joined = range;
+    }
+    let mut hierarchies = Hierarchies::new(spec_folder);
+    let mut columns = Vec::with_capacity(quasi.len());
+    for ((&private, dictionary), ids) in quasi.iter().zip(dictionaries).zip(joined.columns) {
+        let (texts, ids) = used(dictionary.into_texts(), ids);
+        let mut column = Column { texts, ids, ..without_cells(private) };
+        if let Some(source @ HierarchySource::Rule(_)) = source_of(table_spec, &private.name) {
+            match hierarchies.of_column(source, &column) {
+                Ok(hierarchy) => column.hierarchy = Some(hierarchy),
+                Err(problem) => {
+                    problems.push(ReadProblems { file: spec_folder.join(&table_spec.file), problems: vec![problem] });
+                }
+            }
+        }
+        columns.push(column);
+    }
+    if !problems.is_empty() {
+        return Err(LoadProblem::Files(problems));
+    }
+    for column in &columns {
+        let private = original.table.columns.iter_mut().find(|private| private.name == column.name);
+        private.expect("it was taken from there").hierarchy = column.hierarchy.as_ref().map(Arc::clone);
+    }
+    let n_rows = columns.first().map_or(0, |column: &Column| column.ids.len());
+    let rows = Table { name: original.table.name.clone(), columns, n_rows, person: None };
+    let joined = JoinedRegister {
+        rows,
+        n_microdata: original.table.n_rows,
+        n_register: joined.n_register,
+        persons: joined.persons,
+    };
+    Ok(LoadedRegisters { joined, registers, by, contradicting })
+}
+
+/// What keeps a private table from being joined with a register.
+fn check_private(table: &Table) -> Result<(), Vec<ReadProblem>> {
+    let mut problems = Vec::new();
+    if let Some(person) = table.person_column() {
+        let mut met = vec![false; person.texts.len()];
+        let rows = Rows::with_ids(&person.ids, |id| id != NULL && std::mem::replace(&mut met[id as usize], true));
+        if rows.total > 0 {
+            problems.push(ReadProblem::PersonTwice { column: person.name.clone(), rows });
+        }
+    }
+    if table.column(SENSITIVE_GROUP).is_some() {
+        problems.push(ReadProblem::ReservedName { what: "column", name: SENSITIVE_GROUP });
+    }
+    if table.name == SENSITIVE_TABLE {
+        problems.push(ReadProblem::ReservedName { what: "table", name: SENSITIVE_TABLE });
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// Where one register is, and what is wanted of it.
+struct Source<'a> {
+    path: PathBuf,
+    register: &'a RegisterSpec,
+    missing: RegisterMissing,
+    quasi: &'a [&'a Column],
+    table_spec: &'a TableSpec,
+    persons: &'a KnownPersons<'a>,
+}
+
+/// One register, columns in the order of the private quasi columns.
+struct ReadRegister {
+    columns: Vec<RawColumn>,
+    /// Per row who it is of, where there is a key.
+    persons: Option<Vec<u64>>,
+    sha256: String,
+    n_rows: u64,
+    incomplete: u64,
+}
+
+impl Source<'_> {
+    fn read(&self, progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadProblem>> {
+        let sha256 = sha256_of_file(&self.path).map_err(|source| vec![ReadProblem::Io { source }])?;
+        if let Some(pinned) = self.register.sha256.as_ref().filter(|pinned| **pinned != sha256) {
+            let twelve = |digest: &str| digest.chars().take(12).collect();
+            return Err(vec![ReadProblem::OtherDigest { pinned: twelve(pinned), found: twelve(&sha256) }]);
+        }
+        let csv = CsvSpec::default();
+        let open = OpenTable::open(&self.path, None, &csv, progress).map_err(|problem| vec![problem])?;
+        let names = open.names().to_vec();
+        let bad_names = check_names(&names);
+        if !bad_names.is_empty() {
+            return Err(bad_names);
+        }
+        let (positions, key) = self.positions(&names)?;
+        let mut wanted: Vec<(usize, Keep<'_>)> = positions.iter().map(|&position| (position, Keep::Texts)).collect();
+        wanted.extend(key.map(|key| (key, Keep::Persons(self.persons))));
+        wanted.sort_unstable_by_key(|&(position, _)| position);
+        let kept = match open.read_kept(&wanted) {
+            Ok(kept) => kept,
+            // Then there is simply nobody in it.
+            Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => {
+                wanted.iter().map(nothing).collect()
+            }
+            Err(problems) => return Err(problems),
+        };
+        let (mut columns, mut persons): (Vec<Option<RawColumn>>, _) = (positions.iter().map(|_| None).collect(), None);
+        for (kept, (position, _)) in kept.into_iter().zip(wanted) {
+            match kept {
+                Kept::Persons(numbers) => persons = Some(numbers),
+                Kept::Texts(raw) => {
+                    let column = positions.iter().position(|&wanted| wanted == position);
+                    columns[column.expect("only these were asked for")] = Some(raw);
+                }
+            }
+        }
+        let columns: Vec<RawColumn> = columns.into_iter().flatten().collect();
+        let problems: Vec<ReadProblem> = self
+            .quasi
+            .iter()
+            .zip(&columns)
+            .zip(&positions)
+            .filter_map(|((private, raw), &position)| self.misfit(private, raw, &names[position]))
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let n_rows = columns.first().map_or(0, |column| column.ids.len());
+        let read = ReadRegister { columns, persons, sha256, n_rows: n_rows as u64, incomplete: 0 };
+        self.without_incomplete(read, &positions.iter().map(|&position| names[position].as_str()).collect::<Vec<_>>())
+    }
+
+    /// Where the quasi columns and the key are.
+    fn positions(&self, names: &[String]) -> Result<(Vec<usize>, Option<usize>), Vec<ReadProblem>> {
+        let name_of = |column: &&Column| self.register.columns.get(&column.name).unwrap_or(&column.name).clone();
+        let wanted: Vec<String> = self.quasi.iter().map(name_of).chain(self.register.key.clone()).collect();
+        let position = |wanted: &String| names.iter().position(|name| name == wanted);
+        let unknown: Vec<String> = wanted.iter().filter(|name| position(name).is_none()).cloned().collect();
+        if !unknown.is_empty() {
+            return Err(vec![ReadProblem::UnknownColumn { columns: unknown, known: names.to_vec() }]);
+        }
+        if let Some(twice) = wanted.iter().enumerate().find(|(at, name)| wanted[..*at].contains(name)) {
+            return Err(vec![ReadProblem::RegisterColumnTwice { column: twice.1.clone() }]);
+        }
+        let mut positions: Vec<usize> = wanted.iter().filter_map(position).collect();
+        let key = self.register.key.as_ref().and_then(|_| positions.pop());
+        Ok((positions, key))
+    }
+
+    /// Values that the private column has no place for.
+    fn misfit(&self, private: &Column, raw: &RawColumn, name: &str) -> Option<ReadProblem> {
+        let is_misfit =
+            |fits: &dyn Fn(&str) -> bool| -> Vec<bool> { raw.texts.iter().map(|text| !fits(text)).collect() };
+        let rows = |misfits: &[bool]| Rows::with_ids(&raw.ids, |id| id != NULL && misfits[id as usize]);
+        let column = || name.to_owned();
+        let typed = is_misfit(&|text| Value::parse(text, private.value_type, &private.notation).is_some());
+        let n_values = typed.iter().filter(|&&misfit| misfit).count();
+        if n_values > 0 {
+            let value_type = private.value_type;
+            return Some(ReadProblem::NotOfType { column: column(), value_type, n_values, rows: rows(&typed) });
+        }
+        match (source_of(self.table_spec, &private.name), &private.hierarchy) {
+            (Some(HierarchySource::Rule(_)), _) => None,
+            (_, Some(hierarchy)) => {
+                let unplaced = is_misfit(&|text| hierarchy.leaf(text).is_some());
+                let values = missing_values(&unplaced, &raw.ids);
+                (!values.is_empty()).then(|| ReadProblem::NotInHierarchy { column: column(), values })
+            }
+            (_, None) => {
+                let clashes = is_misfit(&|text| !looks_like_a_label(text));
+                clashes.contains(&true).then(|| ReadProblem::LabelClash { column: column(), rows: rows(&clashes) })
+            }
+        }
+    }
+
+    /// Takes out rows that lack something, or refuses them.
+    fn without_incomplete(&self, mut read: ReadRegister, names: &[&str]) -> Result<ReadRegister, Vec<ReadProblem>> {
+        if self.missing == RegisterMissing::Refuse {
+            let lacks = |rows: Rows, name: &str| {
+                (rows.total > 0).then(|| ReadProblem::RegisterLacks { column: name.to_owned(), rows })
+            };
+            let of_columns = read
+                .columns
+                .iter()
+                .zip(names)
+                .filter_map(|(raw, name)| lacks(Rows::with_ids(&raw.ids, |id| id == NULL), name));
+            let mut problems: Vec<ReadProblem> = of_columns.collect();
+            if let (Some(persons), Some(key)) = (&read.persons, &self.register.key) {
+                let mut rows = Rows::default();
+                (1..).zip(persons).filter(|&(_, &person)| person == NOBODY).for_each(|(row, _)| rows.add(row));
+                problems.extend(lacks(rows, key));
+            }
+            return if problems.is_empty() { Ok(read) } else { Err(problems) };
+        }
+        let is_whole = |row: usize| {
+            read.columns.iter().all(|column| column.ids[row] != NULL)
+                && read.persons.as_ref().is_none_or(|persons| persons[row] != NOBODY)
+        };
+        let whole: Vec<bool> = (0..read.n_rows as usize).map(is_whole).collect();
+        read.incomplete = whole.iter().filter(|&&whole| !whole).count() as u64;
+        if read.incomplete > 0 {
+            for column in &mut read.columns {
+                united::retain(&mut column.ids, &whole);
+            }
+            if let Some(persons) = &mut read.persons {
+                united::retain(persons, &whole);
+            }
+        }
+        Ok(read)
+    }
+}
+
+fn nothing(wanted: &(usize, Keep<'_>)) -> Kept {
+    match wanted.1 {
+        Keep::Texts => Kept::Texts(RawColumn { texts: Texts::new(), ids: Vec::new(), field: None }),
+        Keep::Persons(_) => Kept::Persons(Vec::new()),
+    }
+}
+
+/// Values that are missing from a hierarchy, by their first row.
+fn missing_values(is_missing: &[bool], ids: &[u32]) -> Vec<MissingValue> {
+    let mut by_id: Vec<Option<MissingValue>> =
+        is_missing.iter().map(|&missing| missing.then_some(MissingValue { first_row: 0, n_rows: 0 })).collect();
+    if by_id.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    for (row, &id) in (1..).zip(ids).filter(|&(_, &id)| id != NULL) {
+        if let Some(value) = &mut by_id[id as usize] {
+            value.first_row = if value.n_rows == 0 { row } else { value.first_row };
+            value.n_rows += 1;
+        }
+    }
+    let mut missing: Vec<MissingValue> = by_id.into_iter().flatten().collect();
+    missing.sort_unstable_by_key(|value| value.first_row);
+    missing
+}
+
+fn source_of<'t>(table: &'t TableSpec, name: &str) -> Option<&'t HierarchySource> {
+    table.columns.iter().find(|column| column.name == name)?.hierarchy.as_ref()
+}
+
+fn known_texts(texts: &Texts) -> TextDictionary {
+    let mut dictionary = TextDictionary::default();
+    for text in texts.iter() {
+        dictionary.id(text);
+    }
+    dictionary
+}
+
+/// The ids of a register's column in the dictionary of both.
+fn translated((raw, dictionary): (RawColumn, &mut TextDictionary)) -> Vec<u32> {
+    let of_both: Vec<u32> = raw.texts.iter().map(|text| dictionary.id(text)).collect();
+    let mut ids = raw.ids;
+    ids.iter_mut().filter(|id| **id != NULL).for_each(|id| *id = of_both[*id as usize]);
+    ids
+}
+
+/// A dictionary without the texts of rows that are not used.
+fn used(texts: Texts, mut ids: Vec<u32>) -> (Texts, Vec<u32>) {
+    let mut is_used = vec![false; texts.len()];
+    ids.iter().filter(|&&id| id != NULL).for_each(|&id| is_used[id as usize] = true);
+    if !is_used.contains(&false) {
+        return (texts, ids);
+    }
+    let mut kept = Texts::new();
+    let renumbered: Vec<u32> =
+        texts.iter().zip(is_used).map(|(text, is_used)| if is_used { kept.push(text) } else { NULL }).collect();
+    ids.iter_mut().filter(|id| **id != NULL).for_each(|id| *id = renumbered[*id as usize]);
+    (kept, ids)
+}
+
+fn without_cells(column: &Column) -> Column {
+    Column {
+        name: column.name.clone(),
+        role: column.role,
+        value_type: column.value_type,
+        notation: column.notation.clone(),
+        hierarchy: column.hierarchy.clone(),
+        texts: Texts::new(),
+        ids: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

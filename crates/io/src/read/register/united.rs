@@ -1,0 +1,234 @@
+//! [`United`]: the persons of several registers, each once, and their join with the private rows.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Range;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use kohort_model::{InRegister, NULL};
+
+use super::JoinedBy;
+use crate::read::persons::private_row;
+
+/// Persons of the registers so far.
+pub(super) struct United {
+    by: JoinedBy,
+    rows: RegisterRows,
+    /// How many rows there were after each register.
+    ends: Vec<usize>,
+    /// Who contradicting things were said of.
+    contradicting: HashSet<u64>,
+}
+
+/// Rows of registers: per column the ids of a dictionary that all share, and who they are of.
+pub(super) struct RegisterRows {
+    pub(super) columns: Vec<Vec<u32>>,
+    pub(super) persons: Option<Vec<u64>>,
+}
+
+/// The full outer join.
+pub(super) struct Joined {
+    /// Per column: private rows, register persons, then what registers say otherwise of private rows.
+    pub(super) columns: Vec<Vec<u32>>,
+    pub(super) n_register: usize,
+    pub(super) persons: Vec<InRegister>,
+    /// Per register its joined rows.
+    pub(super) of_registers: Vec<Range<u32>>,
+}
+
+impl United {
+    pub(super) fn new(n_columns: usize, by: JoinedBy) -> Self {
+        let persons = (by == JoinedBy::Key).then(Vec::new);
+        let rows = RegisterRows { columns: vec![Vec::new(); n_columns], persons };
+        United { by, rows, ends: Vec::new(), contradicting: HashSet::new() }
+    }
+
+    /// Takes in the persons of a register that are not there yet.
+    pub(super) fn add(&mut self, mut added: RegisterRows) {
+        let is_new = match (&self.rows.persons, &added.persons) {
+            (Some(known), Some(persons)) => {
+                let (is_new, contradicting) = new_persons(&self.rows.columns, known, &added.columns, persons);
+                self.contradicting.extend(contradicting);
+                is_new
+            }
+            _ => {
+                let known: Vec<&[u32]> = self.rows.columns.iter().map(Vec::as_slice).collect();
+                let met = equal_rows(&known, self.rows.len(), &added.columns, added.len());
+                met.into_iter().map(|met| met.is_none()).collect()
+            }
+        };
+        added.retain(&is_new);
+        self.rows.append(added);
+        self.ends.push(self.rows.len());
+    }
+
+    /// Joins with the private rows. Also tells of how many persons contradicting things were said.
+    pub(super) fn join(mut self, private: &[&[u32]], n_private: usize) -> (Joined, u64) {
+        let contradicting = self.contradicting.len() as u64;
+        let mut in_register = vec![InRegister::Absent; n_private];
+        // Per register row: is it nobody of the private table, or what it says otherwise of a private row.
+        let mut is_other = vec![true; self.rows.len()];
+        let mut differing: Vec<(usize, usize)> = Vec::new();
+        match (self.by, &self.rows.persons) {
+            (JoinedBy::Key, Some(persons)) => {
+                for (row, &person) in persons.iter().enumerate() {
+                    let is_believed = !self.contradicting.contains(&person);
+                    let private_row = private_row(person);
+                    is_other[row] = is_believed && private_row.is_none();
+                    let Some(private_row) = private_row.filter(|_| is_believed) else { continue };
+                    let mut columns = self.rows.columns.iter().zip(private);
+                    if columns.all(|(ids, private)| ids[row] == private[private_row]) {
+                        in_register[private_row] = InRegister::Same;
+                    } else {
+                        differing.push((private_row, row));
+                    }
+                }
+            }
+            _ => {
+                for (row, met) in equal_rows(private, n_private, &self.rows.columns, self.rows.len()).iter().enumerate()
+                {
+                    if let Some(private_row) = met {
+                        is_other[row] = false;
+                        in_register[*private_row as usize] = InRegister::Same;
+                    }
+                }
+            }
+        }
+        differing.sort_unstable();
+        let n_register = is_other.iter().filter(|&&other| other).count();
+        for (position, &(private_row, _)) in differing.iter().enumerate() {
+            in_register[private_row] = InRegister::Differs((n_private + n_register + position) as u32);
+        }
+        let of_registers = self.ranges(&is_other, n_private);
+        self.rows.persons = None;
+        let columns = self.rows.columns.into_iter().zip(private).map(|(ids, private)| {
+            let mut joined = Vec::with_capacity(n_private + n_register + differing.len());
+            joined.extend_from_slice(private);
+            joined.extend(ids.iter().zip(&is_other).filter(|&(_, &other)| other).map(|(&id, _)| id));
+            joined.extend(differing.iter().map(|&(_, row)| ids[row]));
+            joined
+        });
+        (Joined { columns: columns.collect(), n_register, persons: in_register, of_registers }, contradicting)
+    }
+
+    fn ranges(&self, is_other: &[bool], n_private: usize) -> Vec<Range<u32>> {
+        let mut start = n_private as u32;
+        let mut first = 0;
+        let mut ranges = Vec::with_capacity(self.ends.len());
+        for &end in &self.ends {
+            let n = is_other[first..end].iter().filter(|&&other| other).count() as u32;
+            ranges.push(start..start + n);
+            (start, first) = (start + n, end);
+        }
+        ranges
+    }
+}
+
+impl RegisterRows {
+    fn len(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    fn retain(&mut self, kept: &[bool]) {
+        self.columns.iter_mut().for_each(|column| retain(column, kept));
+        if let Some(persons) = &mut self.persons {
+            retain(persons, kept);
+        }
+    }
+
+    fn append(&mut self, more: RegisterRows) {
+        for (column, more) in self.columns.iter_mut().zip(more.columns) {
+            if column.is_empty() { *column = more } else { column.extend(more) }
+        }
+        if let (Some(persons), Some(more)) = (&mut self.persons, more.persons) {
+            if persons.is_empty() { *persons = more } else { persons.extend(more) }
+        }
+    }
+}
+
+/// Keeps the entries for which it is said so.
+pub(super) fn retain<T>(entries: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    entries.retain(|_| kept.next().is_some_and(|&kept| kept));
+}
+
+/// Per added row whether its person was not met before, and whoever is met with other values.
+fn new_persons(
+    known_columns: &[Vec<u32>],
+    known: &[u64],
+    added_columns: &[Vec<u32>],
+    added: &[u64],
+) -> (Vec<bool>, HashSet<u64>) {
+    let n_known = known.len();
+    let person = |row: u32| known.get(row as usize).copied().unwrap_or_else(|| added[row as usize - n_known]);
+    let mut first_rows: HashTable<u32> = HashTable::with_capacity(n_known + added.len());
+    for row in 0..n_known as u32 {
+        first_rows.insert_unique(spread(person(row)), row, |&row| spread(person(row)));
+    }
+    let cell = |column: usize, row: usize| match row.checked_sub(n_known) {
+        None => known_columns[column][row],
+        Some(row) => added_columns[column][row],
+    };
+    let mut contradicting = HashSet::new();
+    let mut is_new = Vec::with_capacity(added.len());
+    for (row, &who) in (n_known..).zip(added) {
+        match first_rows.entry(spread(who), |&other| person(other) == who, |&other| spread(person(other))) {
+            Entry::Vacant(entry) => {
+                entry.insert(row as u32);
+                is_new.push(true);
+            }
+            Entry::Occupied(entry) => {
+                let other = *entry.get() as usize;
+                if (0..added_columns.len()).any(|column| cell(column, row) != cell(column, other)) {
+                    contradicting.insert(who);
+                }
+                is_new.push(false);
+            }
+        }
+    }
+    (is_new, contradicting)
+}
+
+/// Per row of `others` a row of `known` with the same cells, each known row given once.
+fn equal_rows(known: &[&[u32]], n_known: usize, others: &[Vec<u32>], n_others: usize) -> Vec<Option<u32>> {
+    let hasher = FixedState::with_seed(0);
+    let hash = |cells: &mut dyn Iterator<Item = u32>| {
+        let mut state = hasher.build_hasher();
+        cells.for_each(|id| id.hash(&mut state));
+        state.finish()
+    };
+    let hash_known = |row: u32| hash(&mut known.iter().map(|column| column[row as usize]));
+    // The last row of each kind, and per row the one before it of the same kind.
+    let mut last: HashTable<u32> = HashTable::new();
+    let mut before = vec![NULL; n_known];
+    let same = |a: u32, b: u32| known.iter().all(|column| column[a as usize] == column[b as usize]);
+    for row in 0..n_known as u32 {
+        match last.entry(hash_known(row), |&other| same(row, other), |&other| hash_known(other)) {
+            Entry::Vacant(entry) => drop(entry.insert(row)),
+            Entry::Occupied(mut entry) => before[row as usize] = std::mem::replace(entry.get_mut(), row),
+        }
+    }
+    let mut given = Vec::with_capacity(n_others);
+    for row in 0..n_others {
+        let is_same = |&known_row: &u32| known.iter().zip(others).all(|(a, b)| a[known_row as usize] == b[row]);
+        match last.find_entry(hash(&mut others.iter().map(|column| column[row])), is_same) {
+            Err(_) => given.push(None),
+            Ok(mut entry) => {
+                let known_row = *entry.get();
+                given.push(Some(known_row));
+                match before[known_row as usize] {
+                    NULL => drop(entry.remove()),
+                    next => *entry.get_mut() = next,
+                }
+            }
+        }
+    }
+    given
+}
+
+/// A person's number as a hash: those of private rows are small.
+fn spread(person: u64) -> u64 {
+    person.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,289 @@
+//! [`verify_joined_against`]: whether released rows can have come from a private table and its registers.
+//!
+//! # Guarantee
+//! Beside what [`verify_joined_alone`](super::verify_joined_alone) shows:
+//! there is a way to give every released row a joined row of its own that its cells hold, and one to give every private
+//! row but those left out a released row; both at once, then, by the theorem of Mendelsohn and Dulmage. There is a way to
+//! give each row of the sensitive table a private row with its very values that some class of its group holds. The cells
+//! of every class hold k persons of private table and register, one of them private. The last two are shown by
+//! themselves: nothing released links the two tables row by row.
+
+use std::collections::HashMap;
+
+use kohort_model::register::SENSITIVE_GROUP;
+use kohort_model::spec::RegisterRows;
+use kohort_model::{Column, JoinedRegister, Requirement, Table, Texts};
+use rayon::prelude::*;
+
+use super::AskedOfJoin;
+use super::alone::ReadTables;
+use super::count::unmet;
+use super::crowd::Crowd;
+use super::shape::{check_join, copied_columns};
+use crate::against::joined as joined_cells;
+use crate::assignment::Network;
+use crate::candidates::PointTree;
+use crate::cells::CellIds;
+use crate::count::smallest;
+use crate::coverage::{Coverage, Runs};
+use crate::grouping::Classes;
+use crate::structure::check_table;
+use crate::{Findings, Skipped, Suppressed, Violation, Violations};
+
+/// How many candidates of origins are kept in memory at once.
+const MAX_CANDIDATES: usize = 1 << 28;
+
+/// Verifies released tables against the private table and the registers they are said to come from, with as many
+/// persons suppressed as admitted.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn verify_joined_against(
+    released: &[Table],
+    original: &Table,
+    joined: &JoinedRegister,
+    asked: AskedOfJoin<'_>,
+    suppressed: Suppressed,
+) -> Result<Findings, Violations> {
+    let mut violations = check_table(original);
+    violations.extend(check_table(&joined.rows));
+    violations.extend(check_join(original, joined));
+    if violations.is_empty() {
+        violations.extend(other_columns(released, original, joined));
+    }
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let read = ReadTables::new(released)?;
+    let private: Vec<&Column> = copied_columns(original).into_iter().map(|column| &original.columns[column]).collect();
+    let copied: Vec<(&Column, &Column)> = match released.get(1) {
+        None => Vec::new(),
+        Some(values) => values.columns.iter().skip(1).zip(private).collect(),
+    };
+    let mut findings = read.count(&copied, asked)?;
+    let origins = Origins::new(&read, joined);
+    violations.extend(origins.too_few(asked.requirements));
+    violations.extend(origins.without_private());
+    violations.extend(origins.rows_without_origin(asked.rows));
+    violations.extend(origins.private_without_row(suppressed));
+    if let Some((values, groups)) = &read.values {
+        let left = original.n_rows.saturating_sub(values.n_rows) as u64;
+        if left != suppressed.rows {
+            let (admitted, counted) = (suppressed.rows, left);
+            violations.push(Violation::SuppressedMiscounted { what: "persons", admitted, counted });
+        }
+        violations.extend(origins.values_without_origin(&copied, groups));
+    }
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    findings.suppressed = Some(suppressed);
+    let held = origins.held.iter().copied().min().unwrap_or(0);
+    match asked.rows {
+        RegisterRows::All => findings.k = findings.k.min(held),
+        RegisterRows::Microdata => {
+            findings.skipped.retain(|skipped| *skipped != Skipped::Crowd);
+            findings.k = held;
+            findings.unique_persons = origins.held.iter().filter(|&&held| held == 1).count() as u64;
+            let sizes: Vec<u32> = origins.held.iter().map(|&held| held.min(u64::from(u32::MAX)) as u32).collect();
+            findings.smallest_classes = smallest(&sizes);
+            let risk = |class: usize| read.classes.rows(class).len() as f64 / origins.held[class] as f64;
+            findings.average_risk = (0..origins.n_classes()).map(risk).sum::<f64>() / findings.rows as f64;
+        }
+    }
+    findings.highest_risk = 1.0 / findings.k as f64;
+    Ok(findings)
+}
+
+/// Columns that are not those of the private table.
+fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let copied: Vec<&str> =
+        copied_columns(original).into_iter().map(|column| original.columns[column].name.as_str()).collect();
+    let group = (!copied.is_empty()).then_some(SENSITIVE_GROUP);
+    let rows: Vec<&str> = joined.rows.columns.iter().map(|column| column.name.as_str()).chain(group).collect();
+    let mut expected = vec![rows];
+    if !copied.is_empty() {
+        expected.push(std::iter::once(SENSITIVE_GROUP).chain(copied).collect());
+    }
+    if released.len() != expected.len() {
+        let (n, expected) = (released.len() as u64, expected.len() as u64);
+        return vec![Violation::TableCount { what: "the release", n, expected }];
+    }
+    for (table, expected) in released.iter().zip(expected) {
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        if names != expected {
+            let position = (0..).find(|&at| names.get(at) != expected.get(at)).unwrap_or(0) as u64 + 1;
+            violations.push(Violation::WrittenColumns { position }.in_table(&table.name));
+        }
+    }
+    violations
+}
+
+/// Where classes can have come from.
+struct Origins<'a> {
+    read: &'a ReadTables<'a>,
+    joined: &'a JoinedRegister,
+    runs: Vec<Runs>,
+    /// Per class the persons its cells hold.
+    held: Vec<u64>,
+    /// Per class the private rows its cells hold.
+    private: Vec<Vec<u32>>,
+}
+
+impl<'a> Origins<'a> {
+    fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister) -> Self {
+        let labels: Vec<&Texts> = read.quasi.iter().map(|column| &column.texts).collect();
+        let crowd = Crowd::new(joined, &labels);
+        let columns = &joined.rows.columns;
+        let runs: Vec<Runs> =
+            columns.par_iter().zip(&labels).map(|(column, labels)| Runs::new(&Coverage::new(column, labels))).collect();
+        let labels_of = |class: usize| -> Vec<u32> {
+            let row = read.classes.rows(class)[0] as usize;
+            read.quasi.iter().map(|column| column.ids[row]).collect()
+        };
+        let held = (0..read.classes.len()).into_par_iter().map(|class| crowd.held(&labels_of(class))).collect();
+        let mut origins = Origins { read, joined, runs, held, private: Vec::new() };
+        let tree = PointTree::new(
+            columns.len(),
+            (0..joined.n_microdata).flat_map(|row| origins.place(row)).collect(),
+            joined.n_microdata,
+        );
+        origins.private =
+            (0..read.classes.len()).into_par_iter().map(|class| tree.within(&origins.sides(class))).collect();
+        origins
+    }
+
+    /// Where a joined row stands.
+    fn place(&self, row: usize) -> Vec<u32> {
+        let columns = self.runs.iter().zip(&self.joined.rows.columns);
+        columns.map(|(runs, column)| runs.position(column.ids[row])).collect()
+    }
+
+    /// What the cells of a class hold.
+    fn sides(&self, class: usize) -> Vec<(u32, u32)> {
+        let row = self.read.classes.rows(class)[0] as usize;
+        self.runs.iter().zip(&self.read.quasi).map(|(runs, column)| runs.run(column.ids[row])).collect()
+    }
+
+    fn n_classes(&self) -> usize {
+        self.read.classes.len()
+    }
+
+    fn sizes(&self) -> Vec<u32> {
+        (0..self.n_classes()).map(|class| self.read.classes.rows(class).len() as u32).collect()
+    }
+
+    /// Classes whose cells hold too few persons.
+    fn too_few(&self, requirements: &[Requirement]) -> Vec<Violation> {
+        let of_k = |requirement: &Requirement| match requirement {
+            Requirement::K(k) => {
+                unmet(requirement, &self.read.classes, &self.held, &vec![u64::from(*k); self.n_classes()])
+            }
+            _ => None,
+        };
+        requirements.iter().filter_map(of_k).collect()
+    }
+
+    /// Classes whose cells hold nobody of the private table.
+    fn without_private(&self) -> Option<Violation> {
+        let empty: Vec<u64> = (0..self.n_classes())
+            .filter(|&class| self.private[class].is_empty())
+            .map(|class| u64::from(self.read.classes.rows(class)[0]) + 1)
+            .collect();
+        empty.iter().min().map(|&first_row| Violation::ClassWithoutPrivate { n: empty.len() as u64, first_row })
+    }
+
+    /// Released rows that get no joined row, however these are handed out.
+    fn rows_without_origin(&self, released: RegisterRows) -> Option<Violation> {
+        let n_rows = match released {
+            RegisterRows::All => self.joined.n_microdata + self.joined.n_register,
+            RegisterRows::Microdata => self.joined.n_microdata,
+        };
+        let columns = &self.joined.rows.columns;
+        let cells: Vec<CellIds<'_>> =
+            columns.iter().map(|column| CellIds::by_id(&column.ids[..n_rows], column.texts.len())).collect();
+        let points = Classes::group(&cells.iter().collect::<Vec<_>>(), n_rows);
+        let coordinates = (0..points.len()).flat_map(|point| self.place(points.rows(point)[0] as usize)).collect();
+        let tree = PointTree::new(columns.len(), coordinates, points.len());
+        let candidates: Vec<Vec<u32>> =
+            (0..self.n_classes()).into_par_iter().map(|class| tree.within(&self.sides(class))).collect();
+        let supplies = (0..points.len()).map(|point| points.rows(point).len() as u32).collect();
+        let lacking = match assign(&candidates, self.sizes(), supplies) {
+            Ok(lacking) => lacking,
+            Err(violation) => return Some(violation),
+        };
+        let n: u64 = lacking.iter().map(|&n| u64::from(n)).sum();
+        let first = lacking.iter().position(|&n| n > 0)?;
+        Some(Violation::WithoutOrigin { n, first_row: u64::from(self.read.classes.rows(first)[0]) + 1 })
+    }
+
+    /// Private rows that get no released row, beyond those admitted to be left out.
+    fn private_without_row(&self, suppressed: Suppressed) -> Option<Violation> {
+        let mut candidates = vec![Vec::new(); self.joined.n_microdata];
+        for (class, rows) in (0..).zip(&self.private) {
+            rows.iter().for_each(|&row| candidates[row as usize].push(class));
+        }
+        let needs = vec![1; self.joined.n_microdata];
+        let lacking = match assign(&candidates, needs, self.sizes()) {
+            Ok(lacking) => lacking,
+            Err(violation) => return Some(violation),
+        };
+        let counted: u64 = lacking.iter().map(|&n| u64::from(n)).sum();
+        let admitted = suppressed.rows;
+        (counted > admitted).then_some(Violation::SuppressedMiscounted { what: "persons", admitted, counted })
+    }
+
+    /// Rows of the sensitive table that get no private row, however these are handed out.
+    fn values_without_origin(&self, copied: &[(&Column, &Column)], groups: &[u32]) -> Option<Violation> {
+        let n_values = groups.len();
+        let n_private = self.joined.n_microdata;
+        let both: Vec<CellIds<'_>> = copied.iter().map(|(public, private)| joined_cells(public, private)).collect();
+        let alike = Classes::group(&both.iter().collect::<Vec<_>>(), n_values + n_private).class_of_rows();
+        let (of_values, of_private) = alike.split_at(n_values);
+        // Boxes are values of a group; their candidates are private rows with these values in a class of the group.
+        let mut boxes: HashMap<(u32, u32), usize> = HashMap::new();
+        let (mut needs, mut first_rows): (Vec<u32>, Vec<u64>) = (Vec::new(), Vec::new());
+        for (row, (&group, &values)) in (1..).zip(groups.iter().zip(of_values)) {
+            let found = *boxes.entry((group, values)).or_insert_with(|| {
+                needs.push(0);
+                first_rows.push(row);
+                needs.len() - 1
+            });
+            needs[found] += 1;
+        }
+        let mut candidates: Vec<Vec<u32>> = vec![Vec::new(); needs.len()];
+        for (class, rows) in self.private.iter().enumerate() {
+            let group = self.read.groups[self.read.classes.rows(class)[0] as usize];
+            for &row in rows {
+                if let Some(&found) = boxes.get(&(group, of_private[row as usize])) {
+                    candidates[found].push(row);
+                }
+            }
+        }
+        for rows in &mut candidates {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        let lacking = match assign(&candidates, needs, vec![1; n_private]) {
+            Ok(lacking) => lacking,
+            Err(violation) => return Some(violation),
+        };
+        let n: u64 = lacking.iter().map(|&n| u64::from(n)).sum();
+        let first = lacking.iter().position(|&n| n > 0)?;
+        Some(Violation::ValuesWithoutOrigin { n, first_row: first_rows[first] })
+    }
+}
+
+/// Hands out what candidates supply, and tells how much each still lacks.
+fn assign(candidates: &[Vec<u32>], needs: Vec<u32>, supplies: Vec<u32>) -> Result<Vec<u32>, Violation> {
+    let mut starts = vec![0];
+    starts.extend(candidates.iter().scan(0, |end, points| {
+        *end += points.len();
+        Some(*end)
+    }));
+    if starts.last().is_some_and(|&total| total > MAX_CANDIDATES) {
+        return Err(Violation::TooManyOrigins { limit: MAX_CANDIDATES as u64 });
+    }
+    Ok(Network { starts, points: candidates.concat(), needs, supplies }.assign())
+}

@@ -1,0 +1,150 @@
+//! Whether a release beside a register has the tables, columns and rows it must have.
+
+use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
+use kohort_model::spec::RegisterRows;
+use kohort_model::{Cells, InRegister, JoinedRegister, NULL, Release, ReleasedColumn, ReleasedTable, Role, Table};
+
+use crate::Violation;
+use crate::recoding::{KeyColumns, columns, source_rows};
+use crate::structure::{column_length, place};
+
+/// Positions of the private columns whose cells stand in the sensitive table.
+pub(super) fn copied_columns(original: &Table) -> Vec<usize> {
+    let is_copied = |&column: &usize| match original.columns[column].role {
+        Role::Sensitive | Role::Plain => true,
+        Role::Identifier | Role::Quasi | Role::Key | Role::PersonK | Role::Drop => false,
+    };
+    (0..original.columns.len()).filter(is_copied).collect()
+}
+
+/// Whether the join is one of this table: its quasi columns and cells, and everybody once.
+pub(super) fn check_join(original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let n_persons = joined.n_microdata + joined.n_register;
+    let differing = joined.persons.iter().filter_map(|person| match person {
+        InRegister::Differs(row) => Some(*row as usize),
+        InRegister::Absent | InRegister::Same => None,
+    });
+    let mut is_said = vec![false; joined.rows.n_rows.saturating_sub(n_persons)];
+    let mut is_sound = true;
+    for row in differing {
+        let said = row.checked_sub(n_persons).and_then(|at| is_said.get_mut(at));
+        is_sound &= said.is_some_and(|said| !std::mem::replace(said, true));
+    }
+    let counts = [joined.n_microdata, joined.persons.len()].iter().all(|&n| n == original.n_rows);
+    if !counts || !is_sound || joined.rows.n_rows < n_persons {
+        violations.push(Violation::JoinOfAnother);
+        return violations;
+    }
+    let quasi = original.with_role(Role::Quasi);
+    let names = quasi.iter().map(|&position| &original.columns[position].name);
+    if !names.eq(joined.rows.columns.iter().map(|column| &column.name)) {
+        violations.push(Violation::JoinOfAnother);
+        return violations;
+    }
+    for (&position, column) in quasi.iter().zip(&joined.rows.columns) {
+        let private = &original.columns[position];
+        if place(original.n_rows, |row| private.cell(row) != column.cell(row)).is_some() {
+            violations.push(Violation::JoinOfAnother);
+        }
+    }
+    if let Some(person) = original.person_column() {
+        let mut met = vec![false; person.texts.len()];
+        let (mut n, mut first_row) = (0, 0);
+        for (row, &id) in (1..).zip(&person.ids) {
+            if id == NULL || std::mem::replace(&mut met[id as usize], true) {
+                n += 1;
+                first_row = if first_row == 0 { row } else { first_row };
+            }
+        }
+        if n > 0 {
+            violations.push(Violation::PersonTwice { column: person.name.clone(), n, first_row });
+        }
+    }
+    violations
+}
+
+/// Whether tables, columns and rows are those that a release beside a register has.
+pub(super) fn check_release(
+    release: &Release,
+    original: &Table,
+    joined: &JoinedRegister,
+    released_rows: RegisterRows,
+) -> Vec<Violation> {
+    let copied = copied_columns(original);
+    let expected = if copied.is_empty() { 1 } else { 2 };
+    if release.tables.len() != expected {
+        let n = release.tables.len() as u64;
+        return vec![Violation::TableCount { what: "the release", n, expected: expected as u64 }];
+    }
+    let mut violations = Vec::new();
+    let table = &release.tables[0];
+    violations.extend(name(table, &original.name));
+    violations.extend(source_rows(&table.rows, &joined.rows));
+    let most = match released_rows {
+        RegisterRows::All => joined.n_microdata + joined.n_register,
+        RegisterRows::Microdata => joined.n_microdata,
+    };
+    if let Some((n, first_row)) = place(table.rows.len(), |row| table.rows[row] as usize >= most) {
+        violations.push(Violation::SourceRowOutOfRange { n, first_row });
+    }
+    let (quasi, groups): (Vec<ReleasedColumn>, Vec<ReleasedColumn>) =
+        table.columns.iter().cloned().partition(|column| column.name != SENSITIVE_GROUP);
+    let recoded = ReleasedTable { name: table.name.clone(), rows: table.rows.clone(), columns: quasi };
+    violations.extend(columns(&recoded, &joined.rows, &KeyColumns::default()));
+    let is_last = table.columns.last().is_some_and(|column| column.name == SENSITIVE_GROUP);
+    let n_groups = usize::from(!copied.is_empty());
+    if groups.len() != n_groups || (n_groups == 1 && !is_last) {
+        violations.push(Violation::ColumnOrder { column: SENSITIVE_GROUP.to_owned() });
+    }
+    groups.iter().for_each(|column| violations.extend(group_column(column, table.rows.len())));
+    if let Some(values) = release.tables.get(1) {
+        violations.extend(name(values, SENSITIVE_TABLE));
+        violations.extend(check_values(values, original, &copied));
+    }
+    violations
+}
+
+fn name(table: &ReleasedTable, expected: &str) -> Option<Violation> {
+    let wrong = || Violation::TableName { table: expected.to_owned(), released: table.name.clone() };
+    (table.name != expected).then(wrong)
+}
+
+/// The group of each row, then every copied column.
+fn check_values(table: &ReleasedTable, original: &Table, copied: &[usize]) -> Vec<Violation> {
+    let mut violations = source_rows(&table.rows, original);
+    match table.columns.split_first() {
+        Some((groups, columns)) if groups.name == SENSITIVE_GROUP => {
+            violations.extend(group_column(groups, table.rows.len()));
+            let sources = columns.iter().map(|column| column.source);
+            if !sources.eq(copied.iter().copied()) {
+                violations.push(Violation::ColumnOrder { column: SENSITIVE_TABLE.to_owned() });
+                return violations;
+            }
+            for column in columns {
+                let source = &original.columns[column.source];
+                if column.name != source.name {
+                    let violation =
+                        Violation::ColumnRenamed { column: source.name.clone(), released: column.name.clone() };
+                    violations.push(violation);
+                }
+                if !matches!(column.cells, Cells::Copied) {
+                    let (column, role) = (source.name.clone(), source.role);
+                    violations.push(Violation::WrongCells { column, role, expected: "unchanged" });
+                }
+            }
+        }
+        _ => violations.push(Violation::ColumnOrder { column: SENSITIVE_GROUP.to_owned() }),
+    }
+    violations
+}
+
+fn group_column(column: &ReleasedColumn, n_rows: usize) -> Option<Violation> {
+    match &column.cells {
+        Cells::Surrogate { ids } => column_length(&column.name, ids.len(), n_rows),
+        Cells::Recoded { .. } | Cells::Copied => {
+            let (column, role) = (column.name.clone(), Role::Key);
+            Some(Violation::WrongCells { column, role, expected: "as numbers" })
+        }
+    }
+}

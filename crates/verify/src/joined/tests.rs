@@ -1,0 +1,318 @@
+//! The register of the paper, spoiled in every way; and an attacker who looks everybody up.
+
+use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
+use kohort_model::{Column, InRegister, ReleasedColumn, ReleasedTable, Role, ValueType};
+
+use super::*;
+use crate::{Findings, Skipped, Violation};
+
+/// Private rows A to G, then G1, G2, U, V, X, Y of the register.
+const PLACES: [(i32, i32); 13] =
+    [(1, 1), (2, 2), (1, 3), (2, 4), (3, 2), (5, 2), (6, 4), (6, 4), (6, 4), (1, 2), (2, 3), (9, 9), (4, 2)];
+const VALUES: [&str; 7] = ["v1", "v2", "v1", "v2", "v1", "v2", "v3"];
+/// Joined rows, cells and group of each class.
+const CLASSES: [([u32; 3], [&str; 2], u32); 4] = [
+    ([0, 1, 9], ["[1,2]", "[1,2]"], 1),
+    ([2, 3, 10], ["[1,2]", "[3,4]"], 1),
+    ([4, 5, 12], ["[3,5]", "2"], 2),
+    ([6, 7, 8], ["6", "4"], 2),
+];
+
+fn quasi(places: &[(i32, i32)]) -> Vec<Column> {
+    let column = |name: &str, texts: Vec<String>| {
+        Column::from_cells(name, Role::Quasi, texts.iter().map(|text| Some(text.as_str()))).typed(ValueType::Integer)
+    };
+    vec![
+        column("qi1", places.iter().map(|place| place.0.to_string()).collect()),
+        column("qi2", places.iter().map(|place| place.1.to_string()).collect()),
+    ]
+}
+
+fn original() -> Table {
+    let mut columns = vec![Column::from_cells("id", Role::Key, ["A", "B", "C", "D", "E", "F", "G"].map(Some))];
+    columns.extend(quasi(&PLACES[..7]));
+    columns.push(Column::from_cells("sa", Role::Sensitive, VALUES.map(Some)));
+    Table { name: "t".to_owned(), columns, n_rows: 7, person: Some(0) }
+}
+
+/// The join; `said` is what the register says otherwise of E.
+fn join(said: Option<(i32, i32)>) -> JoinedRegister {
+    let mut places = PLACES.to_vec();
+    let mut persons = vec![InRegister::Same; 7];
+    persons[3] = InRegister::Absent;
+    if let Some(place) = said {
+        places.push(place);
+        persons[4] = InRegister::Differs(13);
+    }
+    let rows = Table { name: "t".to_owned(), columns: quasi(&places), n_rows: places.len(), person: None };
+    JoinedRegister { rows, n_microdata: 7, n_register: 6, persons }
+}
+
+fn recoded(name: &str, source: usize, cells: &[&str]) -> ReleasedColumn {
+    let column = Column::from_cells(name, Role::Quasi, cells.iter().map(|&cell| Some(cell)));
+    ReleasedColumn { name: name.to_owned(), source, cells: Cells::Recoded { labels: column.texts, ids: column.ids } }
+}
+
+fn numbers(source: usize, ids: Vec<u32>) -> ReleasedColumn {
+    ReleasedColumn { name: SENSITIVE_GROUP.to_owned(), source, cells: Cells::Surrogate { ids } }
+}
+
+fn release() -> Release {
+    let rows: Vec<u32> = CLASSES.iter().flat_map(|(rows, ..)| *rows).collect();
+    let cells = |column: usize| CLASSES.iter().flat_map(|(_, cells, _)| [cells[column]; 3]).collect::<Vec<_>>();
+    let groups = CLASSES.iter().flat_map(|&(_, _, group)| [group; 3]).collect();
+    let columns = vec![recoded("qi1", 0, &cells(0)), recoded("qi2", 1, &cells(1)), numbers(2, groups)];
+    let values = ReleasedColumn { name: "sa".to_owned(), source: 3, cells: Cells::Copied };
+    let sensitive = ReleasedTable {
+        name: SENSITIVE_TABLE.to_owned(),
+        rows: vec![0, 2, 1, 3, 4, 5, 6],
+        columns: vec![numbers(4, vec![1, 1, 1, 1, 2, 2, 2]), values],
+    };
+    Release { tables: vec![ReleasedTable { name: "t".to_owned(), rows, columns }, sensitive] }
+}
+
+const K: [Requirement; 1] = [Requirement::K(3)];
+
+fn asked(requirements: &[Requirement]) -> AskedOfJoin<'_> {
+    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All }
+}
+
+fn spoiled(spoil: impl FnOnce(&mut Release)) -> Vec<Violation> {
+    let mut release = release();
+    spoil(&mut release);
+    verify_joined(release, &original(), &join(None), asked(&K)).unwrap_err().0
+}
+
+/// The release as files.
+fn written(release: &Release) -> Vec<Table> {
+    let original = original();
+    let table = |table: &ReleasedTable| {
+        let column = |column: &ReleasedColumn| {
+            let texts: Vec<String> = (0..table.rows.len())
+                .map(|row| match &column.cells {
+                    Cells::Recoded { labels, ids } => labels.get(ids[row]).to_owned(),
+                    Cells::Surrogate { ids } => ids[row].to_string(),
+                    Cells::Copied => original.columns[column.source].cell(table.rows[row] as usize).unwrap().to_owned(),
+                })
+                .collect();
+            let role = match &column.cells {
+                Cells::Recoded { .. } => Role::Quasi,
+                Cells::Surrogate { .. } => Role::Key,
+                Cells::Copied => Role::Sensitive,
+            };
+            Column::from_cells(&column.name, role, texts.iter().map(|text| Some(text.as_str())))
+        };
+        let columns = table.columns.iter().map(column).collect();
+        Table { name: table.name.clone(), columns, n_rows: table.rows.len(), person: None }
+    };
+    release.tables.iter().map(table).collect()
+}
+
+fn set(table: &mut Table, column: usize, row: usize, text: &str) {
+    let column = &mut table.columns[column];
+    let known = column.texts.iter().position(|known| known == text);
+    column.ids[row] = known.map_or_else(|| column.texts.push(text), |id| id as u32);
+}
+
+const NOBODY: Suppressed = Suppressed { rows: 0, persons: 0 };
+
+#[test]
+fn the_release_of_the_paper_is_verified_in_memory_and_as_files() {
+    let l = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l: 2 }];
+    let verified = verify_joined(release(), &original(), &join(None), asked(&l)).unwrap();
+    let check = |found: &Findings| {
+        assert_eq!((found.k, found.classes, found.persons, found.rows), (3, 4, 7, 12));
+        let joined = found.joined.as_ref().unwrap();
+        assert_eq!((joined.groups, joined.group_k), (2, Some(3)));
+        assert_eq!(found.sensitive[0].l, 2);
+    };
+    check(verified.findings());
+    let presence = verified.findings().joined.as_ref().unwrap().presence.unwrap();
+    assert_eq!((presence.highest, presence.certain), (2.0 / 3.0, 0));
+    let files = written(&release());
+    check(&verify_joined_written(&files, &verified, &original(), &join(None), asked(&l)).unwrap());
+    let alone = verify_joined_alone(&files, asked(&l)).unwrap();
+    check(&alone);
+    assert_eq!(alone.skipped, [Skipped::Presence]);
+    check(&verify_joined_against(&files, &original(), &join(None), asked(&l), NOBODY).unwrap());
+}
+
+#[test]
+fn every_register_person_an_attacker_looks_up_has_k_candidates() {
+    let files = written(&release());
+    let holds = |cell: &str, value: i32| match cell.strip_prefix('[').and_then(|cell| cell.strip_suffix(']')) {
+        Some(range) => {
+            let (low, high) = range.split_once(',').unwrap();
+            (low.parse().unwrap()..=high.parse().unwrap()).contains(&value)
+        }
+        None => cell.parse::<i32>().unwrap() == value,
+    };
+    for (person, (qi1, qi2)) in PLACES.into_iter().enumerate() {
+        let candidates = (0..files[0].n_rows)
+            .filter(|&row| {
+                holds(files[0].columns[0].cell(row).unwrap(), qi1) && holds(files[0].columns[1].cell(row).unwrap(), qi2)
+            })
+            .count();
+        assert!(candidates >= 3 || (person == 11 && candidates == 0), "person {person}: {candidates}");
+    }
+}
+
+#[test]
+fn a_person_the_register_describes_otherwise_counts_only_where_the_cells_hold_both() {
+    let verify = |said| verify_joined(release(), &original(), &join(Some(said)), asked(&K));
+    assert!(verify((4, 2)).is_ok());
+    let violations = verify((7, 2)).unwrap_err().0;
+    assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, first_row: 7, .. }]));
+    let against = verify_joined_against(&written(&release()), &original(), &join(Some((7, 2))), asked(&K), NOBODY);
+    assert!(matches!(against.unwrap_err().0[..], [Violation::Unmet { n_classes: 1, .. }]));
+}
+
+#[test]
+fn joined_rows_are_used_once_and_none_is_made_up() {
+    assert!(matches!(spoiled(|release| release.tables[0].rows[11] = 7)[..], [Violation::SourceRowTwice { .. }]));
+    let out = spoiled(|release| release.tables[0].rows[11] = 13);
+    assert!(matches!(out[0], Violation::SourceRowOutOfRange { n: 1, first_row: 12 }), "{out:?}");
+    let away = spoiled(|release| release.tables[0].rows[11] = 11);
+    assert!(matches!(away[..], [Violation::NotCovered { .. }, Violation::NotCovered { .. }]), "{away:?}");
+}
+
+#[test]
+fn a_class_needs_somebody_of_the_private_table_and_k_of_everybody() {
+    let violations = spoiled(|release| {
+        let table = &mut release.tables[0];
+        table.rows.truncate(11);
+        table.columns.iter_mut().for_each(|column| match &mut column.cells {
+            Cells::Recoded { ids, .. } | Cells::Surrogate { ids } => ids.truncate(11),
+            Cells::Copied => {}
+        });
+    });
+    assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]), "{violations:?}");
+    let without = spoiled(|release| {
+        release.tables[0].rows[9] = 11;
+        release.tables[0].columns[0] = recoded("qi1", 0, &["*"; 12]);
+        release.tables[0].columns[1] = recoded(
+            "qi2",
+            1,
+            &["[1,2]", "[1,2]", "[1,2]", "[3,4]", "[3,4]", "[3,4]", "2", "2", "2", "[4,9]", "[4,9]", "[4,9]"],
+        );
+    });
+    assert!(without.contains(&Violation::ClassWithoutPrivate { n: 1, first_row: 10 }), "{without:?}");
+    assert!(without.contains(&Violation::ValuesMiscounted { persons: 6, rows: 7 }), "{without:?}");
+}
+
+#[test]
+fn the_sensitive_table_fits_the_groups_and_tells_nothing_by_its_order() {
+    let moved = spoiled(|release| release.tables[1].columns[0] = numbers(4, vec![1, 1, 1, 2, 2, 2, 2]));
+    assert!(moved.contains(&Violation::OtherGroup { n: 1, first_row: 4 }), "{moved:?}");
+    let order = spoiled(|release| release.tables[1].rows.swap(0, 2));
+    assert_eq!(order, [Violation::SensitiveOrder { first_row: 2 }]);
+    let unnumbered = spoiled(|release| {
+        release.tables[0].columns[2] = numbers(2, [[3; 6], [5; 6]].concat());
+        release.tables[1].columns[0] = numbers(4, vec![3, 3, 3, 3, 5, 5, 5]);
+    });
+    assert_eq!(unnumbered, [Violation::GroupNumber { first_row: 1 }]);
+    let missing = spoiled(|release| drop(release.tables.pop()));
+    assert_eq!(missing, [Violation::TableCount { what: "the release", n: 1, expected: 2 }]);
+    let identified = spoiled(|release| release.tables[1].columns[1].source = 0);
+    assert_eq!(identified, [Violation::ColumnOrder { column: "sensitive".to_owned() }]);
+}
+
+#[test]
+fn requirements_hold_in_every_sensitive_group() {
+    let l = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l: 3 }];
+    let violations = verify_joined(release(), &original(), &join(None), asked(&l)).unwrap_err().0;
+    assert!(matches!(&violations[..], [Violation::InTable { table, .. }] if table == "sensitive"), "{violations:?}");
+    assert!(verify_joined_alone(&written(&release()), asked(&l)).is_err());
+}
+
+#[test]
+fn presence_is_bounded_where_that_is_asked() {
+    let presence = |bounds| {
+        let asked = AskedOfJoin { delta_presence: Some(bounds), ..asked(&K) };
+        verify_joined(release(), &original(), &join(None), asked).map(drop).map_err(|violations| violations.0)
+    };
+    assert_eq!(presence((0.0, 0.7)), Ok(()));
+    assert!(matches!(presence((0.0, 0.5)).unwrap_err()[..], [Violation::Presence { n_classes: 3, absent: 0, .. }]));
+    assert!(matches!(presence((0.1, 0.7)).unwrap_err()[..], [Violation::Presence { n_classes: 0, absent: 1, .. }]));
+}
+
+#[test]
+fn private_rows_alone_hide_among_those_their_cells_hold() {
+    let mut release = release();
+    let kept: Vec<usize> = (0..12).filter(|&row| release.tables[0].rows[row] < 7).collect();
+    let table = &mut release.tables[0];
+    table.rows = kept.iter().map(|&row| table.rows[row]).collect();
+    for column in &mut table.columns {
+        if let Cells::Recoded { ids, .. } | Cells::Surrogate { ids } = &mut column.cells {
+            *ids = kept.iter().map(|&row| ids[row]).collect();
+        }
+    }
+    let asked = AskedOfJoin { rows: RegisterRows::Microdata, ..asked(&K) };
+    let files = written(&release);
+    let verified = verify_joined(release, &original(), &join(None), asked).unwrap();
+    assert_eq!((verified.findings().k, verified.findings().rows), (3, 7));
+    let alone = verify_joined_alone(&files, asked).unwrap();
+    assert_eq!(alone.skipped, [Skipped::Crowd]);
+    assert_eq!(verify_joined_against(&files, &original(), &join(None), asked, NOBODY).unwrap().skipped, []);
+    let mut fewer = join(None);
+    fewer.n_register = 1;
+    fewer.rows.n_rows = 8;
+    fewer.rows.columns.iter_mut().for_each(|column| column.ids.truncate(8));
+    let against = verify_joined_against(&files, &original(), &fewer, asked, NOBODY).unwrap_err().0;
+    assert!(matches!(against[..], [Violation::Unmet { n_classes: 4, .. }]), "{against:?}");
+}
+
+#[test]
+fn files_that_changed_are_found_against_the_private_table() {
+    let against = |spoil: &dyn Fn(&mut Vec<Table>)| {
+        let mut files = written(&release());
+        spoil(&mut files);
+        verify_joined_against(&files, &original(), &join(None), asked(&K), NOBODY).unwrap_err().0
+    };
+    let narrowed = against(&|files| (0..3).for_each(|row| set(&mut files[0], 0, row, "1")));
+    assert!(matches!(narrowed[..], [Violation::Unmet { .. }, ..]), "{narrowed:?}");
+    let swapped = against(&|files| {
+        set(&mut files[1], 1, 6, "v1");
+        set(&mut files[1], 1, 0, "v3");
+    });
+    assert!(matches!(swapped[..], [Violation::ValuesWithoutOrigin { .. }]), "{swapped:?}");
+    let repeated = against(&|files| {
+        files[0].n_rows += 1;
+        files[0].columns.iter_mut().for_each(|column| column.ids.push(column.ids[11]));
+    });
+    assert_eq!(repeated, [Violation::WithoutOrigin { n: 1, first_row: 10 }]);
+    let renamed = against(&|files| files[1].columns[1].name = "x".to_owned());
+    assert!(matches!(renamed[..], [Violation::InTable { .. }]), "{renamed:?}");
+    let suppressed = Suppressed { rows: 1, persons: 1 };
+    let miscounted = verify_joined_against(&written(&release()), &original(), &join(None), asked(&K), suppressed);
+    assert!(matches!(miscounted.unwrap_err().0[..], [Violation::SuppressedMiscounted { admitted: 1, counted: 0, .. }]));
+}
+
+#[test]
+fn files_alone_must_fit_together() {
+    let alone = |spoil: &dyn Fn(&mut Vec<Table>)| {
+        let mut files = written(&release());
+        spoil(&mut files);
+        verify_joined_alone(&files, asked(&K)).unwrap_err().0
+    };
+    let small = alone(&|files| {
+        files[0].n_rows -= 1;
+        files[0].columns.iter_mut().for_each(|column| column.ids.truncate(11));
+    });
+    assert!(matches!(small[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]));
+    let unknown = alone(&|files| set(&mut files[1], 0, 6, "9"));
+    assert!(unknown.contains(&Violation::GroupMismatch { group: 9, classes: 0, rows: 0, values: 1 }), "{unknown:?}");
+    let words = alone(&|files| set(&mut files[0], 2, 0, "first"));
+    assert_eq!(words, [Violation::GroupsUnreadable { table: "t".to_owned() }]);
+}
+
+#[test]
+fn a_join_of_another_table_is_refused() {
+    let mut other = join(None);
+    other.rows.columns[0].ids.swap(0, 4);
+    let found = verify_joined(release(), &original(), &other, asked(&K)).unwrap_err().0;
+    assert_eq!(found, [Violation::JoinOfAnother]);
+    let mut shared = join(Some((4, 2)));
+    shared.persons[5] = InRegister::Differs(13);
+    assert_eq!(verify_joined(release(), &original(), &shared, asked(&K)).unwrap_err().0, [Violation::JoinOfAnother]);
+}
