@@ -103,7 +103,8 @@ marital and sex common), and by the number of common columns (edu, marital, sex;
 
 const BY_COLLUSION: &str = "\
 Two levels, k = 100, edu common, 100,000 rows: all audiences together must not tell fewer than k' persons apart. To reach: a
-gain still at k' = 60, and at least 60 % of rows in real butterflies at k' = 90.
+gain still at k' = 60, and at least 60 % of rows in real butterflies at k' = 90. That is not reached: cutting in halves
+leaves classes of up to twice k', so near k most of them have k persons already and stand alone.
 ";
 
 const BY_AUDIENCES: &str = "\
