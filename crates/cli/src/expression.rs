@@ -1,6 +1,8 @@
 //! The language of `kohort estimate`: conditions on columns, all of which must hold.
 //!
-//!     age between 20 and 40 and zip = '88512' and sex in ('f', 'x') and birth < 1990-01-01
+//! ```text
+//! age between 20 and 40 and zip = '88512' and sex in ('f', 'x') and birth < 1990-01-01
+//! ```
 //!
 //! Words are read in any case. A name with spaces stands in double quotes, a text in single ones (`''` is a quote within);
 //! numbers, dates and single words need none.

@@ -8,9 +8,10 @@ use kohort_core::encode::Encoded;
 use kohort_core::register::estimate::{Places, mean_relative_error, range_counts};
 use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::utility::{Workload, WorkloadSpec, sanity_bound};
-use kohort_model::spec::{Algorithm, RegisterMethod};
+use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
 use kohort_model::{Column, InRegister, JoinedRegister, Requirement, Role, Silent, Spec, Table, Texts, ValueType};
 use kohort_testkit::random::Random;
+use kohort_verify::{AskedOfJoin, verify_joined};
 
 use crate::categories::{Categories, census};
 use crate::measure::timed;
@@ -136,7 +137,7 @@ impl Drawn {
     }
 }
 
-/// Makes one release.
+/// Makes one release, which has no figures unless it is verified.
 pub(super) fn measure(
     drawn: &Drawn,
     algorithm: Algorithm,
@@ -154,6 +155,9 @@ pub(super) fn measure(
     let counts = range_counts(&Workload::random(&encoded.domains, &workload)?, &places, &estimator, &private);
     let are = mean_relative_error(&counts, sanity_bound(drawn.microdata.n_rows as u64)).ok_or("there are queries")?;
     let loss = done.anonymized.loss;
+    let joined = if method == Method::Plain { &drawn.alone } else { &drawn.joined };
+    let asked = AskedOfJoin { requirements: &[Requirement::K(k)], delta_presence: None, rows: RegisterRows::All };
+    verify_joined(done.anonymized.release, &drawn.microdata, joined, asked)?;
     Ok(Measured { ncp: loss.ncp, dm: loss.dm, are, cpu: cost.cpu })
 }
 
