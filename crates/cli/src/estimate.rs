@@ -95,7 +95,10 @@ fn by_text(mut values: Vec<ValueCount>) -> Vec<ValueCount> {
 fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_joined: bool) -> Result<(), Failure> {
     let quasi: Vec<&str> =
         table.columns.iter().filter(|column| column.role == Role::Quasi).map(|column| column.name.as_str()).collect();
-    let can_ask = format!("conditions are on {}", quasi.join(", "));
+    let can_ask = match quasi.as_slice() {
+        [] => format!("table '{}' has no quasi column, so there is nothing to ask of it", table.name),
+        _ => format!("conditions are on {}", quasi.join(", ")),
+    };
     let mut problems = Vec::new();
     for condition in conditions {
         let name = &condition.column;

@@ -138,6 +138,20 @@ impl Column {
         self
     }
 
+    /// What is known of the column, and no cell.
+    #[must_use]
+    pub fn without_cells(&self) -> Self {
+        Column {
+            name: self.name.clone(),
+            role: self.role,
+            value_type: self.value_type,
+            notation: self.notation.clone(),
+            hierarchy: self.hierarchy.clone(),
+            texts: Texts::new(),
+            ids: Vec::new(),
+        }
+    }
+
     /// The text in this row, `None` where it is null.
     pub fn cell(&self, row: usize) -> Option<&str> {
         match self.ids[row] {

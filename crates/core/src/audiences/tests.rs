@@ -1,3 +1,5 @@
+//! Butterflies on the paper's examples, on tables with one answer, and on random ones beside counting by hand.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::{Audience, Cells, Column, Hierarchy, NULL, Role, Silent, ValueType};

@@ -139,7 +139,7 @@ pub fn load_registers(
     let mut columns = Vec::with_capacity(quasi.len());
     for ((&private, dictionary), ids) in quasi.iter().zip(dictionaries).zip(joined.columns) {
         let (texts, ids) = used(dictionary.into_texts(), ids);
-        let mut column = Column { texts, ids, ..without_cells(private) };
+        let mut column = Column { texts, ids, ..private.without_cells() };
         if let Some(source @ HierarchySource::Rule(_)) = source_of(table_spec, &private.name) {
             match hierarchies.of_column(source, &column) {
                 Ok(hierarchy) => column.hierarchy = Some(hierarchy),
@@ -396,18 +396,6 @@ fn used(texts: Texts, mut ids: Vec<u32>) -> (Texts, Vec<u32>) {
         texts.iter().zip(is_used).map(|(text, is_used)| if is_used { kept.push(text) } else { NULL }).collect();
     ids.iter_mut().filter(|id| **id != NULL).for_each(|id| *id = renumbered[*id as usize]);
     (kept, ids)
-}
-
-fn without_cells(column: &Column) -> Column {
-    Column {
-        name: column.name.clone(),
-        role: column.role,
-        value_type: column.value_type,
-        notation: column.notation.clone(),
-        hierarchy: column.hierarchy.clone(),
-        texts: Texts::new(),
-        ids: Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, ColumnManifest, JoinedRegister, NULL, ReleasedTable, Role, Table, Texts, ValueType};
+use kohort_model::{Column, ColumnManifest, JoinedRegister, NULL, ReleasedTable, Role, Table, ValueType};
 
 use crate::read::Original;
 use crate::{LoadedTable, Origin};
@@ -20,7 +20,7 @@ pub(crate) struct FileForms {
 impl FileForms {
     pub(crate) fn new(original: &LoadedTable, joined: &JoinedRegister) -> Self {
         let LoadedTable { table, origin } = original;
-        let mut columns: Vec<Column> = joined.rows.columns.iter().map(without_cells).collect();
+        let mut columns: Vec<Column> = joined.rows.columns.iter().map(with_null_alone).collect();
         columns.push(group_column());
         let field = |column: &Column| table.position(&column.name).and_then(|position| origin.fields[position].clone());
         let fields = columns.iter().map(field).collect();
@@ -51,17 +51,9 @@ impl LoadedTable {
 }
 
 /// A column of which nothing is known but its type, and whether it has nulls.
-fn without_cells(column: &Column) -> Column {
+fn with_null_alone(column: &Column) -> Column {
     let ids = if column.has_nulls() { vec![NULL] } else { Vec::new() };
-    Column {
-        name: column.name.clone(),
-        role: column.role,
-        value_type: column.value_type,
-        notation: column.notation.clone(),
-        hierarchy: column.hierarchy.clone(),
-        texts: Texts::new(),
-        ids,
-    }
+    Column { ids, ..column.without_cells() }
 }
 
 /// What numbers of groups are like.
