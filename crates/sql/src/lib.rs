@@ -1,0 +1,1 @@
+//! A-views: anonymization as a relational operator behind SQL.

@@ -1,0 +1,2 @@
+//! The command `kohort-sql`.
+fn main() {}
