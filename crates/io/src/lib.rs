@@ -20,12 +20,13 @@ pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
     AuditOptions, CheckOptions, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
-    MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load, load_registers,
-    load_tables, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
+    MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, check_labels, infer_type, load,
+    load_registers, load_tables, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
+    read_rows,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,
-    write_tables,
+    write_rows, write_tables,
 };
 
 /// Who can do something about an error; decides the exit code of a command.

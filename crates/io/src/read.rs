@@ -12,15 +12,17 @@ mod problem;
 mod register;
 mod release;
 mod roles;
+mod rows;
 mod tables;
 mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};
-pub use load::{LoadedTable, Origin, load};
+pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use register::{JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseProblem, read_release, read_release_of, read_release_with};
+pub use rows::read_rows;
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 

@@ -6,9 +6,11 @@ mod csv;
 mod folder;
 mod joined;
 mod problem;
+mod rows;
 mod stdout;
 mod table;
 
 pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined, write_release, write_tables};
 pub use problem::WriteProblem;
+pub use rows::write_rows;
 pub use stdout::write_csv_to;

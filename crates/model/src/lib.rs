@@ -24,6 +24,7 @@ pub mod schema;
 pub mod spec;
 mod table;
 mod value;
+mod view;
 
 pub use audience::{Audience, Audiences};
 pub use hierarchy::Hierarchy;
@@ -41,3 +42,4 @@ pub use schema::{Schema, SchemaFault, SchemaParent, SchemaProblem, SchemaProblem
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
 pub use value::{Decimal, Notation, Value, ValueType};
+pub use view::{ALONE, Block, BlockCells, Consent, Disclosure};

@@ -1,1 +1,32 @@
-//! A-views: anonymization as a relational operator behind SQL.
+//! A-views: anonymization as a relational operator behind SQL, on Apache DataFusion.
+//!
+//! ```text
+//! text -> parser -> engine -> plan -> rewrite: comparisons with labels become "could be"
+//!                                       |
+//!                     view: directory -> AnonymizeExec -> Verified<Block> -> rows
+//! ```
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | [`parser`] | statements, ours and DataFusion's |
+//! | [`hierarchies`] | DGHs by name |
+//! | [`policy`] | what persons allow, and who asked for what |
+//! | [`meaning`] | what a label can stand for |
+//! | [`rewrite`] | comparisons with labels, through any query |
+//! | [`view`] | definitions, versions, the operator |
+//! | [`engine`] | sessions that run statements |
+//! | [`shell`] | the command `kohort-sql` |
+
+pub mod engine;
+pub mod error;
+pub mod hierarchies;
+pub mod meaning;
+pub mod options;
+pub mod parser;
+pub mod policy;
+pub mod rewrite;
+pub mod shell;
+pub mod view;
+
+pub use engine::{Clock, Engine, Outcome, Role, Session};
+pub use error::SqlError;

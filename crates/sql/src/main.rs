@@ -1,2 +1,7 @@
 //! The command `kohort-sql`.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kohort_sql::shell::run()
+}

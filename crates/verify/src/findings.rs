@@ -46,6 +46,31 @@ pub struct Findings {
     pub joined: Option<JoinedFindings>,
 }
 
+impl Findings {
+    /// Rows of nobody who asks for a class.
+    pub(crate) fn of_nobody(rows: u64) -> Findings {
+        Findings {
+            counted: Counted::Persons,
+            rows,
+            persons: 0,
+            classes: 0,
+            k: 0,
+            unique_persons: 0,
+            smallest_classes: Vec::new(),
+            highest_risk: 0.0,
+            average_risk: 0.0,
+            sensitive: Vec::new(),
+            unmet: Vec::new(),
+            skipped: Vec::new(),
+            suppressed: None,
+            tables: Vec::new(),
+            audiences: Vec::new(),
+            collusion_k: None,
+            joined: None,
+        }
+    }
+}
+
 /// What was counted of a release beside a register.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JoinedFindings {

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | what does any table satisfy? | [`measure`] |
 //! | may this release leave memory? | [`verify_release`] |
+//! | may these rows leave an A-view? | [`verify_block`] |
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
@@ -27,6 +28,7 @@ mod against;
 mod asked;
 mod assignment;
 mod audit;
+mod block;
 mod candidates;
 #[cfg(test)]
 mod cases;
@@ -54,6 +56,7 @@ mod written;
 pub use against::verify_against;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
+pub use block::verify_block;
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,
 };

@@ -262,6 +262,28 @@ pub enum Violation {
     #[error("{} of the sensitive table can't be of anybody in their group, such as row {first_row}", count(*n, "row"))]
     ValuesWithoutOrigin { n: u64, first_row: u64 },
 
+    /// What is known of persons' wishes speaks of another table.
+    #[error("there are {} of persons' wishes for {}", count(*n_wishes, "row"), count(*n_rows, "private row"))]
+    ConsentLength { n_wishes: u64, n_rows: u64 },
+    /// Persons shown without the class they ask for, or with one that they must not fill.
+    #[error(
+        "{} of a person who asks for a class and is in none, or for none and is in one, first in row {first_row}",
+        does(*n, "row", "is", "are")
+    )]
+    OutsideClass { n: u64, first_row: u64 },
+    /// Identifiers of persons who asked for more than nothing.
+    #[error("identifier '{column}' is shown in {}, first in row {first_row}", count(*n, "row"))]
+    IdentifierShown { column: String, n: u64, first_row: u64 },
+    /// Cells that their persons, or others in the class, refuse.
+    #[error("column '{column}': {} shown although it is refused, first in row {first_row}", does(*n, "cell", "is", "are"))]
+    RefusedShown { column: String, n: u64, first_row: u64 },
+    /// Sensitive cells below the level their persons ask for.
+    #[error("column '{column}': {} not raised as far as asked, first in row {first_row}", does(*n, "cell", "is", "are"))]
+    NotRaised { column: String, n: u64, first_row: u64 },
+    /// Rows of one class that can be told apart.
+    #[error("column '{column}': {} from others of the class, first in row {first_row}", does(*n, "row", "differs", "differ"))]
+    ClassDiffers { column: String, n: u64, first_row: u64 },
+
     /// A requirement that some class does not satisfy.
     #[error(
         "{}: {}, the worst reaching {}; the first stands in row {first_row} and has {}",

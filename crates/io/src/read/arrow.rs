@@ -297,6 +297,15 @@ impl Values {
     }
 }
 
+/// The distinct values of an array as texts, and per cell the id of one or [`NULL`]; `None` for a type whose values
+/// can't be brought back.
+pub(super) fn distinct_texts(array: &ArrayRef) -> Option<(Texts, Vec<u32>)> {
+    let mut values = Values::of(array.data_type())?;
+    let mut ids = Vec::with_capacity(array.len());
+    values.add(array, &mut ids).ok()?;
+    Some((values.into_texts(), ids))
+}
+
 /// Numbers the values of an array of fixed width by their bits.
 fn add_raw<T: ArrowNativeType, U: From<T> + Copy + Eq + std::hash::Hash>(
     array: &ArrayRef,

@@ -256,7 +256,7 @@ fn check_person_k(column: &Column) -> Option<ReadProblem> {
 }
 
 /// A column without a hierarchy is released as values, ranges and `*`; its own values must not look like the others.
-fn check_labels(column: &Column) -> Option<ReadProblem> {
+pub fn check_labels(column: &Column) -> Option<ReadProblem> {
     let clashes: Vec<bool> = column.texts.iter().map(looks_like_a_label).collect();
     if !clashes.contains(&true) {
         return None;

@@ -1,0 +1,154 @@
+//! [`Engine`]: tables, DGHs and views, and the sessions that use them.
+//!
+//! An owner's session sees base tables and views. An analyst's session has a catalog of its own that holds views and
+//! nothing else, so that no statement can name what is below them. Each session has its own options; what a statement
+//! says of purpose and recipient counts for that statement alone.
+
+mod allowed;
+mod create;
+mod session;
+mod show;
+mod utility;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use chrono::{DateTime, Utc};
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
+use datafusion::catalog::CatalogProviderList;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::TableScan;
+use datafusion::optimizer::Analyzer;
+use datafusion::prelude::SessionConfig;
+
+pub use session::{Outcome, Session};
+
+use crate::hierarchies::Hierarchies;
+use crate::meaning::avlike;
+use crate::options::ViewOptions;
+use crate::policy::ComplianceLog;
+use crate::rewrite::{Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons};
+use crate::view::{AView, Generations, Traced};
+
+const CATALOG: &str = "kohort";
+const SCHEMA: &str = "public";
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
+
+/// Who runs statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Whoever holds the private tables.
+    Owner,
+    /// Whoever reads views, and nothing else.
+    Analyst,
+}
+
+impl Role {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Owner => "owner",
+            Role::Analyst => "analyst",
+        }
+    }
+}
+
+/// Tables, DGHs and views. Clones share them.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Clock,
+    owner: SessionContext,
+    analyst: SessionContext,
+    hierarchies: RwLock<Hierarchies>,
+    views: RwLock<BTreeMap<String, Arc<AView>>>,
+    generations: Generations,
+    next_version: AtomicU64,
+    log: Mutex<ComplianceLog>,
+}
+
+impl Engine {
+    /// An engine without tables that keeps its log in memory.
+    pub fn new(clock: Clock) -> Engine {
+        Engine::with_log(clock, ComplianceLog::new())
+    }
+
+    /// An engine without tables that keeps this log.
+    pub fn with_log(clock: Clock, log: ComplianceLog) -> Engine {
+        let shared = Shared {
+            clock,
+            owner: context(),
+            analyst: context(),
+            hierarchies: RwLock::default(),
+            views: RwLock::default(),
+            generations: Generations::default(),
+            next_version: AtomicU64::new(1),
+            log: Mutex::new(log),
+        };
+        Engine { shared: Arc::new(shared) }
+    }
+
+    /// A session of its own.
+    pub fn session(&self, role: Role) -> Session {
+        Session::new(Arc::clone(&self.shared), role)
+    }
+
+    /// The owner's session of DataFusion, to register tables that are no files.
+    pub fn owner_context(&self) -> &SessionContext {
+        &self.shared.owner
+    }
+}
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, ComplianceLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view(&self, name: &str) -> Option<Arc<AView>> {
+        self.views.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// A session whose analyzer knows A-views, with an empty catalog of its own.
+fn context() -> SessionContext {
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_create_default_catalog_and_schema(false);
+    // Rows fetched by identifier are found while a file is decoded.
+    config.options_mut().execution.parquet.pushdown_filters = true;
+    config.options_mut().extensions.insert(ViewOptions::default());
+    let catalog = MemoryCatalogProvider::new();
+    let registered = catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()));
+    registered.expect("catalogs in memory take any schema");
+    let catalogs = MemoryCatalogProviderList::new();
+    catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+    let protected = ProtectedColumns::new(meanings);
+    let mut analyzer = Analyzer::new().rules;
+    analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
+    analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
+    let state = SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config)
+        .with_catalog_list(Arc::new(catalogs))
+        .with_analyzer_rules(analyzer)
+        .build();
+    let context = SessionContext::new_with_state(state);
+    context.register_udf(avlike());
+    context
+}
+
+/// What the labels of a scanned view can stand for.
+fn meanings(scan: &TableScan) -> Option<Meanings> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    let of_view = provider.downcast_ref::<AView>().map(AView::meanings);
+    of_view.or_else(|| provider.downcast_ref::<Traced>().map(Traced::meanings))
+}

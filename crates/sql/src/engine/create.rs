@@ -1,0 +1,214 @@
+//! Making, refreshing and dropping views.
+//!
+//! What a view can't be is an error, and nothing is made. What it can't be *yet*, because the data do not reach what it
+//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use datafusion::arrow::compute::concat_batches;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use kohort_model::{Disclosure, Silent};
+
+use super::Session;
+use super::session::{Outcome, counted};
+use crate::SqlError;
+use crate::parser::{Answers, Purposes, Statement, ViewStatement, parse};
+use crate::policy::Policies;
+use crate::view::{
+    AView, Definition, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build,
+};
+
+/// A definition and the plans it reads by.
+struct Planned {
+    definition: Arc<Definition>,
+    query: Arc<LogicalPlan>,
+    policies: Option<Arc<LogicalPlan>>,
+}
+
+impl Session {
+    pub(super) async fn create_view(&self, statement: ViewStatement) -> Result<Outcome, SqlError> {
+        let name = statement.name.clone();
+        let known = self.shared.view(&name);
+        let taken = known.is_some() && !statement.or_replace || known.is_none() && self.context.table_exist(&name)?;
+        if taken {
+            return Err(SqlError::Exists { name });
+        }
+        let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
+        let planned = self.plan_view(&statement, query).await?;
+        let state = self.state(&planned).await?;
+        let message = described(&planned.definition, &state);
+        let view = Arc::new(AView::new(planned.definition, state, self.owner()));
+        for context in [&self.shared.owner, &self.shared.analyst] {
+            context.deregister_table(name.as_str())?;
+            context.register_table(name.as_str(), Arc::clone(&view) as _)?;
+        }
+        self.shared.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
+        Ok(Outcome::Done(message?))
+    }
+
+    pub(super) async fn refresh_view(&self, name: &str) -> Result<Outcome, SqlError> {
+        let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+        let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
+        let Some(Statement::Sql(query)) = query else { return Err(SqlError::UnknownView { name: name.to_owned() }) };
+        let plan = self.plan_query(*query).await?;
+        let planned = Planned {
+            definition: Arc::clone(&view.definition),
+            query: Arc::new(plan),
+            policies: self.plan_policies(&view.definition).await?,
+        };
+        let state = self.state(&planned).await?;
+        let message = described(&view.definition, &state);
+        view.set_state(state);
+        Ok(Outcome::Done(message?))
+    }
+
+    pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
+        let removed = self.shared.views.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if removed.is_none() {
+            return match if_exists {
+                true => Ok(Outcome::Done(format!("there is no view {name}"))),
+                false => Err(SqlError::UnknownView { name: name.to_owned() }),
+            };
+        }
+        for context in [&self.shared.owner, &self.shared.analyst] {
+            context.deregister_table(name)?;
+        }
+        Ok(Outcome::Done(format!("dropped anonymization view {name}")))
+    }
+
+    async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
+        let plan = self.plan_query(query).await?;
+        let definition = Definition::resolve(statement, plan.schema().as_arrow());
+        let definition = Arc::new(definition.map_err(ViewProblem::Definition)?);
+        let policies = self.plan_policies(&definition).await?;
+        Ok(Planned { definition, query: Arc::new(plan), policies })
+    }
+
+    /// The plan of a view's query, which must read tables alone and always give the same.
+    async fn plan_query(&self, query: DFStatement) -> Result<LogicalPlan, SqlError> {
+        let plan = self.shared.owner.state().statement_to_plan(query).await?;
+        let mut read = None;
+        let mut is_volatile = false;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>()
+            {
+                read = Some(view.definition.name.clone());
+            }
+            is_volatile |= node.expressions().iter().any(|expression| expression.is_volatile());
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        match read {
+            Some(name) => Err(SqlError::ViewOnView { name }),
+            None if is_volatile => Err(SqlError::Volatile),
+            None => Ok(plan),
+        }
+    }
+
+    async fn plan_policies(&self, definition: &Definition) -> Result<Option<Arc<LogicalPlan>>, SqlError> {
+        let Some(policy) = &definition.policy else { return Ok(None) };
+        let table = self.shared.owner.table(policy.table.clone()).await?;
+        Ok(Some(Arc::new(table.into_unoptimized_plan())))
+    }
+
+    fn owner(&self) -> Owner {
+        let clock = Arc::clone(&self.shared.clock);
+        Owner {
+            session: self.shared.owner.state(),
+            generations: self.shared.generations.clone(),
+            today: Arc::new(move || clock().date_naive()),
+        }
+    }
+
+    /// Builds a version. What the data do not allow makes the view unusable.
+    async fn state(&self, planned: &Planned) -> Result<State, SqlError> {
+        match self.version(planned).await {
+            Ok(version) => {
+                let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+                Ok(State::Usable { version: Arc::new(version), query, policies })
+            }
+            Err(SqlError::View(
+                problem @ (ViewProblem::Unreachable(_)
+                | ViewProblem::NullIdentifiers { .. }
+                | ViewProblem::Unverified(_)
+                | ViewProblem::Stale),
+            )) => Ok(State::Unusable(problem.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn version(&self, planned: &Planned) -> Result<Version, SqlError> {
+        let Planned { definition, query, policies } = planned;
+        let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
+        let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
+        let owner = &self.shared.owner;
+        let read_policies = match (policies, &definition.policy) {
+            (Some(plan), Some(reference)) => {
+                let batches = owner.execute_logical_plan(plan.as_ref().clone()).await?.collect().await?;
+                let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
+                let read = Policies::read(&batches, reference, &columns).map_err(ViewProblem::Policy)?;
+                Some(Arc::new(read))
+            }
+            _ => None,
+        };
+        let failed = |error| ViewProblem::of_query(&definition.name, &error);
+        let frame = owner.execute_logical_plan(query.as_ref().clone()).await.map_err(failed)?;
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        let batches = frame.collect().await.map_err(failed)?;
+        let schema = batches.first().map_or(schema, datafusion::arrow::array::RecordBatch::schema);
+        let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
+        let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
+        let (definition, shared) = (Arc::clone(definition), Arc::clone(&self.shared));
+        let built = tokio::task::spawn_blocking(move || {
+            let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
+            let trees = Trees::Catalog(&hierarchies);
+            let policies = read_policies.as_ref();
+            build(Sources { definition: &definition, policies, trees, fingerprint, number }, &rows, &Silent)
+        });
+        let built = built.await.map_err(|_| ViewProblem::Query {
+            view: planned.definition.name.clone(),
+            kind: "a fault of kohort stopped it",
+        })?;
+        Ok(built?)
+    }
+}
+
+/// What is said of a view that was made. One that is unusable is there, and an error.
+fn described(definition: &Definition, state: &State) -> Result<String, ViewProblem> {
+    let name = &definition.name;
+    let version = match state {
+        State::Unusable(reason) => {
+            return Err(ViewProblem::Unusable { view: name.clone(), reason: reason.clone() });
+        }
+        State::Usable { version, .. } => version,
+    };
+    let summary = &version.summary;
+    let mut message = format!(
+        "anonymization view {name}: {} in {}, k = {}, loss {:.4}",
+        counted(summary.n_rows as usize, "row"),
+        if summary.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", summary.n_classes) },
+        summary.k,
+        summary.ncp,
+    );
+    if summary.n_denied > 0 {
+        message += &format!("; {} left out, for no policy speaks of them", counted(summary.n_denied as usize, "row"));
+    }
+    if summary.n_left_over > 0 {
+        message += &format!("; {} left over", counted(summary.n_left_over as usize, "row"));
+    }
+    if definition.disclosure == Disclosure::Row {
+        message += "\nwarning: DISCLOSURE ROW is safe only while nobody knows who refused what";
+    }
+    if definition.answers == Answers::Matching {
+        message += "\nwarning: with ANSWERS MATCHING a reader who tries all values learns each class's exact quasi values";
+    }
+    if definition.purposes == Purposes::Apart {
+        message += "\nwarning: PER PURPOSE is for readers who can never hold two purposes: two partitions can be intersected";
+    }
+    Ok(message)
+}

@@ -1,0 +1,257 @@
+//! [`Session`]: runs statements as the owner or as an analyst.
+//!
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::MemTable;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::Statement as DFStatement;
+
+use super::{Role, Shared, allowed};
+use crate::SqlError;
+use crate::options::ViewOptions;
+use crate::parser::{Access, Parsed, Statement};
+use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView, import_policy};
+use crate::view::AView;
+
+/// What a statement gave.
+pub enum Outcome {
+    /// Rows.
+    Rows(SendableRecordBatchStream),
+    /// A sentence that says what was done.
+    Done(String),
+}
+
+/// A session of one owner or analyst.
+pub struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) role: Role,
+    pub(super) context: SessionContext,
+}
+
+impl Session {
+    pub(super) fn new(shared: Arc<Shared>, role: Role) -> Session {
+        let of_role = match role {
+            Role::Owner => &shared.owner,
+            Role::Analyst => &shared.analyst,
+        };
+        // The catalog is shared, options and prepared statements are not.
+        let state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
+        Session { context: SessionContext::new_with_state(state), shared, role }
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// Where it is not allowed, means nothing, or fails.
+    pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
+        let Parsed { statement, access, text } = parsed;
+        let mut views = Vec::new();
+        let answer = match self.check(&statement) {
+            Ok(()) => self.answer(statement, &access, &mut views).await,
+            Err(refusal) => Err(refusal),
+        };
+        let outcome = match &answer {
+            Ok(_) => LogOutcome::Answered,
+            Err(error) if error.is_refusal() => LogOutcome::Refused,
+            Err(_) => LogOutcome::Failed,
+        };
+        let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&access), outcome);
+        self.shared.log().record(entry.reading(views)).map_err(SqlError::Log)?;
+        answer
+    }
+
+    /// Names of tables and columns that statements of this session can use, for completion.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for catalog in self.context.catalog_names() {
+            let Some(catalog) = self.context.catalog(&catalog) else { continue };
+            for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
+                names.extend(schema.table_names());
+            }
+        }
+        let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        names.extend(views.values().flat_map(|view| view.definition.columns.iter().map(|column| column.name.clone())));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn check(&self, statement: &Statement) -> Result<(), SqlError> {
+        match self.role {
+            Role::Owner => Ok(()),
+            Role::Analyst => allowed::check(statement),
+        }
+    }
+
+    async fn answer(
+        &mut self,
+        statement: Statement,
+        access: &Access,
+        views: &mut Vec<UsedView>,
+    ) -> Result<Outcome, SqlError> {
+        match statement {
+            Statement::Sql(statement) => self.sql(*statement, access, views).await,
+            Statement::CreateHierarchy { name, or_replace, source } => {
+                self.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
+                Ok(Outcome::Done(format!("created DGH {name}")))
+            }
+            Statement::InsertHierarchy { name, pairs } => {
+                self.hierarchies_mut().insert(&name, &pairs)?;
+                Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
+            }
+            Statement::DropHierarchy { name, if_exists } => {
+                self.hierarchies_mut().remove(&name, if_exists)?;
+                Ok(Outcome::Done(format!("dropped DGH {name}")))
+            }
+            Statement::CreateView(statement) => self.create_view(*statement).await,
+            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists),
+            Statement::RefreshView { name } => self.refresh_view(&name).await,
+            Statement::ShowViews => self.show_views(),
+            Statement::ShowHierarchies => self.show_hierarchies(),
+            Statement::ShowLog => rows(self.shared.log().to_batch()),
+            Statement::ShowCollection { view } => self.show_collection(&view),
+            Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
+            Statement::ImportPolicy { file, table, person, k } => {
+                let today = (self.shared.clock)().date_naive();
+                let batch = import_policy(file.as_ref(), &ImportDefaults { person, k }, today)?;
+                let n_rows = batch.num_rows();
+                let name = table.table().to_owned();
+                let imported = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+                self.context.deregister_table(table.clone())?;
+                self.context.register_table(table, Arc::new(imported))?;
+                self.shared.generations.bump(&name);
+                Ok(Outcome::Done(format!("imported {} into {name}", counted(n_rows, "rule"))))
+            }
+        }
+    }
+
+    /// Runs what is DataFusion's.
+    async fn sql(
+        &mut self,
+        statement: DFStatement,
+        access: &Access,
+        views: &mut Vec<UsedView>,
+    ) -> Result<Outcome, SqlError> {
+        if self.role == Role::Analyst {
+            allowed::check_options(&statement)?;
+        }
+        let context = self.scoped(access);
+        let plan = context.state().statement_to_plan(statement).await?;
+        *views = views_of(&plan)?;
+        let changed = changed_table(&plan);
+        if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
+            return Err(SqlError::Exists { name: name.to_owned() });
+        }
+        let is_silent = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+        let frame = context.execute_logical_plan(plan).await?;
+        if is_silent {
+            frame.collect().await?;
+            let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
+            self.shared.generations.bump(&name);
+            return Ok(Outcome::Done(format!("changed {name}")));
+        }
+        let stream = frame.execute_stream().await?;
+        match changed {
+            // Statements that change rows do so while their stream is read.
+            Some(name) => self.changed_rows(stream, &name).await,
+            None => Ok(Outcome::Rows(stream)),
+        }
+    }
+
+    async fn changed_rows(&self, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
+        let schema = stream.schema();
+        let batches: Vec<RecordBatch> = futures::TryStreamExt::try_collect(stream).await?;
+        self.shared.generations.bump(name);
+        let batches = futures::stream::iter(batches.into_iter().map(Ok));
+        Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+    }
+
+    /// The session with the purpose and recipient of one statement.
+    pub(super) fn scoped(&self, access: &Access) -> SessionContext {
+        if *access == Access::default() {
+            return self.context.clone();
+        }
+        let mut state = self.context.state();
+        let Access { purpose, recipient } = self.stated(access);
+        let options = ViewOptions { purpose, recipient, ..self.options() };
+        state.config_mut().options_mut().extensions.insert(options);
+        SessionContext::new_with_state(state)
+    }
+
+    fn options(&self) -> ViewOptions {
+        let state = self.context.state();
+        state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
+    }
+
+    /// Purpose and recipient of a statement: its own, else the session's.
+    fn stated(&self, access: &Access) -> Access {
+        let options = self.options();
+        Access {
+            purpose: access.purpose.clone().or(options.purpose),
+            recipient: access.recipient.clone().or(options.recipient),
+        }
+    }
+
+    fn hierarchies_mut(&self) -> std::sync::RwLockWriteGuard<'_, crate::hierarchies::Hierarchies> {
+        self.shared.hierarchies.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// `1 pair`, `2 pairs`.
+pub(super) fn counted(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// One batch as an answer.
+pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
+    let schema = batch.schema();
+    let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
+    Ok(Outcome::Rows(Box::pin(stream)))
+}
+
+/// The views a plan reads.
+fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
+    let mut views: Vec<UsedView> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>()
+        {
+            let version = view.version().map_or(0, |version| version.number);
+            let used = UsedView { name: view.definition.name.clone(), version };
+            if !views.contains(&used) {
+                views.push(used);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(views)
+}
+
+/// The table a plan changes.
+fn changed_table(plan: &LogicalPlan) -> Option<String> {
+    let name = match plan {
+        LogicalPlan::Dml(change) => &change.table_name,
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => &create.name,
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => &create.name,
+        LogicalPlan::Ddl(DdlStatement::CreateView(create)) => &create.name,
+        LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => &drop.name,
+        LogicalPlan::Ddl(DdlStatement::DropView(drop)) => &drop.name,
+        _ => return None,
+    };
+    Some(name.table().to_owned())
+}
+
+fn session_id() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("session {}", NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,82 @@
+//! Lists: views, DGHs, what is collected and never used.
+
+use std::sync::{Arc, PoisonError};
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+
+use super::session::{Outcome, rows};
+use super::{Role, Session};
+use crate::SqlError;
+use crate::view::{AView, State, Version};
+
+impl Session {
+    /// Views and their states; to the owner also what they hold.
+    pub(super) fn show_views(&self) -> Result<Outcome, SqlError> {
+        let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
+        let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
+        let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view)).collect();
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            ("view", Arc::new(views.keys().map(Some).collect::<StringArray>())),
+            ("state", Arc::new(states?.into_iter().map(Some).collect::<StringArray>())),
+        ];
+        if self.role == Role::Owner {
+            let count = |of: fn(&Version) -> u64| -> ArrayRef {
+                Arc::new(versions.iter().map(|version| version.as_deref().map(of)).collect::<UInt64Array>())
+            };
+            let loss = versions.iter().map(|version| version.as_deref().map(|version| version.summary.ncp));
+            columns.extend([
+                ("version", count(|version| version.number)),
+                ("k", count(|version| version.summary.k)),
+                ("classes", count(|version| version.summary.n_classes)),
+                ("loss", Arc::new(loss.collect::<Float64Array>()) as ArrayRef),
+                ("k_deviation", count(|version| version.summary.k_deviation)),
+                ("rows", count(|version| version.summary.n_rows)),
+                ("rows_alone", count(|version| version.summary.n_alone)),
+                ("rows_denied", count(|version| version.summary.n_denied)),
+                ("rows_left_over", count(|version| version.summary.n_left_over)),
+            ]);
+        }
+        rows(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).map_err(datafusion::error::DataFusionError::from)?)
+    }
+
+    pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {
+        let hierarchies = self.shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
+        let summaries = hierarchies.summaries();
+        let number = |of: fn(&crate::hierarchies::HierarchySummary) -> Option<usize>| -> ArrayRef {
+            Arc::new(summaries.iter().map(|summary| of(summary).map(|n| n as u64)).collect::<UInt64Array>())
+        };
+        let name = summaries.iter().map(|summary| Some(summary.name.as_str())).collect::<StringArray>();
+        let kind = summaries.iter().map(|summary| Some(summary.kind)).collect::<StringArray>();
+        let columns: Vec<(&str, ArrayRef, bool)> = vec![
+            ("dgh", Arc::new(name), true),
+            ("made_from", Arc::new(kind), true),
+            ("values", number(|summary| summary.n_values), true),
+            ("height", number(|summary| summary.height), true),
+        ];
+        rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
+    }
+
+    /// Columns of a view that nobody allows for any purpose: they need not be collected.
+    pub(super) fn show_collection(&self, name: &str) -> Result<Outcome, SqlError> {
+        let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+        let today = (self.shared.clock)().date_naive();
+        let version = view.version();
+        let policies = version.as_deref().and_then(|version| version.policies.as_deref());
+        let unused = policies.map(|policies| policies.unused_columns(today)).unwrap_or_default();
+        let columns = &view.definition.columns;
+        let names = columns.iter().map(|column| Some(column.name.as_str())).collect::<StringArray>();
+        let used = |position: usize| if unused.contains(&position) { "no purpose may use it" } else { "used" };
+        let used = (0..columns.len()).map(|position| Some(used(position))).collect::<StringArray>();
+        let columns: Vec<(&str, ArrayRef, bool)> =
+            vec![("column", Arc::new(names), true), ("collected_for", Arc::new(used), true)];
+        rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
+    }
+}
+
+fn state(view: &AView) -> Result<String, SqlError> {
+    Ok(match view.state() {
+        State::Unusable(reason) => format!("unusable: {reason}"),
+        State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
+        State::Usable { .. } => "usable".to_owned(),
+    })
+}

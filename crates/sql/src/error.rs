@@ -1,0 +1,150 @@
+//! [`SqlError`]: why a statement gave no answer, and what to do about it.
+
+use datafusion::error::DataFusionError;
+
+use crate::hierarchies::HierarchyFault;
+use crate::meaning::MeaningProblem;
+use crate::parser::ParseProblem;
+use crate::policy::ImportProblem;
+use crate::rewrite::Refusal;
+use crate::view::ViewProblem;
+
+/// Why a statement gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SqlError {
+    /// It is no statement.
+    #[error(transparent)]
+    Parse(#[from] ParseProblem),
+    /// A DGH is wrong.
+    #[error(transparent)]
+    Hierarchy(#[from] HierarchyFault),
+    /// A view can't be built or read.
+    #[error(transparent)]
+    View(#[from] ViewProblem),
+    /// A policy file can't be imported.
+    #[error(transparent)]
+    Import(#[from] ImportProblem),
+    /// A query compares labels in a way that means nothing.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A query compares labels with something that is no value.
+    #[error(transparent)]
+    Meaning(#[from] MeaningProblem),
+    /// An analyst asks for what is not theirs.
+    #[error("an analyst may not run this: {what}")]
+    NotAllowed {
+        /// What it is.
+        what: &'static str,
+    },
+    /// There is no such view.
+    #[error("there is no anonymization view '{name}'")]
+    UnknownView {
+        /// The name.
+        name: String,
+    },
+    /// There is something else of this name.
+    #[error("'{name}' exists already")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// A view that reads a view.
+    #[error("an anonymization view can't read another one, '{name}'")]
+    ViewOnView {
+        /// The one that is read.
+        name: String,
+    },
+    /// A view that would not be the same twice.
+    #[error("the query of an anonymization view must give the same rows every time, and this one holds a function that does not")]
+    Volatile,
+    /// `EXPLAIN UTILITY` of something it can't measure.
+    #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ...")]
+    NoUtility,
+    /// The record of the statement could not be kept.
+    #[error("the compliance log can't be written, so nothing is answered: {0}")]
+    Log(std::io::Error),
+    /// Anything DataFusion says.
+    #[error("{}", first_line(.0))]
+    Query(DataFusionError),
+}
+
+impl SqlError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SqlError::Parse(problem) => problem.hint(),
+            SqlError::Hierarchy(fault) => fault.hint(),
+            SqlError::View(problem) => problem.hint(),
+            SqlError::Import(problem) => problem.hint(),
+            SqlError::Refused(refusal) => refusal.hint(),
+            SqlError::Meaning(problem) => problem.hint(),
+            SqlError::NotAllowed { .. } => Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned()),
+            SqlError::UnknownView { .. } => Some("SHOW ANONYMIZATION_VIEWS lists them".to_owned()),
+            SqlError::Exists { .. } => Some("write CREATE OR REPLACE to replace it".to_owned()),
+            SqlError::ViewOnView { .. } => Some("read the tables below it instead".to_owned()),
+            SqlError::Volatile => Some("leave out functions such as random() and now()".to_owned()),
+            SqlError::NoUtility | SqlError::Log(_) | SqlError::Query(_) => None,
+        }
+    }
+
+    /// The exit code of a command that ends with it: 1 where a requirement can't be reached, 2 where the statement or
+    /// its data are wrong, 3 where the file system or kohort failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
+            SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
+            SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
+            SqlError::Query(DataFusionError::Internal(_)) => 3,
+            _ => 2,
+        }
+    }
+
+    /// Whether the statement was well formed but not allowed.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            SqlError::NotAllowed { .. } | SqlError::Refused(_) => true,
+            SqlError::View(ViewProblem::Policy(problem)) => problem.is_refusal(),
+            _ => false,
+        }
+    }
+}
+
+/// Errors of ours that travelled through DataFusion come out as they went in.
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> Self {
+        let mut error = error;
+        loop {
+            error = match error {
+                DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => *inner,
+                DataFusionError::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
+                    Ok(inner) => inner,
+                    Err(shared) => return SqlError::Query(DataFusionError::Shared(shared)),
+                },
+                DataFusionError::External(inner) => return from_external(inner),
+                other => return SqlError::Query(other),
+            };
+        }
+    }
+}
+
+fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
+    let error = match error.downcast::<ViewProblem>() {
+        Ok(problem) => return SqlError::View(*problem),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<Refusal>() {
+        Ok(refusal) => return SqlError::Refused(*refusal),
+        Err(error) => error,
+    };
+    match error.downcast::<MeaningProblem>() {
+        Ok(problem) => SqlError::Meaning(*problem),
+        Err(error) => SqlError::Query(DataFusionError::External(error)),
+    }
+}
+
+/// What DataFusion says, without the traces it may append.
+fn first_line(error: &DataFusionError) -> String {
+    let message = error.strip_backtrace();
+    message.lines().next().unwrap_or_default().to_owned()
+}

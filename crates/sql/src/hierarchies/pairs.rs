@@ -1,0 +1,89 @@
+//! [`Pairs`]: a tree that grows by pairs of a child and its parent.
+//!
+//! # Cost
+//! An insert takes the depth of the tree per pair, whatever was there before.
+
+use std::collections::HashMap;
+
+use kohort_model::Hierarchy;
+
+use super::fault::HierarchyFault;
+
+/// How many roots a message names.
+const NAMED_ROOTS: usize = 5;
+
+/// Each child's parent. There is no circle among them.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    parents: HashMap<String, String>,
+    /// Children in the order of their insertion, which is the order of the tree's leaves.
+    order: Vec<String>,
+}
+
+impl Pairs {
+    pub(super) fn insert(&mut self, pairs: &[(String, String)]) -> Result<(), HierarchyFault> {
+        let n_before = self.order.len();
+        for (index, (child, parent)) in pairs.iter().enumerate() {
+            if let Err(fault) = self.insert_one(index + 1, child, parent) {
+                for child in self.order.drain(n_before..) {
+                    self.parents.remove(&child);
+                }
+                return Err(fault);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_one(&mut self, position: usize, child: &str, parent: &str) -> Result<(), HierarchyFault> {
+        // A tree is read from lines, and the empty text may be a value, but never stands for several.
+        if [child, parent].iter().any(|label| label.contains(['\n', '\r'])) {
+            return Err(HierarchyFault::BadLabel { position, what: "a label holds a line break" });
+        }
+        if parent.is_empty() {
+            return Err(HierarchyFault::BadLabel { position, what: "the parent is empty" });
+        }
+        if let Some(known) = self.parents.get(child) {
+            let (child, parent, is_same) = (child.to_owned(), known.clone(), known == parent);
+            return Err(if is_same {
+                HierarchyFault::Repeated { position, child, parent }
+            } else {
+                HierarchyFault::SecondParent { position, child, parent }
+            });
+        }
+        let mut above = Some(parent);
+        while let Some(label) = above {
+            if label == child {
+                return Err(HierarchyFault::Cycle { position, child: child.to_owned() });
+            }
+            above = self.parents.get(label).map(String::as_str);
+        }
+        self.parents.insert(child.to_owned(), parent.to_owned());
+        self.order.push(child.to_owned());
+        Ok(())
+    }
+
+    /// How many children are nobody's parent.
+    pub(super) fn n_leaves(&self) -> usize {
+        let inner: std::collections::HashSet<&String> = self.parents.values().collect();
+        self.order.iter().filter(|child| !inner.contains(child)).count()
+    }
+
+    /// The finished tree.
+    pub(super) fn tree(&self, name: &str) -> Result<Hierarchy, HierarchyFault> {
+        if self.order.is_empty() {
+            return Err(HierarchyFault::Empty { name: name.to_owned() });
+        }
+        let mut roots: Vec<&String> =
+            self.parents.values().filter(|label| !self.parents.contains_key(label.as_str())).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        if roots.len() > 1 {
+            let some = roots.iter().take(NAMED_ROOTS).map(|label| (*label).clone()).collect();
+            return Err(HierarchyFault::SeveralRoots { name: name.to_owned(), n_roots: roots.len(), some });
+        }
+        let quote = |label: &str| format!("\"{}\"", label.replace('"', "\"\""));
+        let rows = self.order.iter().map(|child| format!("{};{}\n", quote(child), quote(&self.parents[child])));
+        let tree = Hierarchy::from_edges(&rows.collect::<String>());
+        Ok(tree.expect("pairs without a circle, each child with one parent, are edges of a tree"))
+    }
+}

@@ -1,0 +1,197 @@
+//! [`Meaning`]: what the texts of a protected column can stand for.
+//!
+//! A protected column of an A-view shows labels: a value, a closed range `[20,29]`, a node of the column's hierarchy,
+//! or `*`. A comparison with such a column asks whether the value behind the label *could* satisfy it. So every
+//! condition here is "there is a value the label can stand for such that ...", decided per atom.
+//!
+//! # Guarantee   no false "no": where a label was made from a value that satisfies a condition, the label could. And no
+//!               false "yes": where a label could, one of the values it stands for does.
+//! # Paper       [EPS+12] section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
+//! # Deviations  a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
+//!               column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
+//! # Cost        per distinct label and batch, a search in the hierarchy or the parsing of a range
+
+mod condition;
+mod function;
+mod like;
+mod point;
+mod possible;
+mod tree;
+
+pub use condition::{Comparison, Condition};
+pub use function::{CouldBe, CouldMatch, Side, avlike, is_avlike};
+pub use like::{LetterCase, Pattern};
+pub use point::Point;
+pub use possible::Possible;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use kohort_model::{Hierarchy, Notation, Value, ValueType};
+
+use possible::Values;
+use tree::Tree;
+
+const ANYTHING: &str = "*";
+
+/// What the labels of one protected column can stand for.
+pub struct Meaning {
+    view: String,
+    column: String,
+    value_type: ValueType,
+    tree: Option<Tree>,
+    may_be_null: bool,
+}
+
+/// Why labels or literals can't be read as values of a column.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeaningProblem {
+    /// A leaf of the hierarchy is not of the column's type.
+    #[error("column '{column}' of '{view}': {n} leaves of its hierarchy are no values of type {value_type}")]
+    ForeignLeaves {
+        /// The view.
+        view: String,
+        /// The column.
+        column: String,
+        /// The type of its values.
+        value_type: ValueType,
+        /// How many leaves.
+        n: usize,
+    },
+    /// A literal is not of the column's type.
+    #[error("column '{column}' of '{view}' is compared with something that is no {value_type}")]
+    NotOfType {
+        /// The view.
+        view: String,
+        /// The column.
+        column: String,
+        /// The type of its values.
+        value_type: ValueType,
+    },
+    /// A label is neither a value nor a range nor a node.
+    #[error("column '{column}' of '{view}' shows a label that is no value, range or node of its hierarchy")]
+    UnreadableLabel {
+        /// The view.
+        view: String,
+        /// The column.
+        column: String,
+    },
+}
+
+impl MeaningProblem {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            MeaningProblem::ForeignLeaves { .. } => Some("give the column a hierarchy over its own values".to_owned()),
+            MeaningProblem::NotOfType { value_type, .. } => {
+                Some(format!("labels stand for values of the base column: compare with a {value_type}"))
+            }
+            MeaningProblem::UnreadableLabel { .. } => Some("refresh the view".to_owned()),
+        }
+    }
+}
+
+impl Meaning {
+    /// The meaning of `column` of `view`, whose values have this type. With a hierarchy a label is one of its nodes,
+    /// else a value or a range. `may_be_null` says whether `*` and the root can stand for null as well.
+    pub fn new(
+        view: &str,
+        column: &str,
+        value_type: ValueType,
+        hierarchy: Option<Arc<Hierarchy>>,
+        may_be_null: bool,
+    ) -> Result<Meaning, MeaningProblem> {
+        let tree = hierarchy.map(|hierarchy| Tree::new(hierarchy, value_type)).transpose().map_err(|n| {
+            MeaningProblem::ForeignLeaves { view: view.to_owned(), column: column.to_owned(), value_type, n }
+        })?;
+        Ok(Meaning { view: view.to_owned(), column: column.to_owned(), value_type, tree, may_be_null })
+    }
+
+    /// The view the column belongs to.
+    pub fn view(&self) -> &str {
+        &self.view
+    }
+
+    /// The column's name in the view.
+    pub fn column(&self) -> &str {
+        &self.column
+    }
+
+    /// The type of the values behind the labels.
+    pub fn value_type(&self) -> ValueType {
+        self.value_type
+    }
+
+    /// Whether the texts of values can be told, so that LIKE means something: of text, and of all that has a hierarchy.
+    pub fn has_texts(&self) -> bool {
+        self.tree.is_some() || self.value_type == ValueType::Text
+    }
+
+    /// A literal as a value of the column.
+    pub fn point(&self, text: &str) -> Result<Point, MeaningProblem> {
+        Point::parse(text, self.value_type).ok_or_else(|| MeaningProblem::NotOfType {
+            view: self.view.clone(),
+            column: self.column.clone(),
+            value_type: self.value_type,
+        })
+    }
+
+    /// What a label can stand for.
+    pub fn possible<'a>(&'a self, label: &'a str) -> Result<Possible<'a>, MeaningProblem> {
+        let values = match &self.tree {
+            Some(tree) => tree.node(label).map(|node| Values::Leaves { tree, node }),
+            None if label == ANYTHING => Some(Values::everything(self.value_type)),
+            None => self.range(label).or_else(|| {
+                let value = Value::parse(label, self.value_type, &Notation::default())?;
+                Some(Values::one(value))
+            }),
+        };
+        let values = values
+            .ok_or_else(|| MeaningProblem::UnreadableLabel { view: self.view.clone(), column: self.column.clone() })?;
+        let is_everything = match &values {
+            Values::Leaves { node, .. } => *node == 0,
+            Values::Range { .. } => label == ANYTHING,
+        };
+        Ok(Possible { values, null: self.may_be_null && is_everything })
+    }
+
+    fn range<'a>(&self, label: &'a str) -> Option<Values<'a>> {
+        if !self.value_type.is_ordered() {
+            return None;
+        }
+        let (low, high) = label.strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+        let bound = |text: &'a str| Value::parse(text, self.value_type, &Notation::default());
+        let (low, high) = (bound(low)?, bound(high)?);
+        (low <= high).then_some(Values::Range { low: Some(low), high: Some(high) })
+    }
+}
+
+impl fmt::Debug for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Meaning({}.{})", self.view, self.column)
+    }
+}
+
+impl PartialEq for Meaning {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+            || (self.view == other.view
+                && self.column == other.column
+                && self.value_type == other.value_type
+                && self.may_be_null == other.may_be_null
+                && self.tree == other.tree)
+    }
+}
+
+impl Eq for Meaning {}
+
+impl Hash for Meaning {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.view, &self.column, self.value_type, self.may_be_null).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests;

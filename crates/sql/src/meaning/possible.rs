@@ -1,0 +1,172 @@
+//! [`Possible`]: the set of values one label can stand for, and what could be true of it.
+//!
+//! A set is the leaves below a node or a closed range, in which every value of the type lies. Ranges of whole numbers,
+//! days, nanoseconds and truth values are counted; those of decimals and floats are taken to have no end of values.
+
+use kohort_model::{Value, ValueType};
+
+use super::tree::Tree;
+use super::{Comparison, Condition, Point};
+
+/// What a label can stand for.
+#[derive(Clone, Copy)]
+pub struct Possible<'a> {
+    pub(super) values: Values<'a>,
+    pub(super) null: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Values<'a> {
+    Leaves {
+        tree: &'a Tree,
+        node: u32,
+    },
+    /// Bounds included, no bound where `None`.
+    Range {
+        low: Option<Value<'a>>,
+        high: Option<Value<'a>>,
+    },
+}
+
+impl<'a> Possible<'a> {
+    /// One value that is known.
+    pub fn known(value: Value<'a>) -> Possible<'a> {
+        Possible { values: Values::one(value), null: false }
+    }
+
+    /// Whether a condition is true of a value in here.
+    pub fn could(&self, condition: &Condition) -> bool {
+        match (condition, &self.values) {
+            (Condition::Null, _) => self.null,
+            (condition, Values::Leaves { tree, node }) => tree.leaves(*node).iter().any(|leaf| condition.holds(leaf)),
+            (condition, Values::Range { .. }) => self.could_in_range(condition),
+        }
+    }
+
+    /// Whether there are a value in here and one in `other` that compare so.
+    pub fn could_compare(&self, comparison: Comparison, other: &Possible<'_>) -> bool {
+        let (Some((low, high)), Some((other_low, other_high))) = (self.values.bounds(), other.values.bounds()) else {
+            return false;
+        };
+        // A side without a bound has values beyond any value of the other side.
+        let below = |low: Option<Value<'_>>, high: Option<Value<'_>>, comparison: Comparison| match (low, high) {
+            (Some(low), Some(high)) => comparison.holds(&low, &high),
+            _ => true,
+        };
+        match comparison {
+            Comparison::Equal => self.values.intersects(&other.values),
+            Comparison::Differ => {
+                let single = |low: Option<Value<'_>>, high: Option<Value<'_>>| low.is_some() && low == high;
+                !(single(low, high) && single(other_low, other_high) && low == other_low)
+            }
+            Comparison::Less | Comparison::LessOrEqual => below(low, other_high, comparison),
+            Comparison::Greater | Comparison::GreaterOrEqual => below(other_low, high, comparison.swapped()),
+        }
+    }
+
+    fn could_in_range(&self, condition: &Condition) -> bool {
+        let within = |point: &Point| self.values.contains(&point.value());
+        let compare = |comparison, point: &Point| self.could_compare(comparison, &Possible::known(point.value()));
+        match condition {
+            Condition::Compare(comparison, literal) => compare(*comparison, literal),
+            Condition::In(list) => list.iter().any(within),
+            Condition::NotIn(list) => {
+                let mut inside: Vec<Value<'_>> = list.iter().filter(|point| within(point)).map(Point::value).collect();
+                inside.sort();
+                inside.dedup();
+                self.values.n_values().is_none_or(|n_values| n_values > inside.len() as u128)
+            }
+            Condition::Between(low, high) => {
+                let between = Values::Range { low: Some(low.value()), high: Some(high.value()) };
+                low.value() <= high.value() && self.values.intersects(&between)
+            }
+            Condition::NotBetween(low, high) => compare(Comparison::Less, low) || compare(Comparison::Greater, high),
+            Condition::Like(pattern) => self.text_or(true, |text| pattern.matches(text)),
+            Condition::NotLike(pattern) => self.text_or(!pattern.matches_everything(), |text| !pattern.matches(text)),
+            Condition::Null => self.null,
+            Condition::NotNull => true,
+        }
+    }
+
+    /// Of a single text what `holds` says, of all texts `of_all`: every pattern is matched by some text.
+    fn text_or(&self, of_all: bool, holds: impl Fn(&str) -> bool) -> bool {
+        match self.values {
+            Values::Range { low: Some(Value::Text(text)), high: Some(Value::Text(_)) } => holds(text),
+            _ => of_all,
+        }
+    }
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn one(value: Value<'a>) -> Values<'a> {
+        Values::Range { low: Some(value), high: Some(value) }
+    }
+
+    /// All values of a type.
+    pub(super) fn everything(value_type: ValueType) -> Values<'a> {
+        let (low, high) = match value_type {
+            ValueType::Integer => (Some(Value::Integer(i64::MIN)), Some(Value::Integer(i64::MAX))),
+            ValueType::Date => (Some(Value::Date(i32::MIN)), Some(Value::Date(i32::MAX))),
+            ValueType::Float => (Some(Value::Float(f64::NEG_INFINITY)), Some(Value::Float(f64::INFINITY))),
+            ValueType::Boolean => (Some(Value::Boolean(false)), Some(Value::Boolean(true))),
+            ValueType::Text => (Some(Value::Text("")), None),
+            ValueType::Decimal | ValueType::Timestamp => (None, None),
+        };
+        Values::Range { low, high }
+    }
+
+    /// The least and the greatest value, `None` where there is no value at all.
+    fn bounds(&self) -> Option<(Option<Value<'a>>, Option<Value<'a>>)> {
+        match self {
+            Values::Leaves { tree, node } => {
+                tree.extremes(*node).map(|(least, greatest)| (Some(least), Some(greatest)))
+            }
+            Values::Range { low, high } => Some((*low, *high)),
+        }
+    }
+
+    fn contains(&self, value: &Value<'_>) -> bool {
+        match self {
+            Values::Leaves { tree, node } => tree.holds(*node, value),
+            Values::Range { low, high } => {
+                low.is_none_or(|low| low <= *value) && high.is_none_or(|high| *value <= high)
+            }
+        }
+    }
+
+    fn intersects(&self, other: &Values<'_>) -> bool {
+        match (self, other) {
+            (Values::Leaves { tree, node }, other @ Values::Range { .. })
+            | (other @ Values::Range { .. }, Values::Leaves { tree, node }) => {
+                tree.leaves(*node).iter().any(|leaf| other.contains(&leaf.value()))
+            }
+            (Values::Leaves { tree: a, node: x }, Values::Leaves { tree: b, node: y }) => {
+                let (few, many) = (a.leaves(*x), b.leaves(*y));
+                if few.len() <= many.len() {
+                    few.iter().any(|leaf| b.holds(*y, &leaf.value()))
+                } else {
+                    many.iter().any(|leaf| a.holds(*x, &leaf.value()))
+                }
+            }
+            (Values::Range { low: a, high: b }, Values::Range { low: c, high: d }) => {
+                let ordered = |low: &Option<Value<'_>>, high: &Option<Value<'_>>| match (low, high) {
+                    (Some(low), Some(high)) => low <= high,
+                    _ => true,
+                };
+                ordered(a, d) && ordered(c, b)
+            }
+        }
+    }
+
+    /// How many values a range has, `None` for no end of them.
+    fn n_values(&self) -> Option<u128> {
+        let Values::Range { low: Some(low), high: Some(high) } = self else { return None };
+        match (low, high) {
+            (Value::Integer(low), Value::Integer(high)) => Some((i128::from(*high) - i128::from(*low)) as u128 + 1),
+            (Value::Date(low), Value::Date(high)) => Some((i64::from(*high) - i64::from(*low)) as u128 + 1),
+            (Value::Timestamp(low), Value::Timestamp(high)) => Some(high.abs_diff(*low) + 1),
+            (Value::Boolean(low), Value::Boolean(high)) => Some(u128::from(low != high) + 1),
+            (low, high) => (low == high).then_some(1),
+        }
+    }
+}

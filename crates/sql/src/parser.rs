@@ -1,0 +1,265 @@
+//! [`parse`]: SQL, and the statements about A-views that no SQL parser knows.
+//!
+//! Everything works on tokens, never on text: a `;`, a `PURPOSE` or a comment inside a literal is what it is.
+//! `PURPOSE x RECIPIENT y` at the end of a statement, in either order or either alone, says under which purpose and for
+//! whom it is asked. Both are ordinary names elsewhere (`SELECT purpose p`), so they count as that clause only where
+//! the statement does not parse with them in it.
+//!
+//! # Paper
+//! [EPS+12], sections 3 and 4, figure 5.
+//! # Deviations
+//! Clauses of a view come in any order, each once; pairs of a DGH may be given as rows of `VALUES` too.
+
+mod cursor;
+mod hierarchy;
+mod policy;
+mod problem;
+mod source;
+mod structure;
+mod view;
+
+use datafusion::common::TableReference;
+use datafusion::sql::parser::{DFParserBuilder, Statement as DFStatement};
+use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use kohort_model::spec::HierarchySource;
+
+use cursor::Cursor;
+pub use problem::{ParseFault, ParseProblem};
+use source::Source;
+pub use source::is_complete;
+pub use structure::structure;
+pub use view::{Answers, BlockSize, PolicyReference, Purposes, ViewColumn, ViewStatement};
+
+const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// What it says.
+    pub statement: Statement,
+    /// Under which purpose and for whom it is asked.
+    pub access: Access,
+    /// The statement as written, without the `;`.
+    pub text: String,
+}
+
+/// Under which purpose and for whom a statement is asked, as far as it says so itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// What the answer is for.
+    pub purpose: Option<String>,
+    /// Who gets it.
+    pub recipient: Option<String>,
+}
+
+/// What a statement says. Names are as SQL takes them: lower case unless quoted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// Anything that is not about A-views.
+    Sql(Box<DFStatement>),
+    /// `CREATE [OR REPLACE] DGH`.
+    CreateHierarchy {
+        /// The DGH.
+        name: String,
+        /// Whether it may replace another.
+        or_replace: bool,
+        /// Where its nodes come from; `None` where they are inserted as pairs.
+        source: Option<HierarchySource>,
+    },
+    /// `INSERT INTO DGH`.
+    InsertHierarchy {
+        /// The DGH.
+        name: String,
+        /// Children and their parents.
+        pairs: Vec<(String, String)>,
+    },
+    /// `DROP DGH`.
+    DropHierarchy {
+        /// The DGH.
+        name: String,
+        /// Whether it may be gone already.
+        if_exists: bool,
+    },
+    /// `CREATE [OR REPLACE] [MATERIALIZED] ANONYMIZATION_VIEW`.
+    CreateView(Box<ViewStatement>),
+    /// `DROP ANONYMIZATION_VIEW`.
+    DropView {
+        /// The view.
+        name: String,
+        /// Whether it may be gone already.
+        if_exists: bool,
+    },
+    /// `REFRESH ANONYMIZATION_VIEW`.
+    RefreshView {
+        /// The view.
+        name: String,
+    },
+    /// `SHOW ANONYMIZATION_VIEWS`.
+    ShowViews,
+    /// `SHOW DGHS`.
+    ShowHierarchies,
+    /// `SHOW COMPLIANCE LOG`.
+    ShowLog,
+    /// `SHOW COLLECTION`: columns of a view that nobody allows for any purpose.
+    ShowCollection {
+        /// The view.
+        view: String,
+    },
+    /// `EXPLAIN UTILITY`.
+    ExplainUtility(Box<Query>),
+    /// `IMPORT POLICY`.
+    ImportPolicy {
+        /// The policy's file, TOML or P3P.
+        file: String,
+        /// The table of choices it becomes.
+        table: TableReference,
+        /// The column of that table that names persons.
+        person: Option<String>,
+        /// k where the file has none.
+        k: Option<u32>,
+    },
+}
+
+/// Reads all statements of a text, separated by `;`.
+///
+/// # Errors
+/// The first problem, with its line and column, and an example where the statement is one of ours.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseProblem> {
+    let source = Source::read(sql)?;
+    source.statements().map(|tokens| parse_statement(&source, tokens)).collect()
+}
+
+fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseProblem> {
+    let text = source.between(tokens.first(), source.end_of(tokens)).to_owned();
+    let mut cursor = Cursor::new(tokens, source.end_of(tokens));
+    if let Some(statement) = parse_own(source, &mut cursor)? {
+        return Ok(Parsed { statement, access: Access::default(), text });
+    }
+    let is_utility = cursor.starts_with(&["EXPLAIN", "UTILITY"]);
+    let asked = if is_utility { &tokens[2..] } else { tokens };
+    let (statement, access) = with_access(asked, |tokens| match is_utility {
+        true => parse_query(tokens, source.end_of(tokens)).map(Statement::ExplainUtility),
+        false => parse_sql(tokens, source.end_of(tokens)).map(|sql| Statement::Sql(Box::new(sql))),
+    })?;
+    Ok(Parsed { statement, access, text })
+}
+
+/// One of our own statements, `None` where it is not. Those that ask something are left to [`with_access`].
+fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseProblem> {
+    let own = if cursor.starts_with(&["CREATE", "DGH"]) || cursor.starts_with(&["CREATE", "OR", "REPLACE", "DGH"]) {
+        hierarchy::parse_create(cursor)?
+    } else if cursor.starts_with(&["INSERT", "INTO", "DGH"]) && hierarchy::is_insert(cursor) {
+        hierarchy::parse_insert(cursor)?
+    } else if view::is_create(cursor) {
+        Statement::CreateView(Box::new(view::parse_create(source, cursor)?))
+    } else if cursor.starts_with(&["DROP", "DGH"]) {
+        cursor.example("DROP DGH zip").skip(2);
+        let (name, if_exists) = parse_dropped(cursor, "the DGH's name")?;
+        Statement::DropHierarchy { name, if_exists }
+    } else if cursor.starts_with(&["DROP", "ANONYMIZATION_VIEW"]) {
+        cursor.example("DROP ANONYMIZATION_VIEW patients").skip(2);
+        let (name, if_exists) = parse_dropped(cursor, "the view's name")?;
+        Statement::DropView { name, if_exists }
+    } else if cursor.starts_with(&["REFRESH"]) {
+        cursor.example("REFRESH ANONYMIZATION_VIEW patients").skip(1);
+        cursor.expect_word("ANONYMIZATION_VIEW")?;
+        Statement::RefreshView { name: cursor.name("the view's name")? }
+    } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEWS"]) {
+        cursor.example("SHOW ANONYMIZATION_VIEWS").skip(2);
+        Statement::ShowViews
+    } else if cursor.starts_with(&["SHOW", "DGHS"]) {
+        cursor.example("SHOW DGHS").skip(2);
+        Statement::ShowHierarchies
+    } else if cursor.starts_with(&["SHOW", "COMPLIANCE"]) {
+        cursor.example("SHOW COMPLIANCE LOG").skip(2);
+        cursor.expect_word("LOG")?;
+        Statement::ShowLog
+    } else if cursor.starts_with(&["SHOW", "COLLECTION"]) {
+        cursor.example("SHOW COLLECTION patients").skip(2);
+        Statement::ShowCollection { view: cursor.name("the view's name")? }
+    } else if cursor.starts_with(&["IMPORT"]) {
+        policy::parse_import(cursor)?
+    } else {
+        return Ok(None);
+    };
+    cursor.finish()?;
+    Ok(Some(own))
+}
+
+fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), ParseProblem> {
+    let if_exists = cursor.take_word("IF");
+    if if_exists {
+        cursor.expect_word("EXISTS")?;
+    }
+    Ok((cursor.name(what)?, if_exists))
+}
+
+/// Parses as it stands; where that fails, without the purpose and recipient at the end.
+fn with_access<T>(
+    tokens: &[TokenWithSpan],
+    parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseProblem>,
+) -> Result<(T, Access), ParseProblem> {
+    let as_it_stands = match parse(tokens) {
+        Ok(parsed) => return Ok((parsed, Access::default())),
+        Err(problem) => problem,
+    };
+    let (rest, access) = split_access(tokens);
+    if rest.len() == tokens.len() {
+        return Err(as_it_stands);
+    }
+    parse(rest).map(|parsed| (parsed, access))
+}
+
+/// The tokens before `PURPOSE x RECIPIENT y`, and what that says.
+fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
+    let mut access = Access::default();
+    let mut rest = tokens;
+    while let [before @ .., clause, value] = rest {
+        let value = match &value.token {
+            Token::Word(word) => &word.value,
+            Token::SingleQuotedString(text) => text,
+            _ => break,
+        };
+        let slot = if cursor::is_word(clause, "PURPOSE") {
+            &mut access.purpose
+        } else if cursor::is_word(clause, "RECIPIENT") {
+            &mut access.recipient
+        } else {
+            break;
+        };
+        if slot.is_some() {
+            break;
+        }
+        *slot = Some(value.clone());
+        rest = before;
+    }
+    (rest, access)
+}
+
+fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseProblem> {
+    let problem = |error| ParseProblem::from_sql(&error, end);
+    let mut parser = DFParserBuilder::new(tokens.to_vec()).with_dialect(&DIALECT).build().map_err(problem)?;
+    let statement = parser.parse_statement().map_err(problem)?;
+    let next = parser.parser.peek_token();
+    match next.token {
+        Token::EOF => Ok(statement),
+        _ => Err(cursor::unexpected(&next, "the end of the statement")),
+    }
+}
+
+/// The tokens as one query.
+fn parse_query(tokens: &[TokenWithSpan], end: source::Place) -> Result<Box<Query>, ParseProblem> {
+    let place = tokens.first().map_or(end, |token| token.span.start.into());
+    match parse_sql(tokens, end)? {
+        DFStatement::Statement(statement) => match *statement {
+            SqlStatement::Query(query) => Ok(query),
+            _ => Err(ParseProblem::new(place, ParseFault::NoQuery)),
+        },
+        _ => Err(ParseProblem::new(place, ParseFault::NoQuery)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! [`ParseProblem`]: what is wrong with a text, and where.
+
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
+
+use super::source::Place;
+
+/// What is wrong with a text, where, and an example of how it is right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {fault}")]
+pub struct ParseProblem {
+    /// The line, from 1.
+    pub line: u64,
+    /// The column in characters, from 1.
+    pub column: u64,
+    /// What is wrong there.
+    pub fault: ParseFault,
+    /// The statement as it could be.
+    pub example: Option<&'static str>,
+}
+
+/// What is wrong at a place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseFault {
+    /// What SQL's own parser says.
+    #[error("{0}")]
+    Sql(String),
+    /// Something else was expected.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What could stand here.
+        expected: String,
+        /// What does.
+        found: String,
+    },
+    /// A clause that was there before.
+    #[error("{0} is given twice")]
+    Twice(&'static str),
+    /// A column in two clauses, or twice in one.
+    #[error("column '{0}' is named twice")]
+    ColumnTwice(String),
+    /// A clause without which there is no view.
+    #[error("the view has no {0}")]
+    Missing(&'static str),
+    /// A view that does not say how many persons look the same: there is no default.
+    #[error("the view has neither K nor REFERENCES")]
+    NoK,
+    /// A requirement on sensitive columns where there is none.
+    #[error("{0} needs ANONYMIZATION_SENSITIVE_ATTR")]
+    NothingSensitive(&'static str),
+    /// A statement where a query should be.
+    #[error("expected a query, found another statement")]
+    NoQuery,
+}
+
+impl ParseProblem {
+    pub(super) fn new(place: Place, fault: ParseFault) -> Self {
+        ParseProblem { line: place.line, column: place.column, fault, example: None }
+    }
+
+    /// SQL's parser writes the place into its message, and none where the statement ends too early.
+    pub(super) fn from_sql(error: &DataFusionError, end: Place) -> Self {
+        let message = match error.find_root() {
+            DataFusionError::SQL(error, _) => match error.as_ref() {
+                ParserError::ParserError(message) | ParserError::TokenizerError(message) => message.clone(),
+                ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
+            },
+            other => other.strip_backtrace(),
+        };
+        let message = message.replace("found: EOF", "found: the end of the statement");
+        let (message, place) = split_place(&message).unwrap_or((message.as_str(), end));
+        let message = message.replace("Expected: ", "expected ").replace(", found: ", ", found ");
+        ParseProblem::new(place, ParseFault::Sql(message))
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match &self.fault {
+            ParseFault::NoK => Some(
+                "say how many persons look the same with K 5, or who decides with name REFERENCES choices (k)".into(),
+            ),
+            ParseFault::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
+            _ => self.example.map(|example| format!("for example: {example}")),
+        }
+    }
+}
+
+/// `... at Line: 1, Column: 7`, taken apart.
+fn split_place(message: &str) -> Option<(&str, Place)> {
+    let (message, place) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    Some((message, Place { line: line.parse().ok()?, column: column.parse().ok()? }))
+}

@@ -1,0 +1,98 @@
+//! [`Source`]: a text as tokens, cut into statements.
+
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::problem::{ParseFault, ParseProblem};
+use super::{Cursor, DIALECT};
+
+/// A line and a column in characters, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    pub(super) column: u64,
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Place { line: location.line, column: location.column }
+    }
+}
+
+/// A text and its tokens, without blanks and comments.
+pub(super) struct Source<'t> {
+    text: &'t str,
+    tokens: Vec<TokenWithSpan>,
+    /// Where each line begins.
+    line_starts: Vec<usize>,
+    /// Where the text ends.
+    end: Place,
+}
+
+impl<'t> Source<'t> {
+    pub(super) fn read(text: &'t str) -> Result<Self, ParseProblem> {
+        let mut tokens = Tokenizer::new(&DIALECT, text)
+            .tokenize_with_location()
+            .map_err(|error| ParseProblem::new(error.location.into(), ParseFault::Sql(error.message)))?;
+        tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        let line_starts: Vec<usize> =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
+        let last_line = &text[line_starts[line_starts.len() - 1]..];
+        let end = Place { line: line_starts.len() as u64, column: last_line.chars().count() as u64 + 1 };
+        Ok(Source { text, tokens, line_starts, end })
+    }
+
+    /// Statements that are more than a `;`.
+    pub(super) fn statements(&self) -> impl Iterator<Item = &[TokenWithSpan]> {
+        self.tokens.split(|token| token.token == Token::SemiColon).filter(|tokens| !tokens.is_empty())
+    }
+
+    /// Where the token after these begins, or the text ends.
+    pub(super) fn end_of(&self, tokens: &[TokenWithSpan]) -> Place {
+        let Some(last) = tokens.last() else { return self.end };
+        let start = last.span.start;
+        let after = self.tokens.partition_point(|token| token.span.start <= start);
+        self.tokens.get(after).map_or(self.end, |token| token.span.start.into())
+    }
+
+    /// The text from this token up to this place, without blanks around it.
+    pub(super) fn between(&self, first: Option<&TokenWithSpan>, end: Place) -> &'t str {
+        let start = first.map_or(end, |token| token.span.start.into());
+        self.text[self.offset(start)..self.offset(end)].trim()
+    }
+
+    fn offset(&self, place: Place) -> usize {
+        let line = self.line_starts[place.line as usize - 1];
+        let in_line = self.text[line..].char_indices().nth(place.column as usize - 1);
+        in_line.map_or(self.text.len(), |(offset, _)| line + offset)
+    }
+}
+
+/// Whether a shell need not wait for more lines: the text ends with `;`, or with a blank line where nothing that
+/// follows could make it right.
+pub fn is_complete(text: &str) -> bool {
+    match Source::read(text) {
+        Ok(source) => match source.tokens.last() {
+            None => true,
+            Some(last) => last.token == Token::SemiColon,
+        },
+        Err(_) => text.ends_with("\n\n"),
+    }
+}
+
+/// How far a list of tokens goes before this word at the outermost level of parentheses, followed by one of these.
+pub(super) fn find_outermost(cursor: &Cursor<'_>, word: &str, followed_by: &[&str]) -> Option<usize> {
+    let mut depth = 0usize;
+    for (position, token) in cursor.rest().iter().enumerate() {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let next = cursor.rest().get(position + 1);
+        let is_followed = || next.is_some_and(|next| followed_by.iter().any(|word| super::cursor::is_word(next, word)));
+        if depth == 0 && super::cursor::is_word(token, word) && is_followed() {
+            return Some(position);
+        }
+    }
+    None
+}

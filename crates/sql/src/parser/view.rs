@@ -1,0 +1,339 @@
+//! `CREATE ANONYMIZATION_VIEW`.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+
+use datafusion::common::TableReference;
+use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use kohort_model::Disclosure;
+use kohort_model::spec::{Algorithm, Leftovers};
+
+use super::cursor::{self, Cursor};
+use super::problem::{ParseFault, ParseProblem};
+use super::source::{Place, Source, find_outermost};
+
+const EXAMPLE: &str = "CREATE ANONYMIZATION_VIEW v ON SELECT name, zip, disease FROM patient WITH ANONYMIZATION_ID \
+                       name ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (disease) K 5";
+
+const ID: &str = "ANONYMIZATION_ID";
+const QUASI_ID: &str = "ANONYMIZATION_QUASI_ID";
+const SENSITIVE_ATTR: &str = "ANONYMIZATION_SENSITIVE_ATTR";
+const OTHER: &str = "ANONYMIZATION_OTHER";
+
+/// An A-view as it was asked for. Whether its columns are those of its query is not known here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewStatement {
+    /// The view.
+    pub name: String,
+    /// Whether it may replace another.
+    pub or_replace: bool,
+    /// Whether its rows are stored.
+    pub materialized: bool,
+    /// What it shows.
+    pub query: Box<Query>,
+    /// The query as written.
+    pub query_text: String,
+    /// The column that names the person.
+    pub identifier: String,
+    /// Columns by which somebody could be recognized.
+    pub quasi: Vec<ViewColumn>,
+    /// Columns nobody may learn of a person.
+    pub sensitive: Vec<ViewColumn>,
+    /// All others.
+    pub other: Vec<String>,
+    /// The table in which persons choose.
+    pub policy: Option<PolicyReference>,
+    /// How classes are found.
+    pub algorithm: Algorithm,
+    /// How many persons look the same, for all.
+    pub k: Option<u32>,
+    /// How many rows are anonymized at a time.
+    pub block: BlockSize,
+    /// How far a class's sensitive values may be from everybody's.
+    pub t: Option<f64>,
+    /// How many sensitive values a class has.
+    pub l: Option<u32>,
+    /// What becomes of persons that fit into no class.
+    pub leftovers: Leftovers,
+    /// What one person's opting out hides.
+    pub disclosure: Disclosure,
+    /// Which classes answer a comparison.
+    pub answers: Answers,
+    /// Whether purposes share classes.
+    pub purposes: Purposes,
+}
+
+/// A column, and the DGH its values are generalized in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewColumn {
+    /// The column of the query.
+    pub name: String,
+    /// Its DGH.
+    pub hierarchy: Option<String>,
+}
+
+/// `name REFERENCES choices (k, sa_level)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyReference {
+    /// The column that names the person, in the query and in the table of choices.
+    pub person_column: String,
+    /// The table of choices.
+    pub table: TableReference,
+    /// Its column of k.
+    pub k_column: String,
+    /// Its column of the level sensitive values are raised to.
+    pub level_column: Option<String>,
+}
+
+/// How many rows are anonymized at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockSize {
+    /// All.
+    #[default]
+    All,
+    /// About so many; a person is never in two blocks.
+    Rows(NonZeroUsize),
+}
+
+/// Which classes answer a comparison with a quasi column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// Those whose label could match.
+    #[default]
+    View,
+    /// Those that hold a row whose own value matches, which tells that there is one.
+    Matching,
+}
+
+/// Whether purposes share classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purposes {
+    /// One partition, with each person's largest k.
+    #[default]
+    Together,
+    /// One partition per purpose and recipient, for logins that never hold two.
+    Apart,
+}
+
+#[derive(Default)]
+struct Clauses {
+    identifier: Option<String>,
+    quasi: Option<Vec<ViewColumn>>,
+    sensitive: Option<Vec<ViewColumn>>,
+    other: Option<Vec<String>>,
+    policy: Option<PolicyReference>,
+    algorithm: Option<Algorithm>,
+    k: Option<u32>,
+    block: Option<BlockSize>,
+    t: Option<f64>,
+    l: Option<u32>,
+    leftovers: Option<Leftovers>,
+    disclosure: Option<Disclosure>,
+    answers: Option<Answers>,
+    purposes: Option<Purposes>,
+}
+
+pub(super) fn is_create(cursor: &Cursor<'_>) -> bool {
+    let words: [&[&str]; 4] = [
+        &["CREATE", "ANONYMIZATION_VIEW"],
+        &["CREATE", "MATERIALIZED", "ANONYMIZATION_VIEW"],
+        &["CREATE", "OR", "REPLACE", "ANONYMIZATION_VIEW"],
+        &["CREATE", "OR", "REPLACE", "MATERIALIZED", "ANONYMIZATION_VIEW"],
+    ];
+    words.iter().any(|words| cursor.starts_with(words))
+}
+
+pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<ViewStatement, ParseProblem> {
+    cursor.example(EXAMPLE).skip(1);
+    let or_replace = cursor.take_word("OR");
+    cursor.skip(usize::from(or_replace));
+    let materialized = cursor.take_word("MATERIALIZED");
+    cursor.skip(1);
+    let name = cursor.name("the view's name")?;
+    cursor.expect_word("ON")?;
+
+    let first_clauses = [ID, QUASI_ID, SENSITIVE_ATTR, OTHER];
+    let n_query = find_outermost(cursor, "WITH", &first_clauses);
+    let Some(n_query) = n_query else {
+        cursor.skip(cursor.rest().len());
+        return Err(cursor.expected("WITH ANONYMIZATION_ID after the query"));
+    };
+    let query_tokens = &cursor.rest()[..n_query];
+    cursor.skip(n_query);
+    let end = cursor.place();
+    let query = super::parse_query(query_tokens, end)?;
+    let query_text = source.between(query_tokens.first(), end).to_owned();
+    cursor.expect_word("WITH")?;
+
+    let mut clauses = Clauses::default();
+    while !cursor.is_at_end() {
+        clauses.parse_one(cursor)?;
+    }
+    let end = cursor.place();
+    let missing = |clause| cursor.fault(end, ParseFault::Missing(clause));
+    if clauses.k.is_none() && clauses.policy.is_none() {
+        return Err(cursor.fault(end, ParseFault::NoK));
+    }
+    for (is_asked, clause) in [(clauses.t.is_some(), "T_CLOSENESS"), (clauses.l.is_some(), "L_DIVERSITY")] {
+        if is_asked && clauses.sensitive.is_none() {
+            return Err(cursor.fault(end, ParseFault::NothingSensitive(clause)));
+        }
+    }
+    let view = ViewStatement {
+        name,
+        or_replace,
+        materialized,
+        query,
+        query_text,
+        identifier: clauses.identifier.ok_or_else(|| missing(ID))?,
+        quasi: clauses.quasi.ok_or_else(|| missing(QUASI_ID))?,
+        sensitive: clauses.sensitive.unwrap_or_default(),
+        other: clauses.other.unwrap_or_default(),
+        policy: clauses.policy,
+        algorithm: clauses.algorithm.unwrap_or(Algorithm::Datafly),
+        k: clauses.k,
+        block: clauses.block.unwrap_or_default(),
+        t: clauses.t,
+        l: clauses.l,
+        leftovers: clauses.leftovers.unwrap_or(Leftovers::Merge),
+        disclosure: clauses.disclosure.unwrap_or_default(),
+        answers: clauses.answers.unwrap_or_default(),
+        purposes: clauses.purposes.unwrap_or_default(),
+    };
+    match view.column_twice() {
+        Some(column) => Err(cursor.fault(end, ParseFault::ColumnTwice(column.to_owned()))),
+        None => Ok(view),
+    }
+}
+
+impl ViewStatement {
+    fn column_twice(&self) -> Option<&str> {
+        let labelled = self.quasi.iter().chain(&self.sensitive).map(|column| column.name.as_str());
+        let mut columns = labelled.chain(self.other.iter().map(String::as_str)).chain([self.identifier.as_str()]);
+        let mut seen = HashSet::new();
+        columns.find(|column| !seen.insert(*column))
+    }
+}
+
+impl Clauses {
+    fn parse_one(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseProblem> {
+        let place = cursor.place();
+        if cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, "REFERENCES")) {
+            let policy = parse_reference(cursor)?;
+            return set(cursor, place, &mut self.policy, "REFERENCES", policy);
+        }
+        if cursor.take_word(ID) {
+            let name = in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?;
+            set(cursor, place, &mut self.identifier, ID, name)
+        } else if cursor.take_word(QUASI_ID) {
+            let columns = parse_columns(cursor)?;
+            set(cursor, place, &mut self.quasi, QUASI_ID, columns)
+        } else if cursor.take_word(SENSITIVE_ATTR) {
+            let columns = parse_columns(cursor)?;
+            set(cursor, place, &mut self.sensitive, SENSITIVE_ATTR, columns)
+        } else if cursor.take_word(OTHER) {
+            let columns = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
+            set(cursor, place, &mut self.other, OTHER, columns)
+        } else if cursor.take_word("USING") {
+            let algorithm = parse_algorithm(cursor)?;
+            set(cursor, place, &mut self.algorithm, "USING", algorithm)
+        } else if cursor.take_word("K") {
+            let k = cursor.number("a whole number above 0", |k| *k > 0)?;
+            set(cursor, place, &mut self.k, "K", k)
+        } else if cursor.take_word("BLOCK") {
+            let block = if cursor.take_word("ALL") {
+                BlockSize::All
+            } else {
+                BlockSize::Rows(cursor.number("a number of rows above 0, or ALL", |_| true)?)
+            };
+            set(cursor, place, &mut self.block, "BLOCK", block)
+        } else if cursor.take_word("T_CLOSENESS") {
+            let t = cursor.number("a number from 0 to 1", |t| (0.0..=1.0).contains(t))?;
+            set(cursor, place, &mut self.t, "T_CLOSENESS", t)
+        } else if cursor.take_word("L_DIVERSITY") {
+            let l = cursor.number("a whole number above 0", |l| *l > 0)?;
+            set(cursor, place, &mut self.l, "L_DIVERSITY", l)
+        } else if cursor.take_word("LEFTOVERS") {
+            let leftovers = cursor.one_of(&[("MERGE", Leftovers::Merge), ("SUPPRESS", Leftovers::Suppress)])?;
+            set(cursor, place, &mut self.leftovers, "LEFTOVERS", leftovers)
+        } else if cursor.take_word("DISCLOSURE") {
+            let disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
+            set(cursor, place, &mut self.disclosure, "DISCLOSURE", disclosure)
+        } else if cursor.take_word("ANSWERS") {
+            let answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
+            set(cursor, place, &mut self.answers, "ANSWERS", answers)
+        } else if cursor.take_word("PER") {
+            cursor.expect_word("PURPOSE")?;
+            set(cursor, place, &mut self.purposes, "PER PURPOSE", Purposes::Apart)
+        } else {
+            Err(cursor.expected("a clause of the view"))
+        }
+    }
+}
+
+fn set<T>(
+    cursor: &Cursor<'_>,
+    place: Place,
+    slot: &mut Option<T>,
+    clause: &'static str,
+    value: T,
+) -> Result<(), ParseProblem> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(cursor.fault(place, ParseFault::Twice(clause))),
+    }
+}
+
+/// `(a DGH_NAME x, b)`, also without the parentheses.
+fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseProblem> {
+    in_parentheses_or_not(cursor, |cursor| {
+        cursor.list(|cursor| {
+            let name = cursor.name("a column")?;
+            let hierarchy = if cursor.take_word("DGH_NAME") { Some(cursor.name("a DGH's name")?) } else { None };
+            Ok(ViewColumn { name, hierarchy })
+        })
+    })
+}
+
+fn in_parentheses_or_not<T>(
+    cursor: &mut Cursor<'_>,
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseProblem>,
+) -> Result<T, ParseProblem> {
+    let is_open = cursor.take(&Token::LParen);
+    let content = read(cursor)?;
+    if is_open {
+        cursor.expect(&Token::RParen)?;
+    }
+    Ok(content)
+}
+
+fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseProblem> {
+    let person_column = cursor.name("a column")?;
+    cursor.expect_word("REFERENCES")?;
+    let table = cursor.table("the table of choices")?;
+    cursor.expect(&Token::LParen)?;
+    let k_column = cursor.name("the column of k")?;
+    let level_column = if cursor.take(&Token::Comma) { Some(cursor.name("the column of levels")?) } else { None };
+    cursor.expect(&Token::RParen)?;
+    Ok(PolicyReference { person_column, table, k_column, level_column })
+}
+
+/// A partitioner of one table: `top_down`, or as a spec spells it, `'top-down'`.
+fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseProblem> {
+    let is_for_one_table = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Miracle | Algorithm::MiracleX);
+    let known: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(is_for_one_table).collect();
+    let spelled: Vec<String> = known.iter().map(|algorithm| algorithm.word().replace('-', "_")).collect();
+    let given = match cursor.rest().first().map(|token| &token.token) {
+        Some(Token::Word(word)) => word.value.to_ascii_lowercase(),
+        Some(Token::SingleQuotedString(text)) => text.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    match spelled.iter().position(|word| *word == given.replace('-', "_")) {
+        Some(position) => {
+            cursor.skip(1);
+            Ok(known[position])
+        }
+        None => Err(cursor.expected(&cursor::either(spelled.iter().map(String::as_str)))),
+    }
+}

@@ -1,0 +1,126 @@
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::common::TableReference;
+
+use super::*;
+use crate::parser::PolicyReference;
+use crate::policy::Policies;
+
+const P3P: &str = r##"<POLICIES xmlns="http://www.w3.org/2002/01/P3Pv1"><POLICY name="clinic">
+  <STATEMENT>
+    <PURPOSE><current/><contact required="opt-in"/></PURPOSE>
+    <RECIPIENT><ours/></RECIPIENT>
+    <RETENTION><indefinitely/></RETENTION>
+    <DATA-GROUP><DATA ref="#user.bdate"/><DATA ref="http://clinic.example/base#disease"/></DATA-GROUP>
+  </STATEMENT>
+  <STATEMENT>
+    <PURPOSE><current/></PURPOSE><RECIPIENT><ours/><public/></RECIPIENT>
+    <RETENTION><stated-purpose/></RETENTION>
+    <DATA-GROUP><DATA ref="#zip"/><DATA ref="#disease"/></DATA-GROUP>
+  </STATEMENT>
+  <STATEMENT>
+    <PURPOSE><admin/></PURPOSE><RECIPIENT><ours/></RECIPIENT><RETENTION><no-retention/></RETENTION>
+    <DATA-GROUP><DATA ref="#zip"/></DATA-GROUP>
+  </STATEMENT>
+  <STATEMENT><NON-IDENTIFIABLE/></STATEMENT>
+</POLICY></POLICIES>"##;
+
+fn today() -> NaiveDate {
+    "2026-01-01".parse().unwrap()
+}
+
+/// Imports `policy.<extension>` beside `policy.xml`.
+fn import(extension: &str, text: &str, k: Option<u32>) -> Result<RecordBatch, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("policy.xml"), P3P).unwrap();
+    let path = folder.path().join(format!("policy.{extension}"));
+    std::fs::write(&path, text).unwrap();
+    import_policy(&path, &ImportDefaults { person: None, k }, today()).map_err(|problem| {
+        let text = format!("{problem}\n{}", problem.hint().unwrap_or_default());
+        text.replace(&format!("{}/", folder.path().display()), "")
+    })
+}
+
+fn table(batch: &RecordBatch) -> String {
+    pretty_format_batches(std::slice::from_ref(batch)).unwrap().to_string()
+}
+
+const TOML: &str = r#"
+person = "name"
+k = 5
+[[policy]]
+purpose = "Treatment"
+recipient = "Nurse"
+k = 2
+sa_level = 1
+columns = { birth = "forever", zipcode = 2030-12-31, disease = 365 }
+[[policy.exceptions]]
+person = "P3"
+k = 3
+columns = { zipcode = 30 }
+[[policy]]
+purpose = "Research"
+recipient = "Lab"
+columns = { disease = 0 }
+"#;
+
+#[test]
+fn a_policy_in_toml_becomes_a_table_of_choices() {
+    insta::assert_snapshot!(table(&import("toml", TOML, None).unwrap()), @"");
+}
+
+#[test]
+fn an_imported_policy_is_read_as_choices() {
+    let batch = import("toml", TOML, None).unwrap();
+    let reference = PolicyReference {
+        person_column: "name".to_owned(),
+        table: TableReference::bare("choices"),
+        k_column: "k".to_owned(),
+        level_column: Some("sa_level".to_owned()),
+    };
+    let columns = ["birth", "zipcode", "disease"].map(str::to_owned);
+    let policies = Policies::read(&[batch], &reference, &columns).unwrap();
+    let pair = policies.pair(Some("treatment"), Some("nurse")).unwrap();
+    let shows = |person: &str| {
+        let choice = policies.choice(pair, policies.person(person).unwrap()).unwrap();
+        [0, 1, 2].map(|column| choice.shows(column, "2026-01-31".parse().unwrap()))
+    };
+    assert_eq!(shows("P3"), [false, true, false]);
+    assert_eq!(shows("somebody"), [true, true, true]);
+    assert_eq!(policies.k(policies.person("P3").unwrap()), 5, "research asks for more");
+}
+
+#[test]
+fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
+    let toml =
+        "p3p = \"policy.xml\"\nk = 5\n[retention]\nstated-purpose = 2027-06-30\n[data]\n\"user.bdate\" = \"birth\"\n";
+    insta::assert_snapshot!(table(&import("toml", toml, None).unwrap()), @"");
+}
+
+#[test]
+fn what_p3p_leaves_open_is_not_guessed() {
+    insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @"");
+    let certain = P3P.replace("stated-purpose", "indefinitely");
+    insta::assert_snapshot!(import("xml", &certain, None).unwrap_err(), @"");
+    assert_eq!(import("xml", &certain, Some(5)).unwrap().num_rows(), 4);
+    insta::assert_snapshot!(import("xml", &certain.replace("RETENTION", "RETAINING"), Some(5)).unwrap_err(), @"");
+}
+
+#[test]
+fn entities_of_a_document_type_are_refused() {
+    let bomb = format!("<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>{P3P}");
+    insta::assert_snapshot!(import("xml", &bomb, Some(5)).unwrap_err(), @"");
+}
+
+#[test]
+fn a_policy_that_leaves_something_open_is_refused() {
+    let problem = |text: &str| import("toml", text, None).unwrap_err();
+    insta::assert_snapshot!(problem("person = \"name\""), @"");
+    insta::assert_snapshot!(problem("[[policy]]\npurpose = \"x\""), @"");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\n"), @"");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\npurpose = \"X\"\n"), @"");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = \"long\" }"), @"");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = 99999999 }"), @"");
+    insta::assert_snapshot!(problem("k = 2\nkolumns = 3"), @"");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\n[[policy.exceptions]]\nperson = 4711\n"), @"");
+    insta::assert_snapshot!(import("csv", "", None).unwrap_err(), @"");
+}

@@ -1,0 +1,151 @@
+//! Policies in TOML.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use chrono::{Days, NaiveDate};
+use serde::Deserialize;
+
+use super::{ImportDefaults, ImportProblem, Row, last_day_of_all, p3p, read_text};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyFile {
+    person: Option<String>,
+    k: Option<u32>,
+    #[serde(default)]
+    sa_level: u8,
+    p3p: Option<PathBuf>,
+    #[serde(default)]
+    retention: BTreeMap<String, Retention>,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+    #[serde(default)]
+    policy: Vec<Policy>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    purpose: Option<String>,
+    recipient: Option<String>,
+    k: Option<u32>,
+    sa_level: Option<u8>,
+    #[serde(default)]
+    columns: BTreeMap<String, Retention>,
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    person: String,
+    k: Option<u32>,
+    sa_level: Option<u8>,
+    columns: Option<BTreeMap<String, Retention>>,
+}
+
+/// How long something may be shown.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "::toml::Value")]
+enum Retention {
+    Forever,
+    Until(NaiveDate),
+    Days(u64),
+}
+
+impl TryFrom<::toml::Value> for Retention {
+    type Error = &'static str;
+
+    fn try_from(value: ::toml::Value) -> Result<Self, Self::Error> {
+        let retention = match &value {
+            ::toml::Value::String(word) if word == "forever" => Some(Retention::Forever),
+            ::toml::Value::Integer(days) => u64::try_from(*days).ok().map(Retention::Days),
+            ::toml::Value::Datetime(date) if date.time.is_none() => date.date.and_then(|date| {
+                let date = NaiveDate::from_ymd_opt(i32::from(date.year), u32::from(date.month), u32::from(date.day));
+                date.map(Retention::Until)
+            }),
+            _ => None,
+        };
+        retention.ok_or("a retention is \"forever\", a date such as 2030-12-31, or a number of days")
+    }
+}
+
+/// The column that names persons, and the rows.
+pub(super) fn read(
+    path: &Path,
+    defaults: &ImportDefaults,
+    today: NaiveDate,
+) -> Result<(Option<String>, Vec<Row>), ImportProblem> {
+    let text = read_text(path)?;
+    let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(path, &text, &error))?;
+    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportProblem> {
+        columns.iter().map(|(column, retention)| Ok((column.clone(), last_day(path, *retention, today)?))).collect()
+    };
+    let k = file.k.or(defaults.k);
+    let mut rows = Vec::new();
+    for (index, policy) in file.policy.into_iter().enumerate() {
+        let position = index + 1;
+        let no_k = || ImportProblem::NoK { path: path.to_owned(), position };
+        let general = Row {
+            person: None,
+            k: policy.k.or(k).ok_or_else(no_k)?,
+            level: policy.sa_level.unwrap_or(file.sa_level),
+            columns: last_days(&policy.columns)?,
+            purpose: policy.purpose,
+            recipient: policy.recipient,
+        };
+        for exception in policy.exceptions {
+            let columns = match &exception.columns {
+                Some(columns) => last_days(columns)?,
+                None => general.columns.clone(),
+            };
+            let k = exception.k.unwrap_or(general.k);
+            let level = exception.sa_level.unwrap_or(general.level);
+            rows.push((position, Row { person: Some(exception.person), k, level, columns, ..general.clone() }));
+        }
+        rows.push((position, general));
+    }
+    let mut seen = HashSet::new();
+    for (position, row) in &rows {
+        if !seen.insert((access(row), row.person.clone())) {
+            return Err(ImportProblem::Twice { path: path.to_owned(), position: *position });
+        }
+    }
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    if let Some(p3p_file) = file.p3p {
+        let p3p_path = path.parent().unwrap_or(Path::new("")).join(p3p_file);
+        let terms = p3p::Terms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
+        // What is written here of a purpose and recipient counts, not what P3P says of them.
+        let own: Vec<_> = rows.iter().map(access).collect();
+        rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&access(row))));
+    }
+    Ok((file.person.or_else(|| defaults.person.clone()), rows))
+}
+
+/// What a row is for, whatever the case.
+fn access(row: &Row) -> (Option<String>, Option<String>) {
+    let lower = |name: &Option<String>| name.as_ref().map(|name| name.to_lowercase());
+    (lower(&row.purpose), lower(&row.recipient))
+}
+
+fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportProblem> {
+    let last_day = match retention {
+        Retention::Forever => Some(last_day_of_all()),
+        Retention::Until(date) => Some(date),
+        Retention::Days(days) => today.checked_add_days(Days::new(days)),
+    };
+    let within = last_day.filter(|last_day| *last_day <= last_day_of_all());
+    within.ok_or_else(|| ImportProblem::TooLong { path: path.to_owned() })
+}
+
+/// The place, and what is wrong there as far as no value is in the words.
+fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportProblem {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let message = error.message();
+    let holds_a_value = message.starts_with("invalid type") || message.starts_with("invalid value");
+    let what = if holds_a_value { "a value of another kind than the key wants" } else { message };
+    ImportProblem::Syntax { path: path.to_owned(), line, what: what.to_owned() }
+}

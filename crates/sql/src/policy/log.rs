@@ -1,0 +1,209 @@
+//! [`ComplianceLog`]: who asked what, under which purpose, of which version of which view.
+//!
+//! # Guarantee
+//! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
+//! is the caller's.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use serde_json::json;
+
+use crate::parser::{Access, structure};
+
+/// What was asked, in memory, and appended to a file where there is one.
+#[derive(Debug, Default)]
+pub struct ComplianceLog {
+    entries: Vec<LogEntry>,
+    file: Option<File>,
+}
+
+/// One statement that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When.
+    pub time: DateTime<Utc>,
+    /// As whom: `owner` or `analyst`.
+    pub role: String,
+    /// The statement without its literals.
+    pub statement: String,
+    /// What for and to whom.
+    pub access: Access,
+    /// The views it read.
+    pub views: Vec<UsedView>,
+    /// How it ended.
+    pub outcome: LogOutcome,
+}
+
+/// A view that a statement read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedView {
+    /// The view.
+    pub name: String,
+    /// Its version.
+    pub version: u64,
+}
+
+/// How a statement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogOutcome {
+    /// With an answer.
+    Answered,
+    /// Without one, because it was not allowed.
+    Refused,
+    /// Without one, because it was wrong or something failed.
+    Failed,
+}
+
+impl LogOutcome {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            LogOutcome::Answered => "answered",
+            LogOutcome::Refused => "refused",
+            LogOutcome::Failed => "failed",
+        }
+    }
+}
+
+impl LogEntry {
+    /// An entry of a statement as it was written; its literals are left out here.
+    pub fn new(time: DateTime<Utc>, role: &str, text: &str, access: Access, outcome: LogOutcome) -> Self {
+        LogEntry { time, role: role.to_owned(), statement: structure(text), access, views: Vec::new(), outcome }
+    }
+
+    /// The entry with the views the statement read.
+    #[must_use]
+    pub fn reading(mut self, views: Vec<UsedView>) -> Self {
+        self.views = views;
+        self
+    }
+
+    /// `patients 3, visits 1`.
+    fn render_views(&self) -> String {
+        self.views.iter().map(|view| format!("{} {}", view.name, view.version)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn to_json(&self) -> String {
+        let views: Vec<_> =
+            self.views.iter().map(|view| json!({ "name": view.name, "version": view.version })).collect();
+        json!({
+            "time": self.time.to_rfc3339_opts(SecondsFormat::Micros, true),
+            "role": self.role,
+            "statement": self.statement,
+            "purpose": self.access.purpose,
+            "recipient": self.access.recipient,
+            "views": views,
+            "outcome": self.outcome.word(),
+        })
+        .to_string()
+    }
+}
+
+impl ComplianceLog {
+    /// A log in memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A log that is also appended to this file, one JSON object per line.
+    ///
+    /// # Errors
+    /// Where the file can't be opened.
+    pub fn with_file(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(ComplianceLog { entries: Vec::new(), file: Some(file) })
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// Where the file can't be written to; the entry is in memory all the same. Whoever must not answer without a
+    /// record has to refuse then.
+    pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
+        let line = entry.to_json() + "\n";
+        self.entries.push(entry);
+        match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// All entries since the start, oldest first.
+    pub fn entries(&self) -> &[LogEntry] {
+        &self.entries
+    }
+
+    /// The columns of [`ComplianceLog::to_batch`].
+    pub fn schema() -> SchemaRef {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        Arc::new(Schema::new(vec![
+            Field::new("time", time, false),
+            text("role", false),
+            text("statement", false),
+            text("purpose", true),
+            text("recipient", true),
+            text("views", false),
+            text("outcome", false),
+        ]))
+    }
+
+    /// All entries as rows.
+    pub fn to_batch(&self) -> RecordBatch {
+        fn texts<'e, T: AsRef<str>>(entries: &'e [LogEntry], text: impl Fn(&'e LogEntry) -> Option<T>) -> ArrayRef {
+            Arc::new(entries.iter().map(text).collect::<StringArray>())
+        }
+        let entries = &self.entries;
+        let times = entries.iter().map(|entry| entry.time.timestamp_micros());
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC")),
+            texts(entries, |entry| Some(entry.role.as_str())),
+            texts(entries, |entry| Some(entry.statement.as_str())),
+            texts(entries, |entry| entry.access.purpose.as_deref()),
+            texts(entries, |entry| entry.access.recipient.as_deref()),
+            texts(entries, |entry| Some(entry.render_views())),
+            texts(entries, |entry| Some(entry.outcome.word())),
+        ];
+        RecordBatch::try_new(Self::schema(), columns).expect("every column has a cell per entry, of its type")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::util::pretty::pretty_format_batches;
+
+    use super::*;
+
+    fn entry(text: &str) -> LogEntry {
+        let access = Access { purpose: Some("Treatment".to_owned()), recipient: None };
+        let time = DateTime::from_timestamp(0, 0).unwrap();
+        LogEntry::new(time, "analyst", text, access, LogOutcome::Answered)
+            .reading(vec![UsedView { name: "patients".to_owned(), version: 3 }])
+    }
+
+    #[test]
+    fn an_entry_shows_no_literal() {
+        let mut log = ComplianceLog::new();
+        log.record(entry("SELECT * FROM patients WHERE name = 'Smith' -- Smith")).unwrap();
+        insta::assert_snapshot!(pretty_format_batches(&[log.to_batch()]).unwrap(), @"");
+        assert!(!format!("{log:?}").contains("Smith"));
+    }
+
+    #[test]
+    fn entries_are_appended_to_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        for _ in 0..2 {
+            ComplianceLog::with_file(&path).unwrap().record(entry("SELECT 'a\nb'")).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written.lines().count(), 2);
+        insta::assert_snapshot!(written.lines().next().unwrap(), @"");
+    }
+}

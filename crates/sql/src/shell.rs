@@ -1,0 +1,183 @@
+//! The command `kohort-sql`: statements from files, the command line, a pipe or a person at a terminal.
+//!
+//! Data go to stdout, words to stderr. A panic ends the command with exit code 3 and shows where it happened, never
+//! what it says, since that might hold a cell.
+//!
+//! | exit code | meaning |
+//! | --- | --- |
+//! | 0 | every statement was done |
+//! | 1 | a requirement is not met or can't be reached |
+//! | 2 | wrong use or input |
+//! | 3 | I/O, or a fault of ours |
+//! | 130 | cancelled |
+
+mod arguments;
+mod editor;
+mod output;
+mod statement;
+mod terminal;
+
+use std::io::{IsTerminal, Read};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
+
+use crate::policy::ComplianceLog;
+use crate::{Engine, Role, Session, SqlError};
+use crate::parser::{self, ParseProblem};
+use arguments::Arguments;
+use editor::{Editor, Input};
+use output::Format;
+
+/// Why the command ends, or a statement is not done.
+#[derive(Debug)]
+struct Failure {
+    exit_code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    const INPUT: u8 = 2;
+    const FAULT: u8 = 3;
+    const CANCELLED: u8 = 130;
+
+    fn fault(message: impl Into<String>) -> Self {
+        Failure { exit_code: Failure::FAULT, message: message.into(), hint: None }
+    }
+
+    fn file(path: &Path, error: &std::io::Error) -> Self {
+        let message = format!("{}: can't be read: {error}", path.display());
+        Failure { exit_code: Failure::INPUT, message, hint: Some("check the path".to_owned()) }
+    }
+
+    fn report(&self) {
+        terminal::error(&self.message);
+        if let Some(hint) = &self.hint {
+            terminal::hint(hint);
+        }
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Failure { exit_code: error.exit_code(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<ParseProblem> for Failure {
+    fn from(problem: ParseProblem) -> Self {
+        Failure { exit_code: Failure::INPUT, message: problem.to_string(), hint: problem.hint() }
+    }
+}
+
+/// Runs the command with the process's arguments.
+pub fn run() -> ExitCode {
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|location| format!(" at {}:{}", location.file(), location.line()));
+        terminal::error(&format!("kohort-sql failed{}", place.unwrap_or_default()));
+        terminal::hint("this is a fault of kohort: please report the place it names");
+    }));
+    let arguments = Arguments::parse();
+    let done = panic::catch_unwind(AssertUnwindSafe(|| Shell::start(&arguments)?.run(&arguments)));
+    match done {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            failure.report();
+            ExitCode::from(failure.exit_code)
+        }
+        Err(_) => ExitCode::from(Failure::FAULT),
+    }
+}
+
+struct Shell {
+    runtime: Runtime,
+    engine: Engine,
+    format: Format,
+}
+
+impl Shell {
+    fn start(arguments: &Arguments) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::fault(format!("no threads: {error}")))?;
+        let log = match &arguments.log {
+            None => ComplianceLog::new(),
+            Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::file(path, &error))?,
+        };
+        let engine = Engine::with_log(Arc::new(chrono::Utc::now), log);
+        Ok(Shell { runtime, engine, format: arguments.format() })
+    }
+
+    fn run(&self, arguments: &Arguments) -> Result<(), Failure> {
+        let owner = self.session(Role::Owner);
+        for path in &arguments.file {
+            let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+            self.run_text(&owner, &text).map_err(|failure| Failure {
+                message: format!("{}: {}", path.display(), failure.message),
+                ..failure
+            })?;
+        }
+        let asking = match arguments.role {
+            arguments::RoleWord::Owner => owner,
+            arguments::RoleWord::Analyst => self.session(Role::Analyst),
+        };
+        for text in &arguments.command {
+            self.run_text(&asking, text)?;
+        }
+        let is_done = !(arguments.file.is_empty() && arguments.command.is_empty());
+        if is_done && !arguments.interactive {
+            return Ok(());
+        }
+        if std::io::stdin().is_terminal() {
+            return self.converse(&asking, arguments);
+        }
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file(Path::new("stdin"), &error))?;
+        self.run_text(&asking, &text)
+    }
+
+    fn session(&self, role: Role) -> Arc<Mutex<Session>> {
+        Arc::new(Mutex::new(self.engine.session(role)))
+    }
+
+    /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed.
+    fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), Failure> {
+        for parsed in parser::parse(text)? {
+            self.runtime.block_on(statement::run(session.clone(), parsed, self.format))?;
+        }
+        Ok(())
+    }
+
+    /// Talks to a person until they leave. What fails is said, and the talk goes on.
+    fn converse(&self, session: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), Failure> {
+        let history = if arguments.no_history { None } else { editor::history_file() };
+        let mut editor = Editor::start(history)?;
+        terminal::say("kohort-sql. Statements end with ;  \\? helps, \\q leaves.\n");
+        loop {
+            let names = self.runtime.block_on(session.lock()).names();
+            let done = match editor.read(names)? {
+                Input::Nothing => Ok(()),
+                Input::Leave => return Ok(()),
+                Input::Help => {
+                    terminal::say(editor::HELP);
+                    Ok(())
+                }
+                Input::Describe => self.run_text(session, "SHOW TABLES; SHOW ANONYMIZATION_VIEWS; SHOW DGHS"),
+                Input::Unknown(command) => Err(Failure {
+                    exit_code: Failure::INPUT,
+                    message: format!("there is no command {command}"),
+                    hint: Some("\\? lists all".to_owned()),
+                }),
+                Input::Statements(text) => self.run_text(session, &text),
+            };
+            if let Err(failure) = done {
+                failure.report();
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! [`Writer`]: answers as a table, CSV or JSON lines. CSV and JSON leave row by row; a table waits for its last row, which
+//! may be the widest.
+
+use std::io::{self, ErrorKind, Write};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::LineDelimitedWriter;
+use datafusion::arrow::json::writer::{LineDelimited, WriterBuilder};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
+
+/// What answers look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Table,
+    Csv,
+    Json,
+}
+
+/// One answer on its way out.
+pub(super) struct Writer<W: Write> {
+    out: W,
+    format: Format,
+    schema: SchemaRef,
+    /// What a table shows when it is complete.
+    waiting: Vec<RecordBatch>,
+    /// Whether somebody still reads.
+    is_read: bool,
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn start(out: W, format: Format, schema: SchemaRef) -> io::Result<Self> {
+        let mut writer = Writer { out, format, schema, waiting: Vec::new(), is_read: true };
+        if format == Format::Csv {
+            let names: Vec<String> = writer.schema.fields().iter().map(|field| quote(field.name())).collect();
+            writer.write(&(names.join(",") + "\n"))?;
+        }
+        Ok(writer)
+    }
+
+    /// Adds rows. Says whether anybody wants more: a reader that has seen enough, as in `| head`, does not.
+    pub(super) fn add(&mut self, batch: RecordBatch) -> io::Result<bool> {
+        match self.format {
+            Format::Table => self.waiting.push(batch),
+            Format::Csv => {
+                let rows = csv_rows(&batch).map_err(into_io)?;
+                self.write(&rows)?;
+            }
+            Format::Json => {
+                let mut rows = Vec::new();
+                let mut json: LineDelimitedWriter<_> =
+                    WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(&mut rows);
+                json.write(&batch).and_then(|()| json.finish()).map_err(into_io)?;
+                self.write_bytes(&rows)?;
+            }
+        }
+        Ok(self.is_read)
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        if self.format == Format::Table {
+            if self.waiting.is_empty() {
+                self.waiting.push(RecordBatch::new_empty(self.schema.clone()));
+            }
+            // Empty text is an empty cell, so NULL has to be said.
+            let options = FormatOptions::new().with_null("NULL");
+            let table = pretty_format_batches_with_options(&self.waiting, &options).map_err(into_io)?;
+            self.write(&format!("{table}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.out.write_all(bytes).and_then(|()| self.out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_read = false;
+                Ok(())
+            }
+            written => written,
+        }
+    }
+}
+
+fn csv_rows(batch: &RecordBatch) -> Result<String, ArrowError> {
+    let options = FormatOptions::new();
+    let columns = batch.columns();
+    let formatters: Vec<ArrayFormatter<'_>> =
+        columns.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options)).collect::<Result<_, _>>()?;
+    let mut rows = String::new();
+    for row in 0..batch.num_rows() {
+        for (position, (column, formatter)) in columns.iter().zip(&formatters).enumerate() {
+            if position > 0 {
+                rows.push(',');
+            }
+            if !column.is_null(row) {
+                rows += &quote(&formatter.value(row).try_to_string()?);
+            }
+        }
+        rows.push('\n');
+    }
+    Ok(rows)
+}
+
+/// In quotes where a reader would take it for something else; empty text is no NULL.
+fn quote(cell: &str) -> String {
+    let is_plain = !cell.is_empty() && !cell.contains([',', '"', '\n', '\r']);
+    if is_plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+}
+
+/// Arrow's words may hold a cell.
+fn into_io(error: ArrowError) -> io::Error {
+    match error {
+        ArrowError::IoError(_, error) => error,
+        _ => io::Error::new(ErrorKind::InvalidData, "an answer of a type that can't be shown"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    fn shown(format: Format) -> String {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("[20,29]"), Some(""), None, Some("a \"b\"")]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(4)]));
+        let batch = RecordBatch::try_from_iter([("age", texts), ("n", numbers)]).unwrap();
+        let mut out = Vec::new();
+        let mut writer = Writer::start(&mut out, format, batch.schema()).unwrap();
+        assert!(writer.add(batch).unwrap());
+        writer.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_null_is_not_an_empty_text() {
+        insta::assert_snapshot!(shown(Format::Csv), @"");
+        insta::assert_snapshot!(shown(Format::Json), @"");
+        insta::assert_snapshot!(shown(Format::Table), @"");
+    }
+
+    #[test]
+    fn an_answer_without_rows_shows_its_columns() {
+        let batch = RecordBatch::try_from_iter([("age", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+        let show = |format| {
+            let mut out = Vec::new();
+            Writer::start(&mut out, format, batch.schema()).unwrap().finish().unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(show(Format::Csv), "age\n");
+        assert_eq!(show(Format::Json), "");
+        assert!(show(Format::Table).contains("| age |"));
+    }
+}

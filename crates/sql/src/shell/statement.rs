@@ -1,0 +1,151 @@
+//! Running one statement: in a task of its own, so that Ctrl-C ends it and not the shell, with a sign of life where it
+//! takes long.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use futures::StreamExt;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::{Mutex, mpsc};
+
+use super::output::{Format, Writer};
+use super::{Failure, terminal};
+use crate::engine::{Outcome, Session, SqlError};
+use crate::parser::Parsed;
+
+/// How long a statement runs before there is a sign of life.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Batches that may wait to be shown.
+const WAITING_BATCHES: usize = 2;
+
+enum Message {
+    Columns(SchemaRef),
+    Rows(RecordBatch),
+    Done(String),
+    Failed(SqlError),
+}
+
+/// Runs a statement and shows its answer.
+pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), Failure> {
+    let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
+    let task = tokio::spawn(work(session, parsed, sender));
+    let shown = show(&mut messages, format).await;
+    messages.close();
+    // Whatever still runs is for nobody; it ends where it waits next.
+    task.abort();
+    match task.await {
+        Err(error) if error.is_panic() => Err(Failure::fault("the statement ended in a fault")),
+        _ => shown,
+    }
+}
+
+async fn work(session: Arc<Mutex<Session>>, parsed: Parsed, sender: mpsc::Sender<Message>) {
+    let outcome = session.lock().await.run(parsed).await;
+    let mut stream = match outcome {
+        Ok(Outcome::Rows(stream)) => stream,
+        Ok(Outcome::Done(words)) => return send(&sender, Message::Done(words)).await,
+        Err(error) => return send(&sender, Message::Failed(error)).await,
+    };
+    send(&sender, Message::Columns(stream.schema())).await;
+    while let Some(batch) = stream.next().await {
+        match batch {
+            Ok(batch) => send(&sender, Message::Rows(batch)).await,
+            Err(error) => return send(&sender, Message::Failed(error.into())).await,
+        }
+    }
+}
+
+async fn send(sender: &mpsc::Sender<Message>, message: Message) {
+    // Nobody listens after Ctrl-C; the task is about to be ended.
+    let _ = sender.send(message).await;
+}
+
+async fn show(messages: &mut mpsc::Receiver<Message>, format: Format) -> Result<(), Failure> {
+    let cannot_write = |error: std::io::Error| Failure::fault(format!("stdout: can't be written: {error}"));
+    let cancelled = tokio::signal::ctrl_c();
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(cancelled, patience);
+    let mut spinner = Spinner::new();
+    let mut writer = None;
+    loop {
+        let message = tokio::select! {
+            message = messages.recv() => message,
+            _ = &mut cancelled => {
+                return Err(Failure { exit_code: Failure::CANCELLED, message: "cancelled".to_owned(), hint: None });
+            }
+            () = &mut patience, if spinner.is_hidden() => {
+                spinner.show();
+                continue;
+            }
+        };
+        // A table is shown at its end, so until then the spinner may turn.
+        if format != Format::Table || !matches!(message, Some(Message::Rows(_) | Message::Columns(_))) {
+            spinner.clear();
+        }
+        match message {
+            Some(Message::Columns(schema)) => {
+                writer = Some(Writer::start(std::io::stdout(), format, schema).map_err(cannot_write)?);
+            }
+            Some(Message::Rows(batch)) => {
+                let writer = writer.as_mut().expect("columns come before rows");
+                if !writer.add(batch).map_err(cannot_write)? {
+                    return Ok(());
+                }
+            }
+            Some(Message::Done(words)) => {
+                terminal::say(&format!("{words}\n"));
+                return Ok(());
+            }
+            Some(Message::Failed(error)) => return Err(error.into()),
+            None => return writer.map_or(Ok(()), |writer| writer.finish().map_err(cannot_write)),
+        }
+    }
+}
+
+/// A sign of life on a terminal.
+struct Spinner {
+    state: SpinnerState,
+}
+
+enum SpinnerState {
+    Waiting,
+    Shown(ProgressBar),
+    Over,
+}
+
+impl Spinner {
+    fn new() -> Self {
+        let state = if std::io::stderr().is_terminal() { SpinnerState::Waiting } else { SpinnerState::Over };
+        Spinner { state }
+    }
+
+    fn is_hidden(&self) -> bool {
+        matches!(self.state, SpinnerState::Waiting)
+    }
+
+    fn show(&mut self) {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message("Ctrl-C cancels");
+        bar.enable_steady_tick(Duration::from_millis(100));
+        self.state = SpinnerState::Shown(bar);
+    }
+
+    fn clear(&mut self) {
+        if let SpinnerState::Shown(bar) = std::mem::replace(&mut self.state, SpinnerState::Over) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

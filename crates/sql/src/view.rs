@@ -1,0 +1,35 @@
+//! A-views: what one is, the version it is pinned to, and the operator that reads it.
+//!
+//! ```text
+//! definition --(query, policies, DGHs)--> version: partition verified once, class directory kept
+//!                                            |
+//! SELECT ... FROM view --> provider: picks plan and classes from the directory --> AnonymizeExec --> Verified<Block> --> rows
+//! ```
+//!
+//! A view is opaque: to the query around it, it is a table whose rows come from nowhere. No filter, limit, projection,
+//! statistic or metric reaches what is below, because there is nothing below that an optimizer could see.
+
+mod assemble;
+mod build;
+mod consent;
+mod definition;
+mod directory;
+mod exec;
+mod fingerprint;
+mod plan;
+mod problem;
+mod provider;
+mod trace;
+mod version;
+
+pub use build::{Sources, Trees, build};
+pub use consent::Reader;
+pub use definition::{Definition, DefinitionProblem, ViewColumn};
+pub use directory::Directory;
+pub use exec::AnonymizeExec;
+pub use fingerprint::{Fingerprint, Generations};
+pub use plan::{Plan, PlanWish};
+pub use problem::ViewProblem;
+pub use provider::{AView, Owner, State};
+pub use trace::{TRACE, Traced};
+pub use version::{Summary, Version};

@@ -1,0 +1,294 @@
+//! [`Version::block`]: from private rows fetched for a reader to a verified block of the view.
+//!
+//! # Guarantee
+//! Classes leave whole and as they were verified, or nothing does ([`ViewProblem::Stale`]). Rows stand in the order of
+//! what they show: nothing of the order they were read in, or of identifiers, is left.
+//! # Deviations
+//! With `DISCLOSURE CLASS` a refusal makes the column say nothing for the whole class: the label of everything where
+//! the column has labels, null elsewhere. Who gave a reader's purpose and recipient nothing refuses everything.
+
+use std::collections::HashMap;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::row::{RowConverter, SortField};
+use kohort_io::read_rows;
+use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
+use kohort_verify::{Verified, verify_block};
+use rayon::prelude::*;
+
+use super::build::raised_label;
+use super::consent::Wishes;
+use super::directory::{Assigned, Directory};
+use super::{Reader, Version, ViewProblem};
+
+/// The classes a query reads.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// All.
+    All,
+    /// These, ascending.
+    Classes(Vec<u32>),
+}
+
+impl Chosen {
+    fn has(&self, class: u32) -> bool {
+        match self {
+            Chosen::All => true,
+            Chosen::Classes(classes) => classes.binary_search(&class).is_ok(),
+        }
+    }
+}
+
+/// Which of the chosen classes answer, where that depends on the values of their members.
+pub(super) type Matches<'a> = &'a dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem>;
+
+impl Version {
+    /// The rows of the chosen classes as a reader sees them, or `None` where there are none. `rows` holds all rows of
+    /// those classes, and perhaps others.
+    ///
+    /// # Errors
+    /// Where the rows are not those that were verified.
+    pub(super) fn block(
+        &self,
+        directory: &Directory,
+        rows: &RecordBatch,
+        reader: Reader,
+        chosen: &Chosen,
+        matches: Option<Matches<'_>>,
+    ) -> Result<Option<Verified<Block>>, ViewProblem> {
+        let definition = &self.definition;
+        let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
+            .map_err(ViewProblem::Columns)?;
+        self.attach(&mut table)?;
+        let (class_of_row, hashes) = directory.classes_of(&table)?;
+        directory.check_complete(&class_of_row, &hashes, |class| chosen.has(class))?;
+        let is_chosen = |&row: &u32| {
+            let class = class_of_row[row as usize];
+            class != Assigned::NONE && chosen.has(class)
+        };
+        let mut places: Vec<u32> = (0..table.n_rows as u32).into_par_iter().filter(is_chosen).collect();
+
+        let policies = self.policies.as_deref();
+        let wishes = Wishes::of(definition, policies, rows);
+        let pair = match definition.purposes {
+            crate::parser::Purposes::Apart => reader.pair,
+            crate::parser::Purposes::Together => None,
+        };
+        let k = wishes.k(definition, policies, pair, table.n_rows);
+        let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
+        if let Some(matches) = matches {
+            places = self.matching(matches, &table, &consent, &class_of_row, places)?;
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let shown = Shown { version: self, directory, table: &table, consent: &consent, class_of_row: &class_of_row };
+        let block = shown.block(rows, places)?;
+        let requirements = self.requirements_of_block();
+        let verified = verify_block(block, &table, &consent, definition.disclosure, &requirements);
+        verified.map(Some).map_err(ViewProblem::Unverified)
+    }
+
+    /// What is asked of a block. What compares a class with the whole view was verified when the version was built,
+    /// and the class is the same.
+    fn requirements_of_block(&self) -> Vec<Requirement> {
+        let mut requirements = self.definition.requirements();
+        requirements.retain(|requirement| !matches!(requirement, Requirement::TCloseness { .. }));
+        requirements
+    }
+
+    /// The rows of classes that hold a row whose own values match and are not refused.
+    fn matching(
+        &self,
+        matches: Matches<'_>,
+        table: &Table,
+        consent: &Consent,
+        class_of_row: &[u32],
+        places: Vec<u32>,
+    ) -> Result<Vec<u32>, ViewProblem> {
+        let quasi = self.definition.with_role(Role::Quasi);
+        let refused = |row: u32| quasi.iter().any(|&position| consent.refused[row as usize] >> position & 1 == 1);
+        let found = matches(table, &places)?;
+        let mut answers: HashMap<u32, bool> = HashMap::new();
+        for (&row, found) in places.iter().zip(found) {
+            *answers.entry(class_of_row[row as usize]).or_default() |= found && !refused(row);
+        }
+        Ok(places.into_iter().filter(|&row| answers[&class_of_row[row as usize]]).collect())
+    }
+}
+
+/// What rows show.
+struct Shown<'a> {
+    version: &'a Version,
+    directory: &'a Directory,
+    table: &'a Table,
+    consent: &'a Consent,
+    class_of_row: &'a [u32],
+}
+
+impl Shown<'_> {
+    /// The block of these rows.
+    fn block(&self, rows: &RecordBatch, places: Vec<u32>) -> Result<Block, ViewProblem> {
+        let silent = self.silent(&places);
+        let n_columns = self.table.columns.len();
+        let cells: Vec<BlockCells> =
+            (0..n_columns).into_par_iter().map(|position| self.cells(position, &places, &silent)).collect();
+        let order = self.order(rows, &places, &cells)?;
+        let in_order = |ids: &[u32]| order.iter().map(|&place| ids[place as usize]).collect::<Vec<u32>>();
+        let columns = cells.into_par_iter().map(|cells| match cells {
+            BlockCells::Labels { labels, ids } => BlockCells::Labels { labels, ids: in_order(&ids) },
+            BlockCells::Own { hidden } => {
+                BlockCells::Own { hidden: order.iter().map(|&place| hidden[place as usize]).collect() }
+            }
+        });
+        let columns = columns.collect();
+        let rows = in_order(&places);
+        let class = |&row: &u32| {
+            let class = self.class_of_row[row as usize];
+            if self.directory.class(class).is_alone { ALONE } else { class }
+        };
+        let classes = rows.iter().map(class).collect();
+        Ok(Block { rows, classes, columns })
+    }
+
+    /// Per row the columns that say nothing: what its person refuses, or anybody in its class.
+    fn silent(&self, places: &[u32]) -> Vec<u64> {
+        let refused = &self.consent.refused;
+        if self.version.definition.disclosure == Disclosure::Row || places.iter().all(|&row| refused[row as usize] == 0) {
+            return places.iter().map(|&row| refused[row as usize]).collect();
+        }
+        let mut of_class = vec![0u64; self.directory.n_classes()];
+        for &row in places {
+            of_class[self.class_of_row[row as usize] as usize] |= refused[row as usize];
+        }
+        let silent = |&row: &u32| {
+            let class = self.class_of_row[row as usize];
+            if self.directory.class(class).is_alone { refused[row as usize] } else { of_class[class as usize] }
+        };
+        places.iter().map(silent).collect()
+    }
+
+    fn cells(&self, position: usize, places: &[u32], silent: &[u64]) -> BlockCells {
+        let column = &self.table.columns[position];
+        let is_silent = |place: usize| silent[place] >> position & 1 == 1;
+        let k = |place: usize| self.consent.k[places[place] as usize];
+        let level = |place: usize| self.consent.level[places[place] as usize];
+        let n_rows = places.len();
+        match column.role {
+            Role::Quasi => self.quasi_cells(position, places, &is_silent),
+            Role::Sensitive if column.hierarchy.is_some() => self.sensitive_cells(position, places, &is_silent),
+            Role::Identifier => {
+                BlockCells::Own { hidden: (0..n_rows).map(|place| k(place) != 0 || is_silent(place)).collect() }
+            }
+            // Without a tree there is nothing to raise a value in.
+            Role::Sensitive => {
+                BlockCells::Own { hidden: (0..n_rows).map(|place| level(place) > 0 || is_silent(place)).collect() }
+            }
+            Role::Plain | Role::Key | Role::PersonK | Role::Drop => {
+                BlockCells::Own { hidden: (0..n_rows).map(is_silent).collect() }
+            }
+        }
+    }
+
+    fn quasi_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
+        let quasi = self.directory.quasi().iter().position(|&quasi| quasi == position).expect("it is a quasi column");
+        let mut labels = self.directory.labels(quasi).clone();
+        let ids_of_classes = self.directory.label_ids(quasi);
+        let everything = labels.push(self.version.everything(position));
+        let by_row = self.version.definition.disclosure == Disclosure::Row;
+        let id = |place: usize| {
+            let class = self.class_of_row[places[place] as usize];
+            match is_silent(place) {
+                false => ids_of_classes[class as usize],
+                true if by_row => NULL,
+                true => everything,
+            }
+        };
+        BlockCells::Labels { ids: (0..places.len()).map(id).collect(), labels }
+    }
+
+    fn sensitive_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
+        let column = &self.table.columns[position];
+        let mut labels = Texts::new();
+        let everything = labels.push(self.version.everything(position));
+        let by_row = self.version.definition.disclosure == Disclosure::Row;
+        let mut known: HashMap<(u32, u8), u32> = HashMap::new();
+        let mut ids = Vec::with_capacity(places.len());
+        for (place, &row) in places.iter().enumerate() {
+            let (id, level) = (column.ids[row as usize], self.consent.level[row as usize]);
+            ids.push(match is_silent(place) {
+                true if by_row => NULL,
+                true => everything,
+                false => *known
+                    .entry((id, level))
+                    .or_insert_with(|| raised_label(column, id, level).map_or(NULL, |label| labels.push(label))),
+            });
+        }
+        BlockCells::Labels { labels, ids }
+    }
+
+    /// Places by what they show: classes by their labels, then rows by their other cells. Rows that show the same are
+    /// interchangeable.
+    fn order(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Vec<u32>, ViewProblem> {
+        let ranks: Vec<Vec<u32>> = cells
+            .par_iter()
+            .filter_map(|cells| match cells {
+                BlockCells::Labels { labels, ids } => Some(label_ranks(labels, ids)),
+                BlockCells::Own { .. } => None,
+            })
+            .collect();
+        let own = self.own_cells(rows, places, cells)?;
+        let mut order: Vec<u32> = (0..places.len() as u32).collect();
+        let compare = |&a: &u32, &b: &u32| {
+            let (a, b) = (a as usize, b as usize);
+            let by_labels = ranks.iter().map(|ranks| ranks[a].cmp(&ranks[b])).find(|order| order.is_ne());
+            by_labels.unwrap_or_else(|| own.as_ref().map_or(std::cmp::Ordering::Equal, |own| own.row(a).cmp(&own.row(b))))
+        };
+        order.par_sort_unstable_by(compare);
+        Ok(order)
+    }
+
+    /// The cells that are shown as they are, to be compared.
+    fn own_cells(
+        &self,
+        rows: &RecordBatch,
+        places: &[u32],
+        cells: &[BlockCells],
+    ) -> Result<Option<datafusion::arrow::row::Rows>, ViewProblem> {
+        let failed = |_| ViewProblem::Query {
+            view: self.version.definition.name.clone(),
+            kind: "a column is of a type whose values have no order",
+        };
+        let indices = UInt32Array::from(places.to_vec());
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for (position, cells) in cells.iter().enumerate() {
+            let BlockCells::Own { hidden } = cells else { continue };
+            if hidden.iter().all(|&hidden| hidden) {
+                continue;
+            }
+            let own = take(rows.column(position), &indices, None).map_err(failed)?;
+            let hidden = datafusion::arrow::array::BooleanArray::from(hidden.clone());
+            arrays.push(datafusion::arrow::compute::nullif(&own, &hidden).map_err(failed)?);
+        }
+        if arrays.is_empty() {
+            return Ok(None);
+        }
+        let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone())).collect();
+        let converter = RowConverter::new(fields).map_err(failed)?;
+        converter.convert_columns(&arrays).map(Some).map_err(failed)
+    }
+}
+
+/// Per cell the place of its label among all, equal labels at one.
+fn label_ranks(labels: &Texts, ids: &[u32]) -> Vec<u32> {
+    let mut by_text: Vec<u32> = (0..labels.len() as u32).collect();
+    by_text.sort_unstable_by_key(|&id| labels.get(id));
+    let mut ranks = vec![0; labels.len()];
+    let mut rank = 0;
+    for (place, &id) in by_text.iter().enumerate() {
+        rank += u32::from(place > 0 && labels.get(by_text[place - 1]) != labels.get(id));
+        ranks[id as usize] = rank;
+    }
+    ids.iter().map(|&id| if id == NULL { u32::MAX } else { ranks[id as usize] }).collect()
+}

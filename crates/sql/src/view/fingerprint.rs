@@ -1,0 +1,87 @@
+//! [`Fingerprint`]: from what a version was made, so that a change is noticed before the next row leaves.
+//!
+//! Files are told by their sizes and times of change, tables of the engine by how often statements changed them.
+//! Whatever slips through is noticed when rows are fetched: classes leave as they were verified, or not at all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+
+/// How often statements changed each table.
+#[derive(Clone, Debug, Default)]
+pub struct Generations(Arc<RwLock<BTreeMap<String, u64>>>);
+
+impl Generations {
+    /// Notes that a statement changed a table.
+    pub fn bump(&self, table: &str) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner).entry(table.to_owned()).or_default() += 1;
+    }
+
+    fn of(&self, table: &str) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(table).copied().unwrap_or_default()
+    }
+}
+
+/// The state of all tables a view reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint(BTreeMap<String, TableState>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TableState {
+    generation: u64,
+    files: Vec<(PathBuf, u64, Option<SystemTime>)>,
+}
+
+impl Fingerprint {
+    /// The state of the tables below these plans.
+    ///
+    /// # Errors
+    /// Where a plan can't be walked.
+    pub fn of(plans: &[&LogicalPlan], generations: &Generations) -> Result<Fingerprint> {
+        let mut tables = BTreeMap::new();
+        for plan in plans {
+            plan.apply_with_subqueries(|node| {
+                if let LogicalPlan::TableScan(scan) = node {
+                    let name = scan.table_name.table().to_owned();
+                    let provider = source_as_provider(&scan.source)?;
+                    let files = provider.downcast_ref::<ListingTable>().map(files_of).unwrap_or_default();
+                    tables.insert(name.clone(), TableState { generation: generations.of(&name), files });
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(Fingerprint(tables))
+    }
+}
+
+fn files_of(table: &ListingTable) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
+    let mut files = Vec::new();
+    for url in table.table_paths() {
+        let path = url.as_str().strip_prefix("file://").map(PathBuf::from);
+        if let Some(path) = path {
+            note_files(&path, &mut files);
+        }
+    }
+    files.sort_unstable();
+    files
+}
+
+fn note_files(path: &Path, files: &mut Vec<(PathBuf, u64, Option<SystemTime>)>) {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        files.push((path.to_owned(), 0, None));
+        return;
+    };
+    if metadata.is_dir() {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.for_each(|entry| note_files(&entry.path(), files));
+    } else {
+        files.push((path.to_owned(), metadata.len(), metadata.modified().ok()));
+    }
+}

@@ -1,0 +1,108 @@
+//! [`ViewProblem`]: why a view can't be built or read. Never shows a cell.
+
+use datafusion::error::DataFusionError;
+use kohort_core::AnonymizeError;
+use kohort_io::ReadProblem;
+use kohort_verify::Violations;
+
+use super::DefinitionProblem;
+use crate::hierarchies::HierarchyFault;
+use crate::meaning::MeaningProblem;
+use crate::policy::PolicyProblem;
+
+/// Why a view can't be built or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewProblem {
+    /// The definition is none.
+    #[error("{}", lines(.0))]
+    Definition(Vec<DefinitionProblem>),
+    /// A DGH does not fit its column.
+    #[error("column '{column}': {fault}")]
+    Hierarchy {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        fault: HierarchyFault,
+    },
+    /// A column can't have its role.
+    #[error("{}", lines(.0))]
+    Columns(Vec<ReadProblem>),
+    /// Labels of a column would mean nothing.
+    #[error(transparent)]
+    Meaning(MeaningProblem),
+    /// The policies can't be read, or do not allow this.
+    #[error(transparent)]
+    Policy(#[from] PolicyProblem),
+    /// Persons without a name.
+    #[error("the identifier '{column}' is NULL in {n_rows} rows of the query: nobody can be told apart there")]
+    NullIdentifiers {
+        /// The identifier.
+        column: String,
+        /// How many rows.
+        n_rows: u64,
+    },
+    /// The requirement can't be reached.
+    #[error("the view can't reach what it asks for: {0}")]
+    Unreachable(AnonymizeError),
+    /// A fault of ours: what was built does not hold.
+    #[error("the view was not verified, so no row leaves it: {0}")]
+    Unverified(Violations),
+    /// The data are no longer those that were verified.
+    #[error("what the view was verified for has changed since")]
+    Stale,
+    /// The view could not be built.
+    #[error("the view '{view}' is unusable: {reason}")]
+    Unusable {
+        /// The view.
+        view: String,
+        /// Why.
+        reason: String,
+    },
+    /// The view's query failed. Its message may hold cells, so only its kind is kept.
+    #[error("the query of view '{view}' failed: {kind}")]
+    Query {
+        /// The view.
+        view: String,
+        /// What kind of failure.
+        kind: &'static str,
+    },
+}
+
+impl ViewProblem {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ViewProblem::Definition(problems) => problems.iter().find_map(DefinitionProblem::hint).map(str::to_owned),
+            ViewProblem::Hierarchy { fault, .. } => fault.hint(),
+            ViewProblem::Meaning(problem) => problem.hint(),
+            ViewProblem::Policy(problem) => problem.hint(),
+            ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
+            ViewProblem::Stale => Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned()),
+            ViewProblem::NullIdentifiers { column, .. } => {
+                Some(format!("add WHERE {column} IS NOT NULL to the query of the view"))
+            }
+            ViewProblem::Query { .. } => {
+                Some("the owner can run the query by itself to see what is wrong with it".to_owned())
+            }
+            ViewProblem::Columns(_) | ViewProblem::Unverified(_) | ViewProblem::Unusable { .. } => None,
+        }
+    }
+
+    /// What is kept of an error that may hold cells.
+    pub fn of_query(view: &str, error: &DataFusionError) -> ViewProblem {
+        let kind = match error.find_root() {
+            DataFusionError::ArrowError(..) => "a value could not be computed or converted",
+            DataFusionError::ParquetError(_) => "a Parquet file could not be read",
+            DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
+            DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
+            DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
+            _ => "it could not be run to its end",
+        };
+        ViewProblem::Query { view: view.to_owned(), kind }
+    }
+}
+
+fn lines<T: std::fmt::Display>(problems: &[T]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,92 @@
+//! [`Traced`]: everything a view shows a reader, with the identifiers under it. For the owner's own figures alone:
+//! it is never in a catalog, and nothing of it but counts leaves the engine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use kohort_io::write_rows;
+
+use super::AView;
+use super::exec::external;
+use crate::rewrite::Meanings;
+
+/// The column with the identifiers.
+pub const TRACE: &str = "identifier under the row";
+
+/// A view with the identifiers under its rows.
+#[derive(Debug)]
+pub struct Traced {
+    rows: MemTable,
+    meanings: Meanings,
+}
+
+impl Traced {
+    /// Reads a view whole.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
+        let job = view.job(session, &[]).await?;
+        let private = job.fetch().await?;
+        let (job, private, block) = tokio::task::spawn_blocking(move || {
+            let block = job.block(&private);
+            (job, private, block)
+        })
+        .await
+        .map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
+        let block = block.map_err(external)?;
+        let definition = &job.version.definition;
+        let positions: Vec<usize> = (0..definition.columns.len()).collect();
+        let identifier = private.column(definition.identifier);
+        let field = Field::new(TRACE, identifier.data_type().clone(), true);
+        let fields: Vec<Arc<Field>> =
+            definition.schema().fields().iter().cloned().chain([Arc::new(field)]).collect();
+        let schema: SchemaRef = Schema::new(fields).into();
+        let batch = match &block {
+            None => RecordBatch::new_empty(Arc::clone(&schema)),
+            Some(block) => {
+                let n_rows = block.get().rows.len();
+                let shown = write_rows(block, &private, 0..n_rows, &positions, definition.schema())?;
+                let under = take(identifier, &UInt32Array::from(block.get().rows.clone()), None)?;
+                let columns: Vec<ArrayRef> = shown.columns().iter().cloned().chain([under]).collect();
+                RecordBatch::try_new(Arc::clone(&schema), columns)?
+            }
+        };
+        let meanings = view.meanings().iter().cloned().chain([None]).collect();
+        Ok(Traced { rows: MemTable::try_new(schema, vec![vec![batch]])?, meanings })
+    }
+
+    /// What its labels can stand for.
+    pub fn meanings(&self) -> Meanings {
+        Arc::clone(&self.meanings)
+    }
+}
+
+#[async_trait]
+impl TableProvider for Traced {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.rows.scan(session, projection, filters, limit).await
+    }
+}

@@ -1,0 +1,154 @@
+//! [`Version`]: what a view is pinned to: data, definition, DGHs and policies as they were when it was verified.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kohort_model::{Hierarchy, Role, Table};
+use rayon::prelude::*;
+
+use super::consent::refused_columns;
+use super::directory::Directory;
+use super::{Definition, Fingerprint, Reader, ViewProblem};
+use crate::parser::{Answers, Purposes};
+use crate::rewrite::Meanings;
+use crate::policy::{PairId, Policies, PolicyProblem};
+
+/// A view as it was verified.
+#[derive(Debug)]
+pub struct Version {
+    /// Counts the versions of all views of an engine.
+    pub number: u64,
+    /// What it says.
+    pub definition: Arc<Definition>,
+    /// What it was made from.
+    pub fingerprint: Fingerprint,
+    /// Per column what its labels can stand for.
+    pub meanings: Meanings,
+    /// What persons allow, where the definition refers to it.
+    pub policies: Option<Arc<Policies>>,
+    /// Per column its tree.
+    pub hierarchies: Vec<Option<Arc<Hierarchy>>>,
+    /// Per column the type of its values.
+    pub value_types: Vec<kohort_model::ValueType>,
+    /// One for all purposes, or one per pair of purpose and recipient.
+    pub(super) directories: Vec<Directory>,
+    /// Per reader the columns that somebody in each class refuses, as far as they were asked for.
+    pub(super) refusals: Mutex<HashMap<Reader, Arc<[u64]>>>,
+    /// What the owner is told of it.
+    pub summary: Summary,
+}
+
+/// What the owner is told of a version.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Rows shown.
+    pub n_rows: u64,
+    /// Classes.
+    pub n_classes: u64,
+    /// Persons in the smallest class.
+    pub k: u64,
+    /// Mean loss over the quasi cells of persons in classes.
+    pub ncp: f64,
+    /// Sum over persons in classes of how many more look like them than they asked for.
+    pub k_deviation: u64,
+    /// Rows of persons whom no policy speaks of.
+    pub n_denied: u64,
+    /// Rows of persons who ask for a k of 0 or 1.
+    pub n_alone: u64,
+    /// Rows left over and not shown.
+    pub n_left_over: u64,
+}
+
+impl Summary {
+    /// The worse of two partitions of one view.
+    pub(super) fn worse(self, other: Summary) -> Summary {
+        if self == Summary::default() {
+            return other;
+        }
+        Summary {
+            n_rows: self.n_rows.max(other.n_rows),
+            n_classes: self.n_classes.max(other.n_classes),
+            k: self.k.min(other.k),
+            ncp: self.ncp.max(other.ncp),
+            k_deviation: self.k_deviation.max(other.k_deviation),
+            n_denied: self.n_denied.max(other.n_denied),
+            n_alone: self.n_alone.max(other.n_alone),
+            n_left_over: self.n_left_over.max(other.n_left_over),
+        }
+    }
+}
+
+impl Version {
+    /// The classes that a reader sees.
+    pub fn directory(&self, pair: Option<PairId>) -> &Directory {
+        match (self.definition.purposes, pair) {
+            (Purposes::Apart, Some(pair)) => &self.directories[pair.0],
+            _ => &self.directories[0],
+        }
+    }
+
+    /// Who reads, from the purpose and recipient they state.
+    ///
+    /// # Errors
+    /// Where the policies do not know them, or need them and there are none.
+    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyProblem> {
+        self.policies.as_ref().map(|policies| policies.pair(purpose, recipient)).transpose()
+    }
+
+    /// Per class the columns that somebody in it refuses to show a reader, bit by bit.
+    pub(super) fn refusals(&self, reader: Reader) -> Arc<[u64]> {
+        let mut known = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = || self.count_refusals(reader);
+        Arc::clone(known.entry(reader).or_insert_with(count))
+    }
+
+    fn count_refusals(&self, reader: Reader) -> Arc<[u64]> {
+        let directory = self.directory(reader.pair);
+        let (Some(policies), Some(pair)) = (self.policies.as_deref(), reader.pair) else {
+            return vec![0; directory.n_classes()].into();
+        };
+        let of_policy = |&policy: &u32| match policies.choice(pair, policy) {
+            Some(choice) => refused_columns(&choice, &self.definition, reader),
+            None => u64::MAX,
+        };
+        let of_class = |class: u32| directory.policies(class).iter().map(of_policy).fold(0, |all, refused| all | refused);
+        (0..directory.n_classes() as u32).into_par_iter().map(of_class).collect::<Vec<u64>>().into()
+    }
+
+    /// Puts the trees and types of this version into rows fetched for it.
+    ///
+    /// # Errors
+    /// Where a value is there that was not when the view was verified.
+    pub(super) fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
+        for (position, column) in table.columns.iter_mut().enumerate() {
+            column.value_type = self.value_types[position];
+            let Some(hierarchy) = &self.hierarchies[position] else { continue };
+            if column.role != Role::Plain && column.texts.iter().any(|text| hierarchy.leaf(text).is_none()) {
+                return Err(ViewProblem::Stale);
+            }
+            column.hierarchy = Some(Arc::clone(hierarchy));
+        }
+        Ok(())
+    }
+
+    /// What the labels of its columns can stand for.
+    pub fn meanings(&self) -> Meanings {
+        Arc::clone(&self.meanings)
+    }
+
+    /// Whether another version has the same classes of the same rows.
+    pub(super) fn is_same_as(&self, other: &Version) -> bool {
+        let mut directories = self.directories.iter().zip(&other.directories);
+        self.directories.len() == other.directories.len() && directories.all(|(mine, theirs)| mine.is_same_as(theirs))
+    }
+
+    /// What a column says where it may say nothing: the label of everything.
+    pub(super) fn everything(&self, position: usize) -> &str {
+        self.hierarchies[position].as_deref().map_or("*", |hierarchy| hierarchy.label(hierarchy.root()))
+    }
+
+    /// Whether only classes with a member of the asked values answer.
+    pub fn answers_matching(&self) -> bool {
+        self.definition.answers == Answers::Matching
+    }
+}

@@ -1,0 +1,4 @@
+//! A-views as a user runs them: statements in, rows out.
+
+mod golden;
+mod session;

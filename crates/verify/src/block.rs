@@ -1,0 +1,378 @@
+//! [`verify_block`]: whether rows of an A-view may leave it.
+//!
+//! # Guarantee
+//! - Every private row leaves at most once, and every label covers what is under it.
+//! - Who asks for a k of 2 or more is in a class whose rows show the same labels in every quasi column, whose persons
+//!   are as many as each of them asks for, and which satisfies every requirement, by the sensitive values as they are
+//!   and as they are shown. Who asks for 0 or 1 is in none, and counts in none.
+//! - Identifiers are shown of persons with a k of 0 alone. Sensitive values are raised as far as their person asks.
+//! - What a person refuses says nothing: of the person's row, or of the whole class (see [`Disclosure`]). A hidden cell
+//!   is read as "any"; with [`Disclosure::Row`] rows of a class therefore count as one crowd although some cells of
+//!   theirs are hidden, which holds only while nobody knows who refused.
+//!
+//! Requirements that compare a class with the whole view are asked only where the block is the whole view.
+
+use kohort_model::{ALONE, Block, BlockCells, Column, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
+
+use crate::cells::CellIds;
+use crate::count::count_classes;
+use crate::coverage::Coverage;
+use crate::grouping::Classes;
+use crate::recoding::source_rows;
+use crate::roll::{OwnK, Roll, Sensitive, Shares, persons_of, sensitive_names};
+use crate::structure::{cells_without_text, check_table, column_length, place};
+use crate::{Findings, Verified, Violation, Violations};
+
+/// The name under which persons' own k are asked for.
+const OWN_K: &str = "k of the person";
+
+/// Verifies rows of an A-view against the private rows they come from. Every person's own k is asked in any case.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn verify_block(
+    block: Block,
+    original: &Table,
+    consent: &Consent,
+    disclosure: Disclosure,
+    requirements: &[Requirement],
+) -> Result<Verified<Block>, Violations> {
+    let mut violations = check_table(original);
+    violations.extend(structure(&block, original, consent));
+    // Beyond this point cells are looked up, so everything must point somewhere.
+    if !violations.is_empty() {
+        return Err(Violations(violations));
+    }
+    let shown = Shown { block: &block, original, consent, disclosure };
+    violations.extend(shown.outside_class());
+    for position in 0..original.columns.len() {
+        violations.extend(shown.column_violations(position));
+    }
+    match shown.count(requirements) {
+        Err(Violations(more)) => violations.extend(more),
+        Ok(findings) if violations.is_empty() => return Ok(Verified::attest(block, findings)),
+        Ok(_) => {}
+    }
+    Err(Violations(violations))
+}
+
+/// What keeps a block from being looked at.
+fn structure(block: &Block, original: &Table, consent: &Consent) -> Vec<Violation> {
+    let mut violations = source_rows(&block.rows, original);
+    for n_wishes in [consent.k.len(), consent.level.len(), consent.refused.len()] {
+        if n_wishes != original.n_rows {
+            let (n_wishes, n_rows) = (n_wishes as u64, original.n_rows as u64);
+            violations.push(Violation::ConsentLength { n_wishes, n_rows });
+        }
+    }
+    violations.extend(column_length("class", block.classes.len(), block.rows.len()));
+    let n_columns = original.columns.len();
+    for column in &original.columns[block.columns.len().min(n_columns)..] {
+        violations.push(Violation::ColumnMissing { column: column.name.clone(), role: column.role });
+    }
+    for (column, cells) in original.columns.iter().zip(&block.columns) {
+        let name = &column.name;
+        match cells {
+            BlockCells::Labels { labels, ids } => {
+                violations.extend(column_length(name, ids.len(), block.rows.len()));
+                violations.extend(cells_without_text(name, ids, labels.len()));
+            }
+            BlockCells::Own { hidden } => violations.extend(column_length(name, hidden.len(), block.rows.len())),
+        }
+        let expected = match (column.role, cells) {
+            (Role::Quasi, BlockCells::Own { .. }) => "generalized",
+            (Role::Identifier | Role::Plain, BlockCells::Labels { .. }) => "unchanged",
+            (Role::Key | Role::PersonK | Role::Drop, _) => {
+                violations.push(Violation::ColumnForbidden { column: name.clone(), role: column.role });
+                continue;
+            }
+            (Role::Quasi | Role::Identifier | Role::Plain | Role::Sensitive, _) => continue,
+        };
+        violations.push(Violation::WrongCells { column: name.clone(), role: column.role, expected });
+    }
+    violations
+}
+
+/// A block that can be looked at.
+struct Shown<'a> {
+    block: &'a Block,
+    original: &'a Table,
+    consent: &'a Consent,
+    disclosure: Disclosure,
+}
+
+impl Shown<'_> {
+    fn n_rows(&self) -> usize {
+        self.block.rows.len()
+    }
+
+    fn k(&self, row: usize) -> u32 {
+        self.consent.k[self.block.rows[row] as usize]
+    }
+
+    fn refuses(&self, row: usize, position: usize) -> bool {
+        // Columns that have no bit can't be allowed.
+        position >= 64 || self.consent.refused[self.block.rows[row] as usize] >> position & 1 == 1
+    }
+
+    fn outside_class(&self) -> Option<Violation> {
+        let wrong = |row: usize| (self.k(row) >= 2) == (self.block.classes[row] == ALONE);
+        let (n, first_row) = place(self.n_rows(), wrong)?;
+        Some(Violation::OutsideClass { n, first_row })
+    }
+
+    fn column_violations(&self, position: usize) -> Vec<Violation> {
+        let column = &self.original.columns[position];
+        let name = || column.name.clone();
+        let mut violations = Vec::new();
+        let silent = Silent::new(column, &self.block.columns[position]);
+        if column.role == Role::Identifier
+            && let Some((n, first_row)) = place(self.n_rows(), |row| self.k(row) != 0 && !silent.at(row))
+        {
+            violations.push(Violation::IdentifierShown { column: name(), n, first_row });
+        }
+        if let Some((n, first_row)) = self.refused_shown(position, &silent) {
+            violations.push(Violation::RefusedShown { column: name(), n, first_row });
+        }
+        if column.role == Role::Sensitive
+            && let Some((n, first_row)) = self.not_raised(position, &silent)
+        {
+            violations.push(Violation::NotRaised { column: name(), n, first_row });
+        }
+        if let BlockCells::Labels { labels, ids } = &self.block.columns[position] {
+            let coverage = Coverage::new(column, labels);
+            let uncovered = |row: usize| {
+                ids[row] != NULL && !coverage.covers(ids[row], column.ids[self.block.rows[row] as usize])
+            };
+            if let Some((n, first_row)) = place(self.n_rows(), uncovered) {
+                violations.push(Violation::NotCovered { column: name(), n, first_row });
+            }
+            if column.role == Role::Quasi
+                && let Some((n, first_row)) = self.differing(&CellIds::by_text(ids, labels))
+            {
+                violations.push(Violation::ClassDiffers { column: name(), n, first_row });
+            }
+        }
+        violations
+    }
+
+    /// Cells that say something although they are refused.
+    fn refused_shown(&self, position: usize, silent: &Silent<'_>) -> Option<(u64, u64)> {
+        let mut class_refuses = vec![false; self.n_classes()];
+        if self.disclosure == Disclosure::Class {
+            for (row, &class) in self.block.classes.iter().enumerate() {
+                if class != ALONE && self.refuses(row, position) {
+                    class_refuses[class as usize] = true;
+                }
+            }
+        }
+        let must_be_silent = |row: usize| {
+            let class = self.block.classes[row];
+            self.refuses(row, position) || class != ALONE && class_refuses[class as usize]
+        };
+        place(self.n_rows(), |row| must_be_silent(row) && !silent.at(row))
+    }
+
+    /// Sensitive cells below the level that is asked.
+    fn not_raised(&self, position: usize, silent: &Silent<'_>) -> Option<(u64, u64)> {
+        let column = &self.original.columns[position];
+        let hierarchy = column.hierarchy.as_deref();
+        let (labels, ids) = match &self.block.columns[position] {
+            BlockCells::Labels { labels, ids } => (Some(labels), ids.as_slice()),
+            BlockCells::Own { .. } => (None, [].as_slice()),
+        };
+        let nodes: Vec<Option<u32>> = labels.map_or_else(Vec::new, |labels| {
+            labels.iter().map(|label| hierarchy.and_then(|hierarchy| hierarchy.node(label))).collect()
+        });
+        let leaves: Vec<Option<u32>> =
+            column.texts.iter().map(|text| hierarchy.and_then(|hierarchy| hierarchy.leaf(text))).collect();
+        let raised = |row: usize| {
+            let source = self.block.rows[row] as usize;
+            let level = usize::from(self.consent.level[source]);
+            if level == 0 || silent.at(row) || column.ids[source] == NULL {
+                return true;
+            }
+            let (Some(hierarchy), Some(leaf)) = (hierarchy, leaves[column.ids[source] as usize]) else { return false };
+            labels.is_some() && hierarchy.path(leaf).skip(level).any(|above| nodes[ids[row] as usize] == Some(above))
+        };
+        place(self.n_rows(), |row| !raised(row))
+    }
+
+    /// Rows whose label is another than that of the class's first row. Hidden cells differ from nothing where a
+    /// refusal concerns one row.
+    fn differing(&self, cells: &CellIds<'_>) -> Option<(u64, u64)> {
+        let mut first = vec![None; self.n_classes()];
+        let (mut n, mut first_row) = (0, 0);
+        for (row, &class) in self.block.classes.iter().enumerate().filter(|&(_, &class)| class != ALONE) {
+            let cell = cells.get(row);
+            if self.disclosure == Disclosure::Row && cell == cells.null() {
+                continue;
+            }
+            if *first[class as usize].get_or_insert(cell) != cell {
+                n += 1;
+                first_row = if n == 1 { row as u64 + 1 } else { first_row };
+            }
+        }
+        (n > 0).then_some((n, first_row))
+    }
+
+    fn n_classes(&self) -> usize {
+        let numbers = self.block.classes.iter().filter(|&&class| class != ALONE);
+        numbers.max().map_or(0, |&largest| largest as usize + 1)
+    }
+
+    /// Counts the classes, by the sensitive values as they are and as they are shown.
+    fn count(&self, requirements: &[Requirement]) -> Result<Findings, Violations> {
+        let places: Vec<u32> =
+            (0..self.n_rows() as u32).filter(|&row| self.block.classes[row as usize] != ALONE).collect();
+        let mut requirements = requirements.to_vec();
+        requirements.push(Requirement::PersonK { column: OWN_K.to_owned() });
+        let mut findings = self.counted(&places, &requirements, SensitiveCells::Private)?;
+        let mut unmet = std::mem::take(&mut findings.unmet);
+        for name in sensitive_names(&requirements) {
+            let of_column: Vec<Requirement> =
+                requirements.iter().filter(|requirement| requirement.column() == Some(name)).cloned().collect();
+            let saying = self.in_classes_that_say_something(&places, name);
+            unmet.extend(self.counted(&saying, &of_column, SensitiveCells::Shown)?.unmet);
+        }
+        if unmet.is_empty() { Ok(findings) } else { Err(Violations(unmet)) }
+    }
+
+    /// Rows of classes in which the column is not silent throughout.
+    fn in_classes_that_say_something(&self, places: &[u32], name: &str) -> Vec<u32> {
+        let Some(position) = self.original.position(name) else { return places.to_vec() };
+        let silent = Silent::new(&self.original.columns[position], &self.block.columns[position]);
+        let mut says = vec![false; self.n_classes()];
+        for &row in places {
+            says[self.block.classes[row as usize] as usize] |= !silent.at(row as usize);
+        }
+        places.iter().copied().filter(|&row| says[self.block.classes[row as usize] as usize]).collect()
+    }
+
+    fn counted(
+        &self,
+        places: &[u32],
+        requirements: &[Requirement],
+        sensitive_cells: SensitiveCells,
+    ) -> Result<Findings, Violations> {
+        if places.is_empty() {
+            return Ok(Findings::of_nobody(self.n_rows() as u64));
+        }
+        let sources: Vec<u32> = places.iter().map(|&row| self.block.rows[row as usize]).collect();
+        let persons = persons_of(self.original, Some(&sources))?;
+        let n_persons = persons.as_ref().map_or(sources.len(), CellIds::n_numbers);
+        let mut own_k = vec![0u64; n_persons];
+        for (place, &source) in sources.iter().enumerate() {
+            let person = persons.as_ref().map_or(place, |persons| persons.get(place) as usize);
+            own_k[person] = own_k[person].max(u64::from(self.consent.k[source as usize]));
+        }
+        let shown_columns: Vec<Column> = match sensitive_cells {
+            SensitiveCells::Private => Vec::new(),
+            SensitiveCells::Shown => self.shown_sensitive(places),
+        };
+        let names = sensitive_names(requirements);
+        let named = |column: &&Column| names.contains(&column.name.as_str());
+        let sensitive: Vec<Sensitive<'_>> = match sensitive_cells {
+            SensitiveCells::Private => {
+                let columns = self.original.columns.iter().filter(named);
+                columns.map(|column| Sensitive::new(column, column, Some(&sources))).collect()
+            }
+            SensitiveCells::Shown => {
+                shown_columns.iter().filter(named).map(|column| Sensitive::new(column, column, None)).collect()
+            }
+        };
+        let own_k = vec![OwnK::new(OWN_K.to_owned(), own_k)];
+        let n_rows = places.len();
+        let roll = Roll { n_rows, quasi: Vec::new(), persons, shares: Shares::Pairs, sensitive, own_k };
+        count_classes(&roll, requirements, &self.crowds(places))
+    }
+
+    /// Rows that a reader takes for one crowd: those with the same released cells; where refusals concern one row
+    /// only, those of a class.
+    fn crowds(&self, places: &[u32]) -> Classes {
+        let n_rows = places.len();
+        if self.disclosure == Disclosure::Row {
+            let classes: Vec<u32> = places.iter().map(|&row| self.block.classes[row as usize]).collect();
+            return Classes::group(&[&CellIds::by_id(classes, self.n_classes())], n_rows);
+        }
+        let quasi: Vec<CellIds<'_>> = self
+            .original
+            .columns
+            .iter()
+            .zip(&self.block.columns)
+            .filter(|(column, _)| column.role == Role::Quasi)
+            .filter_map(|(_, cells)| match cells {
+                BlockCells::Labels { labels, ids } => Some(CellIds::by_text(ids, labels).of_rows(Some(places))),
+                BlockCells::Own { .. } => None,
+            })
+            .collect();
+        Classes::group(&quasi.iter().collect::<Vec<_>>(), n_rows)
+    }
+
+    /// The sensitive columns as they are shown in these rows.
+    fn shown_sensitive(&self, places: &[u32]) -> Vec<Column> {
+        let columns = self.original.columns.iter().zip(&self.block.columns);
+        let sensitive = columns.filter(|(column, _)| column.role == Role::Sensitive);
+        sensitive
+            .map(|(column, cells)| match cells {
+                BlockCells::Labels { labels, ids } => Column {
+                    texts: labels.clone(),
+                    ids: places.iter().map(|&row| ids[row as usize]).collect(),
+                    hierarchy: None,
+                    value_type: kohort_model::ValueType::Text,
+                    ..column.without_cells()
+                },
+                BlockCells::Own { hidden } => {
+                    let id = |row: usize| column.ids[self.block.rows[row] as usize];
+                    Column {
+                        texts: column.texts.clone(),
+                        ids: places.iter().map(|&row| row as usize).map(|row| if hidden[row] { NULL } else { id(row) }).collect(),
+                        ..column.without_cells()
+                    }
+                }
+            })
+            .collect()
+    }
+}
+
+/// Which cells of sensitive columns are counted.
+#[derive(Clone, Copy)]
+enum SensitiveCells {
+    Private,
+    Shown,
+}
+
+/// Cells of a column that say nothing: hidden ones, and the label of everything.
+struct Silent<'a> {
+    cells: &'a BlockCells,
+    /// Per label.
+    of_everything: Vec<bool>,
+}
+
+impl<'a> Silent<'a> {
+    fn new(column: &Column, cells: &'a BlockCells) -> Self {
+        let of_everything = match cells {
+            BlockCells::Labels { labels, .. } => everything(labels, column),
+            BlockCells::Own { .. } => Vec::new(),
+        };
+        Silent { cells, of_everything }
+    }
+
+    fn at(&self, row: usize) -> bool {
+        match self.cells {
+            BlockCells::Labels { ids, .. } => ids[row] == NULL || self.of_everything[ids[row] as usize],
+            BlockCells::Own { hidden } => hidden[row],
+        }
+    }
+}
+
+fn everything(labels: &Texts, column: &Column) -> Vec<bool> {
+    let of_everything = |label: &str| match column.hierarchy.as_deref() {
+        Some(hierarchy) => match hierarchy.node(label) {
+            Some(node) => node == hierarchy.root(),
+            None => label == "*",
+        },
+        None => label == "*",
+    };
+    labels.iter().map(of_everything).collect()
+}
