@@ -21,7 +21,7 @@ pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
     AuditOptions, CheckOptions, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
     MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load, load_registers,
-    load_tables, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
+    load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,

@@ -48,6 +48,17 @@ impl JoinedRegister {
     }
 }
 
+/// An earlier release that may be read beside the new one, as its files show it.
+#[derive(Clone, Debug)]
+pub struct PreviousRelease {
+    /// Where it is.
+    pub name: String,
+    /// Its rows, and where there is one its sensitive table.
+    pub tables: Vec<Table>,
+    /// Per person of the join whether the registers of its time said the same of them.
+    pub known: Vec<bool>,
+}
+
 /// How sure a reader who knows the register can be that somebody is in the private table: the share of private persons
 /// among those of a released class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

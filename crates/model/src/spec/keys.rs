@@ -17,6 +17,7 @@ pub(super) const TOP: &[&str] = &[
     "keys",
     "seed",
     "delta_presence",
+    "previous",
     "mondrian",
     "datafly",
     "full_domain",

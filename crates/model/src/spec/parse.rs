@@ -12,7 +12,9 @@ mod links;
 mod section;
 mod table;
 
-use toml::de::DeTable;
+use std::path::PathBuf;
+
+use toml::de::{DeTable, DeValue};
 
 use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
 use self::table::TableDraft;
@@ -85,6 +87,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {
         reader.note(&reader.place_of(&top, "delta_presence"), SpecFault::PresenceIsPublic);
     }
+    let previous = read_previous(reader, &top);
     check_quasi(reader, &tables);
     let datafly = read_datafly(reader, &top, &tables);
     Spec {
@@ -105,6 +108,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         registers,
         register,
         delta_presence,
+        previous,
     }
 }
 
@@ -198,6 +202,17 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
             None
         }
     }
+}
+
+fn read_previous(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<PathBuf> {
+    let folders = match top.entry("previous").map(|entry| entry.value.get_ref()) {
+        Some(DeValue::String(folder)) => vec![folder.to_string()],
+        _ => reader.texts(top, "previous").unwrap_or_default(),
+    };
+    if top.has("previous") && !top.has("registers") {
+        reader.note(&reader.place_of(top, "previous"), SpecFault::WithoutRegisters);
+    }
+    folders.into_iter().map(PathBuf::from).collect()
 }
 
 #[cfg(test)]

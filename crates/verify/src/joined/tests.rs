@@ -74,7 +74,7 @@ fn release() -> Release {
 const K: [Requirement; 1] = [Requirement::K(3)];
 
 fn asked(requirements: &[Requirement]) -> AskedOfJoin<'_> {
-    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All }
+    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All, previous: &[] }
 }
 
 fn spoiled(spoil: impl FnOnce(&mut Release)) -> Vec<Violation> {
