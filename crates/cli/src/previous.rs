@@ -66,9 +66,9 @@ fn read_verified(
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), Failure> {
     let in_release = |mut failure: Failure| {
-        let place = format!("{}: ", release.display());
+        let place = release.display().to_string();
         for report in failure.reports.iter_mut().filter(|report| !report.message.starts_with(&place)) {
-            report.message.insert_str(0, &place);
+            report.message.insert_str(0, &format!("{place}: "));
         }
         failure
     };

@@ -61,6 +61,14 @@ fn manifest(folder: &Folder) -> Value {
     serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
 }
 
+/// The perimeters of all private rows' boxes, which is the paper's NCP, from the loss per column; `ranges` are the
+/// columns' widths.
+fn perimeters(manifest: &Value, ranges: [f64; 2]) -> f64 {
+    let loss = |column: &str| manifest["loss"]["columns"][column].as_f64().unwrap();
+    let sum = 2.0 * 7.0 * (loss("qi1") * ranges[0] + loss("qi2") * ranges[1]);
+    (sum * 1e9).round() / 1e9
+}
+
 /// Changes a released file, and the digest in the manifest so that it fits.
 fn forge(folder: &Folder, file: &str, change: impl FnOnce(&str) -> String) {
     let text = folder.read(file);
@@ -102,6 +110,8 @@ fn the_register_of_the_paper_comes_out_to_the_digit() {
         let manifest = manifest(&folder);
         assert_eq!(manifest["register"]["method"], method);
         assert_eq!(manifest["loss"]["dm"], 13.0);
+        // With X of the register at (9, 9).
+        assert_eq!(perimeters(&manifest, [8.0, 8.0]), 24.0);
         for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
             let ran = folder.run_in_vain(arguments);
             assert_eq!(ran.code, 0, "{ran}");
@@ -115,6 +125,7 @@ fn without_the_register_the_same_question_is_answered_worse() {
     let folder = with(TABLE);
     assert_eq!(folder.run(RUN).code, 0);
     assert_eq!(manifest(&folder)["loss"]["dm"], 25.0);
+    assert_eq!(perimeters(&manifest(&folder), [5.0, 3.0]), 62.0);
     let found = estimate(&folder, QUERY, &["--continuous"]);
     assert_eq!(figures(&found), (3.6667, vec![1.6667, 1.6667, 0.3333]));
     assert_eq!(found["of"], 7.0);
