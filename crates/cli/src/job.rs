@@ -183,12 +183,12 @@ impl<'a> Job<'a> {
 
     fn of_joined(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
         let mut original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
-        let LoadedRegisters { joined, registers, by, contradicting } =
+        let LoadedRegisters { joined, registers, by, contradicting, earlier } =
             load_registers(folder, spec, &mut original, progress)?;
         let requirements = spec.requirements(&spec.tables[0]);
         let quasi = original.table.with_role(Role::Quasi);
         let before = measure(&original.table, &quasi, &[], &requirements).map_err(|violations| fault(&violations))?;
-        let previous = Previous::read(spec, folder, &original.table, &joined, &registers, progress)?;
+        let previous = Previous::read(spec, folder, &original.table, &joined, (&registers, &earlier), progress)?;
         let done =
             anonymize_with_register(&original.table, &joined, &previous.releases, spec, &requirements, progress)?;
         let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use kohort_io::{LoadedRegister, TablesManifest, manifest_digest, read_release_of};
+use kohort_io::{EarlierRegister, LoadedRegister, TablesManifest, manifest_digest, read_release_of};
 use kohort_model::{InRegister, JoinedRegister, Manifest, PreviousRelease, Progress, Spec, Table};
 
 use crate::commands::verify::{count_alone, differences};
@@ -26,7 +26,7 @@ impl Previous {
         folder: &Path,
         original: &Table,
         joined: &JoinedRegister,
-        registers: &[LoadedRegister],
+        registers: (&[LoadedRegister], &[EarlierRegister]),
         progress: &dyn Progress,
     ) -> Result<Previous, Failure> {
         let mut previous = Previous { releases: Vec::new(), manifests: Vec::new() };
@@ -37,10 +37,10 @@ impl Previous {
             refuse_other_kinds(&release, &manifest.manifest)?;
             refuse_other_registers(&release, &manifest.manifest, registers)?;
             previous.manifests.push(manifest_digest(&release)?);
-            let known = known_persons(joined, registers, &manifest.manifest);
+            let (known, elsewhere) = known_persons(joined, registers, &manifest.manifest);
             needed.extend(manifest.manifest.previous.map(|earlier| (release.clone(), earlier.manifests)));
             let name = release.display().to_string();
-            previous.releases.push(PreviousRelease { name, tables, known });
+            previous.releases.push(PreviousRelease { name, tables, known, elsewhere });
         }
         for (release, earlier) in needed {
             let n = earlier.iter().filter(|digest| !previous.manifests.contains(digest)).count();
@@ -94,27 +94,37 @@ fn refuse_other_kinds(release: &Path, manifest: &Manifest) -> Result<(), Failure
 }
 
 /// Refuses releases that were made with other registers: nothing says who stood in them.
-fn refuse_other_registers(release: &Path, manifest: &Manifest, registers: &[LoadedRegister]) -> Result<(), Failure> {
-    let is_here = |digest: &String| registers.iter().any(|register| register.sha256 == *digest);
-    let other = manifest.registers.iter().find(|register| !is_here(&register.sha256));
-    let Some(other) = other else { return Ok(()) };
-    let message = format!(
-        "{} was made with register '{}', whose file is not among the registers here",
-        release.display(),
-        other.name
-    );
-    Err(Failure::input(
-        message,
-        "use the register of then, and pin it with sha256: nothing else shows who was a candidate both times",
-    ))
+fn refuse_other_registers(
+    release: &Path,
+    manifest: &Manifest,
+    (now, then): (&[LoadedRegister], &[EarlierRegister]),
+) -> Result<(), Failure> {
+    let is_here = |digest: &String| {
+        now.iter().any(|register| register.sha256 == *digest) || then.iter().any(|register| register.sha256 == *digest)
+    };
+    let Some(other) = manifest.registers.iter().find(|register| !is_here(&register.sha256)) else { return Ok(()) };
+    let (release, name) = (release.display(), &other.name);
+    let message = format!("{release} was made with another file of register '{name}', which is not named here");
+    Err(Failure::input(message, "name that file, too: previous = \"FILE\" in the register's section"))
 }
 
-/// Of whom the registers of a release said what they say now. Where others have been added since, only persons that are
-/// in the old ones for sure.
-fn known_persons(joined: &JoinedRegister, registers: &[LoadedRegister], manifest: &Manifest) -> Vec<bool> {
-    let was_used = |register: &LoadedRegister| manifest.registers.iter().any(|then| then.sha256 == register.sha256);
-    let all_known = manifest.registers.is_empty() || registers.iter().all(was_used);
+/// Of whom the registers of a release said what those of now say, and where they described private persons otherwise.
+/// Where registers have been added since, only persons count that are in the old ones for sure.
+fn known_persons(
+    joined: &JoinedRegister,
+    (now, then): (&[LoadedRegister], &[EarlierRegister]),
+    manifest: &Manifest,
+) -> (Vec<bool>, Vec<(u32, u32)>) {
+    let was_used = |digest: &str| manifest.registers.iter().any(|register| register.sha256 == digest);
+    let all_known = manifest.registers.is_empty() || now.iter().all(|register| was_used(&register.sha256));
     let private = joined.persons.iter().map(|person| all_known && *person == InRegister::Same);
-    let is_known = |row: u32| all_known || registers.iter().any(|r| was_used(r) && r.joined.contains(&row));
-    private.chain(joined.register_rows().map(is_known)).collect()
+    let in_range = |row: u32| now.iter().any(|register| was_used(&register.sha256) && register.joined.contains(&row));
+    let others = joined.register_rows().map(|row| all_known || in_range(row));
+    let mut known: Vec<bool> = private.chain(others).collect();
+    let mut elsewhere = Vec::new();
+    for register in then.iter().filter(|register| was_used(&register.sha256)) {
+        known.iter_mut().zip(&register.known).for_each(|(known, &then)| *known |= then);
+        elsewhere.extend_from_slice(&register.elsewhere);
+    }
+    (known, elsewhere)
 }

@@ -19,9 +19,10 @@ pub use bounds::CellForm;
 pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
-    AuditOptions, CheckOptions, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
-    MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load, load_registers,
-    load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
+    AuditOptions, CheckOptions, EarlierRegister, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable,
+    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load,
+    load_registers, load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of,
+    read_release_with,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,

@@ -19,7 +19,7 @@ pub use audit::{AuditOptions, read_for_audit};
 pub use load::{LoadedTable, Origin, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
-pub use register::{JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
+pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseProblem, manifest_digest, read_release, read_release_of, read_release_with};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;

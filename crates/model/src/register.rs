@@ -20,7 +20,7 @@ pub const SENSITIVE_TABLE: &str = "sensitive";
 pub struct JoinedRegister {
     /// The quasi columns of the private table, in its order and with its names and types. First its rows, in its order;
     /// then register persons that the private table does not have; then, for persons of whom the register says something
-    /// else than the private table, what the register says.
+    /// else than the private table, what the register says; then what earlier registers said of private persons.
     pub rows: Table,
     /// Rows of the private table.
     pub n_microdata: usize,
@@ -57,6 +57,8 @@ pub struct PreviousRelease {
     pub tables: Vec<Table>,
     /// Per person of the join whether the registers of its time said the same of them.
     pub known: Vec<bool>,
+    /// Private rows whose person the registers of its time described otherwise, and the joined row that says how.
+    pub elsewhere: Vec<(u32, u32)>,
 }
 
 /// How sure a reader who knows the register can be that somebody is in the private table: the share of private persons

@@ -293,6 +293,8 @@ pub struct RegisterSpec {
     pub date: Option<String>,
     /// Digest its file must have.
     pub sha256: Option<String>,
+    /// Its files when earlier releases were made, relative to the spec.
+    pub previous: Vec<PathBuf>,
 }
 
 /// How registers are used.

@@ -187,6 +187,34 @@ fn an_earlier_release_with_another_register_or_other_columns_is_refused() {
 }
 
 #[test]
+fn a_register_that_has_changed_counts_only_whom_it_describes_as_before() {
+    let folder = after_the_first();
+    let then = town();
+    folder.write("then.csv", then.as_bytes());
+    // 24 has moved away, and somebody moved to where nobody counts them.
+    folder.write("town.csv", then.replace("p24,24\n", "new,13\n").as_bytes());
+    let named = spec("previous = \"first/\"") + "previous = \"then.csv\"\n";
+    folder.write("second.toml", named.as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(manifest(&folder, "second")["previous"]["k"].as_u64() >= Some(3));
+    assert!(fewest_in_common(&folder) >= 3);
+
+    // Where everybody but the participants has been replaced, nobody of before hides them.
+    let people: Vec<u32> = second_wave().iter().map(|&(age, _)| age).collect();
+    let replaced: String = then
+        .lines()
+        .map(|row| match row.split_once(',').and_then(|(_, age)| age.parse().ok()) {
+            Some(age) if !people.contains(&age) => format!("n{age},{age}\n"),
+            _ => format!("{row}\n"),
+        })
+        .collect();
+    folder.write("town.csv", replaced.as_bytes());
+    let other = refused(&folder, &["anonymize", "second.toml", "-o", "third"], 1);
+    assert_snapshot!("republication_replaced", other);
+}
+
+#[test]
 fn an_earlier_release_without_a_register_is_read_too() {
     let folder = after_the_first();
     let (table, _) = TABLE.split_once("[registers").unwrap();

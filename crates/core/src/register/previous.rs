@@ -2,7 +2,7 @@
 //! whom.
 //!
 //! An earlier release does not say who was in it. So a private person can have been in every class whose cells hold
-//! them, as the private table or the register describes them; or in none. A *way* to be in all earlier releases is one
+//! them, as the private table or a register of now or then describes them; or in none. A *way* to be in all earlier releases is one
 //! such class of each. Whoever knows that somebody was in two releases looks for them among those whom a class of the one
 //! and a class of the other both hold, and for their values among those that both groups have.
 //!
@@ -45,6 +45,8 @@ pub(super) struct Earlier<'a> {
     values: Vec<Option<Vec<Counts<'a>>>>,
     /// Per person of the join whether the registers said the same of them.
     known: &'a [bool],
+    /// Private rows and joined rows where the registers described the person then.
+    elsewhere: &'a [(u32, u32)],
 }
 
 impl<'a> Earlier<'a> {
@@ -101,24 +103,24 @@ impl<'a> Earlier<'a> {
         }
         let values = private.with_role(Role::Sensitive).into_iter().map(|column| {
             let private = &private.columns[column];
-            let (table, group_of_row): (&Table, Box<dyn Fn(usize) -> Option<usize>>) = match previous.tables.get(1) {
-                None => (rows, Box::new(|row| Some(group_of_class(class_of_row[row]) as usize))),
-                Some(table) => {
-                    let column = table.column(SENSITIVE_GROUP)?;
-                    let position = |text: &str| group_names.iter().position(|&name| name == text);
-                    let positions: Vec<Option<usize>> = column.texts.iter().map(position).collect();
-                    let group = move |row: usize| *positions.get(column.ids[row] as usize)?;
-                    (table, Box::new(group))
-                }
-            };
+            let table = previous.tables.get(1).unwrap_or(rows);
             let column = table.column(&private.name)?;
+            let names = previous.tables.get(1).and_then(|table| table.column(SENSITIVE_GROUP));
+            let by_name: Vec<Option<usize>> = names.map_or_else(Vec::new, |names| {
+                names.texts.iter().map(|text| group_names.iter().position(|&name| name == text)).collect()
+            });
+            let group_of_row = |row: usize| match names {
+                None => Some(group_of_class(class_of_row[row]) as usize),
+                Some(names) => *by_name.get(names.ids[row] as usize)?,
+            };
             let mut counts: Vec<Counts<'a>> = vec![Counts::new(); n_groups];
             for row in 0..table.n_rows {
                 *counts[group_of_row(row)?].entry(value_of(private, column.cell(row))).or_default() += 1;
             }
             Some(counts)
         });
-        Ok(Earlier { values: values.collect(), boxes, groups, known: &previous.known })
+        let PreviousRelease { known, elsewhere, .. } = previous;
+        Ok(Earlier { values: values.collect(), boxes, groups, known, elsewhere })
     }
 
     /// The classes that hold a place.
@@ -142,7 +144,9 @@ fn ways(crowd: &Crowd<'_>, earlier: &[Earlier<'_>], private: u32) -> Vec<Way> {
     }
     let mut ways: Vec<Way> = vec![Vec::new()];
     for release in earlier {
-        let mut classes: Vec<u32> = places.iter().flat_map(|codes| release.holding(codes)).collect();
+        let then = release.elsewhere.iter().filter(|(row, _)| *row == private).map(|&(_, other)| crowd.codes(other));
+        let then: Vec<Vec<u32>> = then.collect();
+        let mut classes: Vec<u32> = places.iter().chain(&then).flat_map(|codes| release.holding(codes)).collect();
         classes.sort_unstable();
         classes.dedup();
         if classes.is_empty() {

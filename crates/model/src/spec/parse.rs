@@ -14,7 +14,7 @@ mod table;
 
 use std::path::PathBuf;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
 use self::table::TableDraft;
@@ -205,14 +205,11 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
 }
 
 fn read_previous(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<PathBuf> {
-    let folders = match top.entry("previous").map(|entry| entry.value.get_ref()) {
-        Some(DeValue::String(folder)) => vec![folder.to_string()],
-        _ => reader.texts(top, "previous").unwrap_or_default(),
-    };
+    let folders = links::read_paths(reader, top, "previous");
     if top.has("previous") && !top.has("registers") {
         reader.note(&reader.place_of(top, "previous"), SpecFault::WithoutRegisters);
     }
-    folders.into_iter().map(PathBuf::from).collect()
+    folders
 }
 
 #[cfg(test)]

@@ -328,7 +328,7 @@ fn earlier(cells: [&str; 2], values: &[&str]) -> PreviousRelease {
     let values = vec![group(), column("sa", Role::Sensitive, values)];
     let table = |name: &str, columns| Table { name: name.to_owned(), columns, n_rows, person: None };
     let tables = vec![table("t", rows), table(SENSITIVE_TABLE, values)];
-    PreviousRelease { name: "old".to_owned(), tables, known: vec![true; 13] }
+    PreviousRelease { name: "old".to_owned(), tables, known: vec![true; 13], elsewhere: Vec::new() }
 }
 
 fn beside(previous: &[PreviousRelease], l: u32) -> Result<Option<crate::TogetherFindings>, Vec<Violation>> {

@@ -2,7 +2,7 @@
 //!
 //! # Guarantee
 //! An earlier release does not say who was in it, so everybody is taken to have been in each class whose cells hold them,
-//! as the private table or the register describes them, one class of each release at a time. Then
+//! as the private table or a register of now or then describes them, one class of each release at a time. Then
 //!
 //! - at least k persons, or as many as somebody asks for, are held by their class and by all those earlier ones. Only
 //!   persons of whom the registers said the same each time count, and the person;
@@ -353,14 +353,13 @@ impl<'a> Earlier<'a> {
             let private = persons.into_iter().filter(|&person| (person as usize) < joined.n_microdata);
             private.for_each(|person| holding[person as usize].push(class));
         }
-        for person in 0..joined.n_microdata as u32 {
-            if let Some(other) = said_otherwise(joined, person) {
-                let more = (0..).zip(&sides).filter(|(_, sides)| places.holds(sides, other)).map(|(class, _)| class);
-                let classes = &mut holding[person as usize];
-                classes.extend(more);
-                classes.sort_unstable();
-                classes.dedup();
-            }
+        let now = (0..joined.n_microdata as u32).filter_map(|person| Some((person, said_otherwise(joined, person)?)));
+        for (person, other) in now.chain(release.elsewhere.iter().copied()) {
+            let more = (0..).zip(&sides).filter(|(_, sides)| places.holds(sides, other)).map(|(class, _)| class);
+            let classes = &mut holding[person as usize];
+            classes.extend(more);
+            classes.sort_unstable();
+            classes.dedup();
         }
         Ok(Earlier { sides, groups, holding, values, known: &release.known })
     }

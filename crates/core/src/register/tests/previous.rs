@@ -29,7 +29,12 @@ fn read_again(case: &Case, found: &AnonymizedWithRegister, known: Vec<bool>) -> 
         });
         Table { name: name.to_owned(), columns: columns.collect(), n_rows: rows.len(), person: None }
     };
-    PreviousRelease { name: "old".to_owned(), tables: vec![table(0, "t"), table(1, SENSITIVE_TABLE)], known }
+    PreviousRelease {
+        name: "old".to_owned(),
+        tables: vec![table(0, "t"), table(1, SENSITIVE_TABLE)],
+        known,
+        elsewhere: Vec::new(),
+    }
 }
 
 fn beside(
