@@ -110,8 +110,11 @@ fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
     (released(case, release, 0), released(case, release, 1))
 }
 
+/// Per person of a town whether they take part, and what they answer.
+type Wave = (Vec<bool>, Vec<u8>);
+
 /// People of a town, some of whom take part each time.
-fn random_town() -> impl Strategy<Value = (Vec<Registered>, Vec<(Vec<bool>, Vec<u8>)>)> {
+fn random_town() -> impl Strategy<Value = (Vec<Registered>, Vec<Wave>)> {
     (1usize..4, 8usize..60).prop_flat_map(|(n_columns, n_people)| {
         let people = prop::collection::vec(prop::collection::vec(0..N_VALUES, n_columns), n_people);
         let wave = || (prop::collection::vec(any::<bool>(), n_people), prop::collection::vec(0u8..4, n_people));
