@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == child::MEASURE => child::measure(rest),
         Some((first, rest)) if first == job::STAGES => job::time_stages(rest),
         Some((first, _)) if first == register::RELEASE => register::release(),
+        Some((first, rest)) if first == register::RELEASE_OF_FILES => register::release_of_files(rest),
         Some((first, rest)) if first == tables::scale::RELEASE => tables::scale::release(rest),
         _ => run(&arguments),
     };

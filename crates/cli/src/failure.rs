@@ -197,12 +197,16 @@ impl From<AnonymizeError> for Failure {
             | AnonymizeError::OwnKTooLarge { .. }
             | AnonymizeError::TooFrequent { .. }
             | AnonymizeError::TooFewJoined { .. }
-            | AnonymizeError::Presence { .. } => Status::NotMet,
+            | AnonymizeError::Presence { .. }
+            | AnonymizeError::PreviousCrowd { .. }
+            | AnonymizeError::PreviousValues { .. } => Status::NotMet,
             AnonymizeError::NoQuasiColumn
             | AnonymizeError::Unavailable(_)
             | AnonymizeError::UnavailableForTables(_)
             | AnonymizeError::UnavailableForAudiences(_)
-            | AnonymizeError::UnavailableWithRegister(_) => Status::Input,
+            | AnonymizeError::UnavailableWithRegister(_)
+            | AnonymizeError::PreviousColumn { .. }
+            | AnonymizeError::PreviousLabels { .. } => Status::Input,
             _ => Status::Fault,
         };
         let hint = error.hint().map(str::to_owned);

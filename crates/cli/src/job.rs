@@ -13,8 +13,8 @@ use kohort_io::{
     load, load_registers, load_tables, write_csv_to, write_joined, write_release, write_tables,
 };
 use kohort_model::{
-    Audiences, Column, JoinedRegister, NULL, Persons, Progress, RegisterManifest, Release, Requirement, Role, Schema,
-    Spec, Table,
+    Audiences, Column, InRegister, JoinedRegister, NULL, Persons, PreviousRelease, Progress, RegisterManifest, Release,
+    Requirement, Role, Schema, Spec, Table,
 };
 use kohort_verify::{
     Asked, AskedOfJoin, Findings, ReleasedLink, Verified, Violations, measure, verify_joined, verify_release,
@@ -23,6 +23,7 @@ use kohort_verify::{
 
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::manifest::{Facts, RegisterFacts, TableFacts, is_within_limit, link_manifests};
+use crate::previous::Previous;
 
 /// A verified release, ready to be written.
 pub(crate) struct Job<'a> {
@@ -38,7 +39,7 @@ enum Originals {
     /// Several.
     Many(LoadedTables, Vec<Vec<Requirement>>),
     /// One beside registers.
-    Joined(Box<LoadedTable>, JoinedRegister, Vec<Requirement>),
+    Joined(Box<LoadedTable>, JoinedRegister, Vec<Requirement>, Vec<PreviousRelease>),
 }
 
 /// What is asked of one table.
@@ -139,6 +140,7 @@ impl<'a> Job<'a> {
             links: Vec::new(),
             saved,
             registers: None,
+            previous: Vec::new(),
             before,
         };
         Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked) })
@@ -173,6 +175,7 @@ impl<'a> Job<'a> {
             links: link_manifests(&links),
             saved: None,
             registers: None,
+            previous: Vec::new(),
             before,
         };
         Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
@@ -180,16 +183,18 @@ impl<'a> Job<'a> {
 
     fn of_joined(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
         let mut original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
-        let LoadedRegisters { joined, registers, by, contradicting } =
+        let LoadedRegisters { joined, registers, by, contradicting, earlier } =
             load_registers(folder, spec, &mut original, progress)?;
         let requirements = spec.requirements(&spec.tables[0]);
         let quasi = original.table.with_role(Role::Quasi);
         let before = measure(&original.table, &quasi, &[], &requirements).map_err(|violations| fault(&violations))?;
-        let done = anonymize_with_register(&original.table, &joined, spec, &requirements, progress)?;
+        let previous = Previous::read(spec, folder, &original.table, &joined, (&registers, &earlier), progress)?;
+        let done =
+            anonymize_with_register(&original.table, &joined, &previous.releases, spec, &requirements, progress)?;
         let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();
         let AnonymizedWithRegister { anonymized: done, method, .. } = done;
         progress.begin("verifying", 0);
-        let asked = asked_of_join(spec, &requirements);
+        let asked = asked_of_join(spec, &requirements, &previous.releases);
         let release =
             verify_joined(done.release, &original.table, &joined, asked).map_err(|violations| fault(&violations))?;
         check_limit(done.persons, spec)?;
@@ -210,6 +215,7 @@ impl<'a> Job<'a> {
             rows_used,
         };
         let registers = registers.into_iter().zip(used).map(entry).collect();
+        let found = joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
         let facts = Facts {
             spec,
             algorithm: done.algorithm,
@@ -218,10 +224,15 @@ impl<'a> Job<'a> {
             tables: of_tables.collect(),
             links: Vec::new(),
             saved: None,
-            registers: Some(RegisterFacts { registers, method, by, contradicting }),
+            registers: Some(RegisterFacts { registers, method, by, found, contradicting }),
+            previous: previous.manifests,
             before,
         };
-        Ok(Job { facts, release, originals: Originals::Joined(Box::new(original), joined, requirements) })
+        Ok(Job {
+            facts,
+            release,
+            originals: Originals::Joined(Box::new(original), joined, requirements, previous.releases),
+        })
     }
 
     /// Writes the release to a folder.
@@ -242,8 +253,8 @@ impl<'a> Job<'a> {
             Originals::Many(originals, requirements) => {
                 Ok(write_tables(&self.release, originals, requirements, manifest, folder, options, progress)?)
             }
-            Originals::Joined(original, joined, requirements) => {
-                let asked = asked_of_join(self.facts.spec, requirements);
+            Originals::Joined(original, joined, requirements, previous) => {
+                let asked = asked_of_join(self.facts.spec, requirements, previous);
                 Ok(write_joined(&self.release, original, joined, asked, manifest, folder, options, progress)?)
             }
         }
@@ -272,8 +283,12 @@ impl<'a> Job<'a> {
 }
 
 /// What is asked of a release beside a register.
-pub(crate) fn asked_of_join<'a>(spec: &Spec, requirements: &'a [Requirement]) -> AskedOfJoin<'a> {
-    AskedOfJoin { requirements, delta_presence: spec.delta_presence, rows: spec.register.release }
+pub(crate) fn asked_of_join<'a>(
+    spec: &Spec,
+    requirements: &'a [Requirement],
+    previous: &'a [PreviousRelease],
+) -> AskedOfJoin<'a> {
+    AskedOfJoin { requirements, delta_presence: spec.delta_presence, rows: spec.register.release, previous }
 }
 
 /// How many persons of a register are in the classes.

@@ -12,6 +12,7 @@ mod flags;
 mod glossary;
 mod job;
 mod manifest;
+mod previous;
 mod progress;
 mod render;
 mod suggest;

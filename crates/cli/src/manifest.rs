@@ -11,8 +11,8 @@ use kohort_io::{JoinedBy, LinkManifest, TablesManifest, WrittenFile};
 use kohort_model::spec::{RegisterMethod, TableSpec};
 use kohort_model::{
     Achieved, AchievedSensitive, Audience, AudienceManifest, Audiences, BeforeAfter, BoundManifest, ColumnManifest,
-    Distance, JoinManifest, Loss, Manifest, MethodLoss, Persons, RegisterManifest, Requirement, RequirementManifest,
-    Risk, SavingsManifest, Setting, Spec, TableManifest,
+    Distance, JoinManifest, Loss, Manifest, MethodLoss, Persons, PreviousManifest, RegisterManifest, Requirement,
+    RequirementManifest, Risk, SavingsManifest, Setting, Spec, TableManifest,
 };
 use kohort_verify::{Findings, ReleasedLink, SensitiveFindings};
 
@@ -29,6 +29,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) saved: Option<Savings>,
     /// What became of registers, where there are any.
     pub(crate) registers: Option<RegisterFacts>,
+    /// Digests of the manifests of earlier releases it may be read beside.
+    pub(crate) previous: Vec<String>,
     /// The private tables, if their quasi columns were released as they are.
     pub(crate) before: Findings,
 }
@@ -38,6 +40,8 @@ pub(crate) struct RegisterFacts {
     pub(crate) registers: Vec<RegisterManifest>,
     pub(crate) method: RegisterMethod,
     pub(crate) by: JoinedBy,
+    /// Persons of the private table that the registers have.
+    pub(crate) found: u64,
     pub(crate) contradicting: u64,
 }
 
@@ -83,6 +87,11 @@ impl Facts<'_> {
             savings: self.saved.as_ref().map(savings),
             registers: self.registers.as_ref().map_or_else(Vec::new, |facts| facts.registers.clone()),
             register: self.registers.as_ref().map(|facts| join(facts, self.spec, found)),
+            previous: found.joined.as_ref().and_then(|found| found.together.as_ref()).map(|found| PreviousManifest {
+                manifests: self.previous.clone(),
+                k: found.k,
+                l: found.l.iter().cloned().collect(),
+            }),
             verified: true,
         };
         let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
@@ -96,6 +105,7 @@ fn join(facts: &RegisterFacts, spec: &Spec, found: &Findings) -> JoinManifest {
         method: facts.method.word().to_owned(),
         release: spec.register.release.word().to_owned(),
         joined_by: joined_by_word(facts.by).to_owned(),
+        found: facts.found,
         contradicting: facts.contradicting,
         sensitive_groups: found.map_or(0, |found| found.groups),
         group_k: found.and_then(|found| found.group_k),

@@ -95,7 +95,10 @@ pub enum AnonymizeError {
         k: u32,
     },
     /// Somebody's presence in the private table is too sure, or too sure to be ruled out.
-    #[error("the presence of persons can't be kept between {least} and {most}: {classes} classes are outside")]
+    #[error(
+        "the presence of persons can't be kept between {least} and {most}: {classes} {} outside",
+        if *classes == 1 { "class is" } else { "classes are" }
+    )]
     Presence {
         /// The smallest share asked.
         least: f64,
@@ -103,6 +106,45 @@ pub enum AnonymizeError {
         most: f64,
         /// Classes outside, the register persons in none counted as one.
         classes: u64,
+    },
+    /// An earlier release shows a quasi column that the new one does not have.
+    #[error(
+        "an earlier release shows the quasi column '{column}', which is none here: nothing says whom its classes hold"
+    )]
+    PreviousColumn {
+        /// The column.
+        column: String,
+    },
+    /// Labels of an earlier release that mean nothing here.
+    #[error(
+        "column '{column}': {n} {} of an earlier release neither in its hierarchy nor a range",
+        if *n == 1 { "label is" } else { "labels are" }
+    )]
+    PreviousLabels {
+        /// The column.
+        column: String,
+        /// How many labels.
+        n: u64,
+    },
+    /// Readers of the new and earlier releases would find people among too few.
+    #[error(
+        "the release can't be read together with earlier ones: {persons} {} among fewer than {k} then",
+        if *persons == 1 { "person hides" } else { "persons hide" }
+    )]
+    PreviousCrowd {
+        /// How many persons, each counted for every way to have been in earlier releases.
+        persons: u64,
+        /// Asked.
+        k: u32,
+    },
+    /// Readers of the new and earlier releases would learn values.
+    #[error(
+        "the release can't be read together with earlier ones: of '{column}' too few values are common to both, \
+         or too few came or went"
+    )]
+    PreviousValues {
+        /// The sensitive column.
+        column: String,
     },
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
@@ -126,6 +168,16 @@ impl AnonymizeError {
             }
             AnonymizeError::TooFewJoined { .. } => Some("ask for a smaller k, or use a register of more persons"),
             AnonymizeError::Presence { .. } => Some("widen delta_presence, or use a register of more persons"),
+            AnonymizeError::PreviousColumn { .. } => Some("give the column the role quasi here, too"),
+            AnonymizeError::PreviousLabels { .. } => {
+                Some("use the hierarchy of the earlier release, with all its values")
+            }
+            AnonymizeError::PreviousCrowd { .. } => {
+                Some("ask for a smaller k, or leave out whoever is in it for the first time")
+            }
+            AnonymizeError::PreviousValues { .. } => {
+                Some("release later, when more has changed; or the same persons and values as before")
+            }
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
             AnonymizeError::Unavailable(_)
             | AnonymizeError::UnavailableForTables(_)

@@ -28,12 +28,13 @@ mod groups;
 mod index;
 mod measure;
 mod mend;
+mod previous;
 mod refine;
 mod release;
 mod trim;
 
 use kohort_model::spec::{Algorithm, RegisterMethod};
-use kohort_model::{JoinedRegister, Persons, Presence, Progress, Requirement, Spec, Table};
+use kohort_model::{JoinedRegister, Persons, Presence, PreviousRelease, Progress, Requirement, Spec, Table};
 
 use crate::encode::Encoded;
 use crate::requirement::Rules;
@@ -41,6 +42,7 @@ use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppr
 use base::Base;
 use crowd::{Crowd, Draft};
 use index::FreeRows;
+use previous::Earlier;
 
 /// A release with a register and what it costs, not yet verified.
 #[derive(Debug)]
@@ -81,13 +83,14 @@ impl JoinedClass {
     }
 }
 
-/// Anonymizes one table in the presence of a register, as the spec asks.
+/// Anonymizes one table in the presence of a register, as the spec asks, to be read beside `previous` releases.
 ///
 /// # Errors
 /// Where the requirement can't be reached; nothing is half done.
 pub fn anonymize_with_register(
     table: &Table,
     joined: &JoinedRegister,
+    previous: &[PreviousRelease],
     spec: &Spec,
     requirements: &[Requirement],
     progress: &dyn Progress,
@@ -103,7 +106,9 @@ pub fn anonymize_with_register(
     let encoded = Encoded::new(&joined.rows, &columns)?;
     let partitioner = partitioner(spec, Vec::new())?;
     let base = Base::new(partitioner.as_ref(), spec);
-    let job = Job { table, joined, spec, requirements, encoded: &encoded, base, progress };
+    let read = |release| Earlier::read(release, &joined.rows, &encoded.domains, table);
+    let earlier = previous.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let job = Job { table, joined, earlier, spec, requirements, encoded: &encoded, base, progress };
     match spec.register.method {
         RegisterMethod::Direct if joined.n_register > 0 => job.direct(),
         RegisterMethod::Direct | RegisterMethod::Refine => job.refine(),
@@ -114,6 +119,7 @@ pub fn anonymize_with_register(
 struct Job<'a> {
     table: &'a Table,
     joined: &'a JoinedRegister,
+    earlier: Vec<Earlier<'a>>,
     spec: &'a Spec,
     requirements: &'a [Requirement],
     encoded: &'a Encoded<'a>,
@@ -134,7 +140,7 @@ impl Job<'_> {
         let crowd = Crowd::new(self.joined, self.encoded, rules, &groups.concat(), self.spec.delta_presence);
         let mut free = FreeRows::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
-            let draft = |(microdata, group)| Draft { microdata, register: Vec::new(), group };
+            let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };
             groups.into_iter().zip(0..).map(draft).collect()
         } else {
             refine::refine(&crowd, &groups, &mut free, &self.base, self.progress)
@@ -177,10 +183,15 @@ impl Job<'_> {
     fn finish(
         &self,
         crowd: &Crowd<'_>,
-        drafts: Vec<Draft>,
+        mut drafts: Vec<Draft>,
         persons: Persons,
         method: RegisterMethod,
     ) -> Result<AnonymizedWithRegister, AnonymizeError> {
+        if !self.earlier.is_empty() {
+            self.progress.begin("read together", 0);
+            previous::widen(crowd, &self.earlier, &mut drafts)?;
+            previous::merge_groups(crowd, &self.earlier, self.table, self.requirements, &mut drafts)?;
+        }
         self.progress.begin("recode", 0);
         let n_short = drafts.iter().filter(|draft| !crowd.stands(draft)).count() as u64;
         let mut classes = crowd.classes(drafts);

@@ -30,11 +30,11 @@ pub use audience::{Audience, Audiences};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
     Achieved, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest, ColumnManifest, JoinManifest, Loss,
-    Manifest, MethodLoss, Persons, RegisterManifest, RequirementManifest, Risk, SavingsManifest, Setting,
-    TableManifest,
+    Manifest, MethodLoss, Persons, PreviousManifest, RegisterManifest, RequirementManifest, Risk, SavingsManifest,
+    Setting, TableManifest,
 };
 pub use progress::{Progress, Silent};
-pub use register::{InRegister, JoinedRegister, Presence};
+pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;

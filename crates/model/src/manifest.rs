@@ -39,6 +39,9 @@ pub struct Manifest {
     /// What became of them; only with registers. Classes then are of everybody, and persons those of the private table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register: Option<JoinManifest>,
+    /// Earlier releases it was made to be read beside; only where the spec names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousManifest>,
     /// Always true: a release that was not verified is not written.
     pub verified: bool,
 }
@@ -159,6 +162,9 @@ pub struct JoinManifest {
     pub release: String,
     /// How persons were found in private table and registers: by `key`, or by `values`, which tells nobody for sure.
     pub joined_by: String,
+    /// Persons of the private table whom the registers have, with the same values or others.
+    #[serde(default)]
+    pub found: u64,
     /// Persons of whom registers contradict each other, or themselves; their register rows are not used.
     pub contradicting: u64,
     /// Sensitive groups; 0 where there is no sensitive table.
@@ -168,6 +174,19 @@ pub struct JoinManifest {
     pub group_k: Option<u64>,
     /// How sure a reader who has the registers can be that somebody is in the private table.
     pub presence: Presence,
+}
+
+/// What readers of this release and of earlier ones learn together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviousManifest {
+    /// Digests of the earlier releases' manifests.
+    pub manifests: Vec<String>,
+    /// The fewest persons of the registers whom a class of this release and one of each earlier release hold, over all
+    /// classes that somebody can be in.
+    pub k: u64,
+    /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub l: BTreeMap<String, u64>,
 }
 
 /// What one release for all audiences loses, beside two other ways to serve them.

@@ -20,7 +20,7 @@ pub const SENSITIVE_TABLE: &str = "sensitive";
 pub struct JoinedRegister {
     /// The quasi columns of the private table, in its order and with its names and types. First its rows, in its order;
     /// then register persons that the private table does not have; then, for persons of whom the register says something
-    /// else than the private table, what the register says.
+    /// else than the private table, what the register says; then what earlier registers said of private persons.
     pub rows: Table,
     /// Rows of the private table.
     pub n_microdata: usize,
@@ -46,6 +46,19 @@ impl JoinedRegister {
     pub fn register_rows(&self) -> Range<u32> {
         self.n_microdata as u32..(self.n_microdata + self.n_register) as u32
     }
+}
+
+/// An earlier release that may be read beside the new one, as its files show it.
+#[derive(Clone, Debug)]
+pub struct PreviousRelease {
+    /// Where it is.
+    pub name: String,
+    /// Its rows, and where there is one its sensitive table.
+    pub tables: Vec<Table>,
+    /// Per person of the join whether the registers of its time said the same of them.
+    pub known: Vec<bool>,
+    /// Private rows whose person the registers of its time described otherwise, and the joined row that says how.
+    pub elsewhere: Vec<(u32, u32)>,
 }
 
 /// How sure a reader who knows the register can be that somebody is in the private table: the share of private persons

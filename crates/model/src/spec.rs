@@ -54,6 +54,8 @@ pub struct Spec {
     pub register: RegisterUse,
     /// Bounds of the microdata's share in a class, with a register.
     pub delta_presence: Option<(f64, f64)>,
+    /// Folders of earlier releases of the same people, relative to the spec.
+    pub previous: Vec<PathBuf>,
 }
 
 /// Which partitioner runs.
@@ -291,6 +293,8 @@ pub struct RegisterSpec {
     pub date: Option<String>,
     /// Digest its file must have.
     pub sha256: Option<String>,
+    /// Its files when earlier releases were made, relative to the spec.
+    pub previous: Vec<PathBuf>,
 }
 
 /// How registers are used.
@@ -370,6 +374,7 @@ impl Spec {
             registers: BTreeMap::new(),
             register: RegisterUse::default(),
             delta_presence: None,
+            previous: Vec::new(),
         }
     }
 

@@ -140,6 +140,7 @@ impl Scenario {
             savings: None,
             registers: Vec::new(),
             register: None,
+            previous: None,
             verified: true,
         }
     }

@@ -80,6 +80,18 @@ pub struct JoinedFindings {
     pub group_k: Option<u64>,
     /// How sure presence in the private table is, where the private table was at hand.
     pub presence: Option<Presence>,
+    /// What readers of earlier releases learn, where there are some and it is known whose rows are whose.
+    pub together: Option<TogetherFindings>,
+}
+
+/// What was counted of a release and earlier ones that are read together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TogetherFindings {
+    /// Persons whom a class and a class of each earlier release hold, over all classes that somebody can be in: the
+    /// fewest. As many as in the smallest class where no earlier class holds anybody.
+    pub k: u64,
+    /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
+    pub l: Vec<(String, u64)>,
 }
 
 /// What was counted of classes as one audience sees them.

@@ -8,6 +8,8 @@
 //! The sensitive table lists the values of exactly the private persons of each group, in an order that says nothing, and
 //! every requirement holds for the private persons of each group.
 //!
+//! Beside earlier releases also what readers of all of them learn is counted, see `together`.
+//!
 //! Where private rows alone are released, as many persons count as the cells of a class hold, whoever is in other
 //! classes too.
 //!
@@ -20,11 +22,12 @@ mod crowd;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod together;
 mod written;
 
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::spec::RegisterRows;
-use kohort_model::{Cells, JoinedRegister, Release, Requirement, Table, Texts};
+use kohort_model::{Cells, JoinedRegister, PreviousRelease, Release, Requirement, Table, Texts};
 use rayon::prelude::*;
 
 use crate::coverage::Coverage;
@@ -44,6 +47,8 @@ pub struct AskedOfJoin<'a> {
     pub delta_presence: Option<(f64, f64)>,
     /// Whose rows are released.
     pub rows: RegisterRows,
+    /// Earlier releases that may be read beside it.
+    pub previous: &'a [PreviousRelease],
 }
 
 /// Verifies a release of one table beside a register.

@@ -59,6 +59,7 @@ pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
 pub use block::verify_block;
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,
+    TogetherFindings,
 };
 pub use joined::{AskedOfJoin, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written};
 pub use measure::{measure, verify_alone};

@@ -283,6 +283,21 @@ pub enum Violation {
     /// Rows of one class that can be told apart.
     #[error("column '{column}': {} from others of the class, first in row {first_row}", does(*n, "row", "differs", "differ"))]
     ClassDiffers { column: String, n: u64, first_row: u64 },
+    /// Persons for whom there are not enough classes as large as they ask.
+    #[error("column '{column}': {} for more persons than any class and group that can be theirs has", does(*n, "person", "asks", "ask"))]
+    OwnKUnmet { column: String, n: u64 },
+    /// An earlier release that can't be understood here.
+    #[error("{release}: column '{column}' is no quasi column here, or its labels mean nothing here")]
+    PreviousColumn { release: String, column: String },
+    /// People who hide among few from readers of all releases.
+    #[error("read together with earlier releases: {} among fewer than k, the worst among {fewest}", does(*n, "person", "hides", "hide"))]
+    PreviousCrowd { n: u64, fewest: u64 },
+    /// Values that are known to readers of all releases.
+    #[error("read together with earlier releases: {} too few values of '{column}' with one of before", does(*n, "group", "shares", "share"))]
+    PreviousCommon { column: String, n: u64 },
+    /// Values that came or went, and are few.
+    #[error("read together with earlier releases: the few values of '{column}' that came or went in {} tell whose they are", count(*n, "group"))]
+    PreviousChanges { column: String, n: u64 },
 
     /// A requirement that some class does not satisfy.
     #[error(

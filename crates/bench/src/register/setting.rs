@@ -21,7 +21,7 @@ const CENSUS: [&str; 6] = ["age", "famincome", "hh_size", "edu", "state", "sex"]
 /// Values of a uniform column.
 const N_UNIFORM: usize = 1000;
 /// Values of the columns of a large register.
-const N_LARGE: [usize; 4] = [100, 1000, 10, 17];
+pub(super) const N_LARGE: [usize; 4] = [100, 1000, 10, 17];
 
 /// Everybody there is.
 pub(super) struct Population {
@@ -133,7 +133,7 @@ impl Drawn {
         spec.algorithm = algorithm;
         spec.register.method = if method == Method::Direct { RegisterMethod::Direct } else { RegisterMethod::Refine };
         let joined = if method == Method::Plain { &self.alone } else { &self.joined };
-        Ok(anonymize_with_register(&self.microdata, joined, &spec, &[Requirement::K(k)], &Silent)?)
+        Ok(anonymize_with_register(&self.microdata, joined, &[], &spec, &[Requirement::K(k)], &Silent)?)
     }
 }
 
@@ -156,7 +156,12 @@ pub(super) fn measure(
     let are = mean_relative_error(&counts, sanity_bound(drawn.microdata.n_rows as u64)).ok_or("there are queries")?;
     let loss = done.anonymized.loss;
     let joined = if method == Method::Plain { &drawn.alone } else { &drawn.joined };
-    let asked = AskedOfJoin { requirements: &[Requirement::K(k)], delta_presence: None, rows: RegisterRows::All };
+    let asked = AskedOfJoin {
+        requirements: &[Requirement::K(k)],
+        delta_presence: None,
+        rows: RegisterRows::All,
+        previous: &[],
+    };
     verify_joined(done.anonymized.release, &drawn.microdata, joined, asked)?;
     Ok(Measured { ncp: loss.ncp, dm: loss.dm, are, cpu: cost.cpu })
 }

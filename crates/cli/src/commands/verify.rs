@@ -57,12 +57,15 @@ impl Verify {
         let (manifest, counted) = match &self.against {
             None => {
                 let (manifest, tables) = read_release(&self.release, &bars)?;
-                let counted = self.count_alone(&manifest, &tables, &mut notes)?;
+                let counted = count_alone(&self.release, &manifest, &tables, &mut notes)?;
                 (manifest, counted)
             }
             Some(spec) => self.count_against(spec, &mut wrong, &bars)?,
         };
         let TablesManifest { manifest, .. } = manifest;
+        if manifest.previous.is_some() {
+            notes.push("what readers of earlier releases learn is counted when a release is made".to_owned());
+        }
         bars.clear();
         let found = match counted {
             Ok(found) => found,
@@ -75,64 +78,6 @@ impl Verify {
         wrong.extend(differences(&manifest, &found));
         terminal::print(&self.render(&manifest, &found, &notes, wrong.is_empty()))?;
         if wrong.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(wrong)) }
-    }
-
-    fn count_alone(
-        &self,
-        manifest: &TablesManifest,
-        tables: &[Table],
-        notes: &mut Vec<String>,
-    ) -> Result<Result<Findings, Violations>, Failure> {
-        let TablesManifest { manifest, links, .. } = manifest;
-        let unknown = || {
-            let message = format!("{}: manifest.json asks for something unknown", self.release.display());
-            Failure::input(message, "use the version that wrote it")
-        };
-        // Beside a register the second table holds sensitive groups of the first.
-        let of_spec = if manifest.register.is_some() { manifest.tables.get(..1) } else { Some(&manifest.tables[..]) };
-        let mut asked = of_spec.and_then(|tables| requirements(&manifest.requirement, tables)).ok_or_else(unknown)?;
-        if manifest.requirement.person_k {
-            notes.push("each person's own k can't be recounted from what is released".to_owned());
-        }
-        let n_persons = manifest.persons.n_out;
-        if let [table] = tables
-            && n_persons != table.n_rows as u64
-            && table.person.is_none()
-            && manifest.register.is_none()
-        {
-            let n_rows = table.n_rows;
-            notes.push(format!(
-                "{n_persons} persons have {n_rows} rows, and nothing released tells whose: see --against"
-            ));
-        }
-        for asked in &mut asked {
-            let is_hidden = |requirement: &mut Requirement| {
-                matches!(requirement, Requirement::TCloseness { distance: Distance::Hierarchical, .. })
-            };
-            for requirement in asked.extract_if(.., is_hidden) {
-                let column = requirement.column().unwrap_or_default();
-                notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
-            }
-        }
-        if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
-            let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
-            let asked = AskedOfJoin { requirements: asked, delta_presence: manifest.requirement.delta_presence, rows };
-            return Ok(verify_joined_alone(tables, asked));
-        }
-        match (tables, asked.as_slice()) {
-            ([table], [asked]) => {
-                let quasi = table.with_role(Role::Quasi);
-                Ok(match asked_for_audiences(&manifest.audiences, &manifest.requirement, asked) {
-                    Some(audiences) => verify_alone(table, &quasi, &audiences),
-                    None => verify_alone(table, &quasi, asked),
-                })
-            }
-            ([], _) => {
-                let message = format!("{}: manifest.json names no table", self.release.display());
-                Err(Failure::input(message, "name a folder that `kohort anonymize` wrote"))
-            }
-            _ => Ok(verify_tables_alone(tables, &released_links(links), &asked)),
-        }
     }
 
     /// Counts persons, and compares rows with the private tables.
@@ -192,7 +137,7 @@ impl Verify {
         let requirements = spec.requirements(table_spec);
         let persons = manifest.manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
-        let asked = asked_of_join(spec, &requirements);
+        let asked = asked_of_join(spec, &requirements, &[]);
         let counted = verify_joined_against(&tables, &original, &registers.joined, asked, suppressed);
         Ok((manifest, counted))
     }
@@ -236,6 +181,68 @@ impl Verify {
                 format!("{:#}\n", serde_json::Value::Object(object))
             }
         }
+    }
+}
+
+/// Counts what the files of a release show by themselves; `notes` get what they don't.
+pub(crate) fn count_alone(
+    release: &Path,
+    manifest: &TablesManifest,
+    tables: &[Table],
+    notes: &mut Vec<String>,
+) -> Result<Result<Findings, Violations>, Failure> {
+    let TablesManifest { manifest, links, .. } = manifest;
+    let unknown = || {
+        let message = format!("{}: manifest.json asks for something unknown", release.display());
+        Failure::input(message, "use the version that wrote it")
+    };
+    // Beside a register the second table holds sensitive groups of the first.
+    let of_spec = if manifest.register.is_some() { manifest.tables.get(..1) } else { Some(&manifest.tables[..]) };
+    let mut asked = of_spec.and_then(|tables| requirements(&manifest.requirement, tables)).ok_or_else(unknown)?;
+    if manifest.requirement.person_k {
+        notes.push("each person's own k can't be recounted from what is released".to_owned());
+    }
+    let n_persons = manifest.persons.n_out;
+    if let [table] = tables
+        && n_persons != table.n_rows as u64
+        && table.person.is_none()
+        && manifest.register.is_none()
+    {
+        let n_rows = table.n_rows;
+        notes.push(format!("{n_persons} persons have {n_rows} rows, and nothing released tells whose: see --against"));
+    }
+    for asked in &mut asked {
+        let is_hidden = |requirement: &mut Requirement| {
+            matches!(requirement, Requirement::TCloseness { distance: Distance::Hierarchical, .. })
+        };
+        for requirement in asked.extract_if(.., is_hidden) {
+            let column = requirement.column().unwrap_or_default();
+            notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
+        }
+    }
+    if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
+        let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
+        let asked = AskedOfJoin {
+            requirements: asked,
+            delta_presence: manifest.requirement.delta_presence,
+            rows,
+            previous: &[],
+        };
+        return Ok(verify_joined_alone(tables, asked));
+    }
+    match (tables, asked.as_slice()) {
+        ([table], [asked]) => {
+            let quasi = table.with_role(Role::Quasi);
+            Ok(match asked_for_audiences(&manifest.audiences, &manifest.requirement, asked) {
+                Some(audiences) => verify_alone(table, &quasi, &audiences),
+                None => verify_alone(table, &quasi, asked),
+            })
+        }
+        ([], _) => {
+            let message = format!("{}: manifest.json names no table", release.display());
+            Err(Failure::input(message, "name a folder that `kohort anonymize` wrote"))
+        }
+        _ => Ok(verify_tables_alone(tables, &released_links(links), &asked)),
     }
 }
 
@@ -300,7 +307,7 @@ fn persons_of_rows(table: &TableManifest) -> Persons {
 }
 
 /// Figures of the manifest that are not those counted.
-fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
+pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
     let mut differences = Vec::new();
     let mut compare = |what: String, claimed: f64, counted: f64| {
         if (claimed - counted).abs() > 1e-6 {

@@ -1,7 +1,7 @@
 //! What became of a job: k asked and reached, what it cost, where the release is.
 
 use kohort_io::TablesManifest;
-use kohort_model::{JoinManifest, Manifest, RegisterManifest, SavingsManifest, Setting};
+use kohort_model::{JoinManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
@@ -53,6 +53,9 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
         for (name, value) in joined(join, manifest.classes) {
             line(name, &value);
         }
+    }
+    if let Some(previous) = &manifest.previous {
+        line("read together", &together(previous));
     }
     for table in manifest.tables.iter().filter(|_| manifest.tables.len() > 1 && manifest.register.is_none()) {
         let rows =
@@ -107,6 +110,10 @@ fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
         let persons = if join.contradicting == 1 { "person" } else { "persons" };
         lines.push(("contradicting", format!("{} {persons} of the registers, not used", join.contradicting)));
     }
+    if join.found == 0 {
+        let warning = "nobody of the private table is in the registers: are they of the same people, and real?";
+        lines.push(("warning", warning.to_owned()));
+    }
     if let Some(group_k) = join.group_k {
         lines.push(("sensitive groups", format!("{}, of at least {group_k} persons", join.sensitive_groups)));
     }
@@ -129,6 +136,16 @@ fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
         lines.push(("warning", warning));
     }
     lines
+}
+
+/// What readers of earlier releases learn.
+fn together(previous: &PreviousManifest) -> String {
+    let releases = match previous.manifests.len() {
+        1 => "1 earlier release".to_owned(),
+        n => format!("{n} earlier releases"),
+    };
+    let l = previous.l.iter().map(|(column, l)| format!(", l = {l} of {column}"));
+    format!("with {releases}: k = {}{}", previous.k, l.collect::<String>())
 }
 
 /// What one release for all audiences loses less than one on the union of their columns.

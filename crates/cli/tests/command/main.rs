@@ -16,5 +16,6 @@ mod init;
 mod killed;
 mod many_tables;
 mod register;
+mod republication;
 mod runner;
 mod verify;

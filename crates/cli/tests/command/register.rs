@@ -61,6 +61,14 @@ fn manifest(folder: &Folder) -> Value {
     serde_json::from_str(&folder.read("out/manifest.json")).unwrap()
 }
 
+/// The perimeters of all private rows' boxes, which is the paper's NCP, from the loss per column; `ranges` are the
+/// columns' widths.
+fn perimeters(manifest: &Value, ranges: [f64; 2]) -> f64 {
+    let loss = |column: &str| manifest["loss"]["columns"][column].as_f64().unwrap();
+    let sum = 2.0 * 7.0 * (loss("qi1") * ranges[0] + loss("qi2") * ranges[1]);
+    (sum * 1e9).round() / 1e9
+}
+
 /// Changes a released file, and the digest in the manifest so that it fits.
 fn forge(folder: &Folder, file: &str, change: impl FnOnce(&str) -> String) {
     let text = folder.read(file);
@@ -102,6 +110,8 @@ fn the_register_of_the_paper_comes_out_to_the_digit() {
         let manifest = manifest(&folder);
         assert_eq!(manifest["register"]["method"], method);
         assert_eq!(manifest["loss"]["dm"], 13.0);
+        // With X of the register at (9, 9).
+        assert_eq!(perimeters(&manifest, [8.0, 8.0]), 24.0);
         for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
             let ran = folder.run_in_vain(arguments);
             assert_eq!(ran.code, 0, "{ran}");
@@ -115,6 +125,7 @@ fn without_the_register_the_same_question_is_answered_worse() {
     let folder = with(TABLE);
     assert_eq!(folder.run(RUN).code, 0);
     assert_eq!(manifest(&folder)["loss"]["dm"], 25.0);
+    assert_eq!(perimeters(&manifest(&folder), [5.0, 3.0]), 62.0);
     let found = estimate(&folder, QUERY, &["--continuous"]);
     assert_eq!(figures(&found), (3.6667, vec![1.6667, 1.6667, 0.3333]));
     assert_eq!(found["of"], 7.0);
@@ -323,4 +334,100 @@ fn presence_is_bounded_where_the_register_is_large_enough() {
     assert_eq!(manifest(&folder)["requirement"]["delta_presence"], json!([0.0, 0.7]));
     assert!(manifest(&folder)["register"]["presence"]["highest"].as_f64().unwrap() <= 0.7);
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 0);
+}
+
+#[test]
+fn a_register_of_fakes_makes_presence_certain_to_whoever_knows_them() {
+    // Everybody is hidden by two who do not exist. The publisher sees that they are a third of each class, and is warned
+    // that none of them is in the register; the attacker knows that they are all there is.
+    let fakes: String = MICRODATA
+        .lines()
+        .skip(1)
+        .flat_map(|row| {
+            let place: Vec<&str> = row.split(',').collect();
+            [1, 2].map(|fake| format!("fake{fake}{},{},{}\n", place[0], place[1], place[2]))
+        })
+        .collect();
+    let folder = golden();
+    folder.write("public.csv", format!("id,qi1,qi2\n{fakes}").as_bytes());
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!("register_of_fakes", ran);
+    let join = &manifest(&folder)["register"];
+    assert_eq!((&join["found"], &join["presence"]["certain"]), (&json!(0), &json!(0)));
+    // With the true register, of which nobody is near, the same is said as it is.
+    folder.write("public.csv", b"id,qi1,qi2\nX,9,9\n");
+    let other = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
+    assert!(other.stderr.contains("at least 3 persons in each class"), "{other}");
+    let warned = folder.run(&["anonymize", "release.toml", "-o", "true"]);
+    assert!(warned.stderr.contains("whoever is found there is in the private table"), "{warned}");
+    folder.write("release.toml", format!("delta_presence = [0.0, 0.5]\n{TABLE}{REGISTER}").as_bytes());
+    let bounded = refused(&folder, &["anonymize", "release.toml", "-o", "bounded"], 1);
+    assert!(bounded.stderr.contains("the presence of persons can't be kept between 0 and 0.5"), "{bounded}");
+}
+
+#[test]
+fn closeness_holds_in_sensitive_groups() {
+    let spec = format!("{TABLE}{REGISTER}").replace("l = 2", "t = 0.3");
+    for method in ["refine", "direct"] {
+        let folder = with(&format!("{spec}[register]\nmethod = \"{method}\"\n"));
+        let ran = folder.run(RUN);
+        assert_eq!(ran.code, 0, "{ran}");
+        let t = manifest(&folder)["achieved"]["sensitive"]["sa"]["t"].as_f64().unwrap();
+        assert!(t <= 0.3, "{t}");
+        assert_eq!(folder.run_in_vain(&["verify", "out", "--against", "release.toml"]).code, 0);
+    }
+    let folder = with(&spec.replace("0.3", "0.01"));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder)["register"]["sensitive_groups"], 1);
+}
+
+/// The example, in which some ask for a k of their own.
+fn with_own_k(asks: &[(&str, u32)], settings: &str) -> Folder {
+    let spec = format!("{settings}{TABLE}own = \"person_k\"\n{REGISTER}");
+    let folder = with(&spec);
+    let mut rows = MICRODATA.lines();
+    let mut text = format!("{},own\n", rows.next().unwrap());
+    for row in rows {
+        let own = asks.iter().find(|(name, _)| row.starts_with(name)).map_or(1, |&(_, own)| own);
+        text += &format!("{row},{own}\n");
+    }
+    folder.write("microdata.csv", text.as_bytes());
+    folder
+}
+
+#[test]
+fn persons_own_k_holds_beside_a_register_and_is_verified() {
+    let folder = with_own_k(&[("G", 5)], "");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let rows = folder.read("out/microdata.csv");
+    let holds = |row: &&str| row.starts_with("6,4") || row.contains(",6]\"");
+    assert!(rows.lines().filter(holds).count() >= 5, "{rows}");
+    let against = folder.run_in_vain(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(against.code, 0, "{against}");
+    assert!(!against.stdout.contains("own k"), "{against}");
+
+    // The release that was made before G asked.
+    let folder = released();
+    let asks = with_own_k(&[("G", 5)], "");
+    for file in ["release.toml", "microdata.csv"] {
+        folder.write(file, asks.read(file).as_bytes());
+    }
+    let manifest = folder.read("out/manifest.json").replace("\"k\": 3,", "\"k\": 3, \"person_k\": true,");
+    folder.write("out/manifest.json", manifest.as_bytes());
+    let ran = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
+    assert_snapshot!("register_own_k", ran);
+}
+
+#[test]
+fn who_asks_for_too_much_is_left_out_as_far_as_allowed() {
+    assert_eq!(with_own_k(&[("A", 50)], "").run_in_vain(RUN).code, 1);
+    let folder = with_own_k(&[("A", 50)], "max_suppressed = 0.2\n");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder)["persons"], json!({ "in": 7, "out": 6, "suppressed": 1 }));
+    let against = folder.run_in_vain(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(against.code, 0, "{against}");
 }

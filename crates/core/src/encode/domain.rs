@@ -145,6 +145,11 @@ impl Domain {
         self.n_codes
     }
 
+    /// The text of each code but NULL's.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter()
+    }
+
     /// The code of NULL, where the column holds nulls.
     pub fn null(&self) -> Option<u32> {
         self.null

@@ -39,6 +39,8 @@ pub(super) struct Draft {
     pub(super) register: Vec<u32>,
     /// The sensitive group of its private rows.
     pub(super) group: u32,
+    /// What its cells must hold beside its rows; empty where that is nothing.
+    pub(super) reach: Bounds,
 }
 
 impl<'a> Crowd<'a> {
@@ -102,7 +104,7 @@ impl<'a> Crowd<'a> {
             return Draft::default();
         }
         let register = rows.iter().copied().filter(|&row| self.n_register(row) > 0).collect();
-        Draft { microdata, register, group: 0 }
+        Draft { microdata, register, ..Draft::default() }
     }
 
     /// The smallest box that holds the private rows of a class.
@@ -112,10 +114,13 @@ impl<'a> Crowd<'a> {
         bounds
     }
 
-    /// The smallest box that holds a class.
+    /// The box of a class: the smallest that holds its rows, and what it must hold beside them.
     pub(super) fn bounds(&self, draft: &Draft) -> Bounds {
         let mut bounds = self.private_bounds(draft);
         draft.register.iter().for_each(|&row| include(&mut bounds, self.rows.cells(row)));
+        for (bound, reach) in bounds.iter_mut().zip(&draft.reach) {
+            *bound = (bound.0.min(reach.0), bound.1.max(reach.1));
+        }
         bounds
     }
 
@@ -227,9 +232,24 @@ impl<'a> Crowd<'a> {
         self.joined.rows.columns.iter().map(|column| column.name.as_str())
     }
 
+    /// The k that the person of a private row needs.
+    pub(super) fn k_of_row(&self, private: u32) -> u32 {
+        self.rules.k_of_row(private)
+    }
+
+    /// What the register says of the person of a private row.
+    pub(super) fn in_register(&self, private: u32) -> InRegister {
+        self.joined.persons[private as usize]
+    }
+
+    /// The codes of a joined row.
+    pub(super) fn codes(&self, row: u32) -> Vec<u32> {
+        (0..self.domains().len()).map(|column| self.encoded.code(column, row)).collect()
+    }
+
     /// The joined row of what the register says otherwise about the person of a private row.
     fn registered(&self, private: u32) -> Option<u32> {
-        match self.joined.persons[private as usize] {
+        match self.in_register(private) {
             InRegister::Absent | InRegister::Same => None,
             InRegister::Differs(row) => Some(row),
         }

@@ -35,7 +35,11 @@ pub(super) struct FreeRows<'a> {
 impl<'a> FreeRows<'a> {
     /// All register rows, none taken.
     pub(super) fn new(crowd: &'a Crowd<'a>) -> FreeRows<'a> {
-        let mut order: Vec<u32> = (0..crowd.rows.len() as u32).filter(|&row| crowd.n_register(row) > 0).collect();
+        FreeRows::over(crowd, (0..crowd.rows.len() as u32).filter(|&row| crowd.n_register(row) > 0).collect())
+    }
+
+    /// These folded rows, none taken.
+    pub(super) fn over(crowd: &'a Crowd<'a>, mut order: Vec<u32>) -> FreeRows<'a> {
         let mut depth = 0;
         while order.len() >> depth > LEAF {
             depth += 1;

@@ -31,7 +31,7 @@ pub(super) fn refine(
     base: &Base<'_>,
     progress: &dyn Progress,
 ) -> Vec<Draft> {
-    let whole = |group: usize| Draft { microdata: plain[group].clone(), register: Vec::new(), group: group as u32 };
+    let whole = |group: usize| Draft { microdata: plain[group].clone(), group: group as u32, ..Draft::default() };
     let widths: Vec<f64> = (0..plain.len()).map(|group| crowd.width(&crowd.bounds(&whole(group)))).collect();
     let mut order: Vec<usize> = (0..plain.len()).collect();
     order.sort_by(|&a, &b| widths[a].total_cmp(&widths[b]));
@@ -113,6 +113,7 @@ impl Region {
             microdata: origins().flat_map(|origin| &origin.private).copied().collect(),
             register: origins().filter(|origin| origin.register).map(|origin| origin.folded).collect(),
             group,
+            ..Draft::default()
         }
     }
 }

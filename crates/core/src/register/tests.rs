@@ -1,6 +1,7 @@
 //! The paper's example, and what one person or one setting changes.
 
 mod oracle;
+mod previous;
 mod properties;
 
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ fn the_register_example_is_estimated_to_the_digit() {
     let query = [Asked::Range((Included(0.0), Included(4.0))), Asked::Range((Excluded(2.0), Included(4.0)))];
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     let estimates = |joined: &JoinedRegister| {
-        let found = anonymize_with_register(&case.table, joined, &spec, &asked(3, 1), &Silent).unwrap();
+        let found = anonymize_with_register(&case.table, joined, &[], &spec, &asked(3, 1), &Silent).unwrap();
         let table = |table: usize| released(&case, &found.anonymized.release, table);
         let reader = reader(&table(0), &table(1));
         (reader.count(&query), reader.values(&query))
@@ -192,7 +193,7 @@ fn direct_hides_fewer_private_persons_than_k_where_they_have_no_values_to_tell()
     case.table.columns.retain(|column| column.name != "sa");
     let found = |k: u32, method: RegisterMethod| {
         let spec = spec(k, Algorithm::Mondrian, method);
-        anonymize_with_register(&case.table, &case.joined, &spec, &[Requirement::K(k)], &Silent)
+        anonymize_with_register(&case.table, &case.joined, &[], &spec, &[Requirement::K(k)], &Silent)
     };
     let direct = found(8, RegisterMethod::Direct).unwrap();
     assert_eq!(direct.anonymized.release.tables.len(), 1);

@@ -49,6 +49,19 @@ pub struct LoadedRegisters {
     pub by: JoinedBy,
     /// Persons of whom the registers contradict each other, or one itself.
     pub contradicting: u64,
+    /// Registers as they were when earlier releases were made.
+    pub earlier: Vec<EarlierRegister>,
+}
+
+/// A register as it was.
+#[derive(Clone, Debug)]
+pub struct EarlierRegister {
+    /// Digest of its file.
+    pub sha256: String,
+    /// Per person of the join whether it said the same of them by the same key.
+    pub known: Vec<bool>,
+    /// Private rows of whose person it said something else, and the joined row that says what.
+    pub elsewhere: Vec<(u32, u32)>,
 }
 
 /// How persons were found in the private table and the registers.
@@ -101,7 +114,26 @@ pub fn load_registers(
     let mut dictionaries: Vec<TextDictionary> = quasi.iter().map(|column| known_texts(&column.texts)).collect();
     let mut united = United::new(quasi.len(), by);
     let (mut registers, mut problems) = (Vec::new(), Vec::new());
+    let (mut earlier, mut earlier_rows) = (Vec::new(), Vec::new());
     for (name, register) in &spec.registers {
+        for file in &register.previous {
+            let source = Source {
+                path: spec_folder.join(file),
+                register: &RegisterSpec { sha256: None, ..register.clone() },
+                missing: RegisterMissing::Skip,
+                quasi: &quasi,
+                table_spec,
+                persons: &persons,
+            };
+            match source.read(&OfTable { progress, name }) {
+                Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
+                Ok(read) => {
+                    earlier.push(EarlierRegister { sha256: read.sha256, known: Vec::new(), elsewhere: Vec::new() });
+                    let columns = read.columns.into_iter().zip(&mut dictionaries).map(translated).collect();
+                    earlier_rows.push(RegisterRows { columns, persons: read.persons });
+                }
+            }
+        }
         let source = Source {
             path: spec_folder.join(&register.file),
             register,
@@ -131,7 +163,10 @@ pub fn load_registers(
     }
     progress.begin("joining", 0);
     let private_ids: Vec<&[u32]> = quasi.iter().map(|column| column.ids.as_slice()).collect();
-    let (joined, contradicting) = united.join(&private_ids, original.table.n_rows);
+    let (joined, contradicting) = united.join(&private_ids, original.table.n_rows, &earlier_rows);
+    for (register, said) in earlier.iter_mut().zip(joined.of_earlier) {
+        (register.known, register.elsewhere) = (said.known, said.elsewhere);
+    }
     for (register, range) in registers.iter_mut().zip(joined.of_registers) {
         register.joined = range;
     }
@@ -165,7 +200,7 @@ pub fn load_registers(
         n_register: joined.n_register,
         persons: joined.persons,
     };
-    Ok(LoadedRegisters { joined, registers, by, contradicting })
+    Ok(LoadedRegisters { joined, registers, by, contradicting, earlier })
 }
 
 /// What keeps a private table from being joined with a register.

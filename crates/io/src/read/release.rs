@@ -114,6 +114,15 @@ pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesMan
     read_release_of(&[], folder, progress)
 }
 
+/// The digest of a release's manifest, by which others name it.
+///
+/// # Errors
+/// Where it can't be read.
+pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseProblem> {
+    let path = folder.join("manifest.json");
+    sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path, source })
+}
+
 /// Reads a release, and gives its columns the hierarchies in these files.
 ///
 /// # Errors

@@ -101,6 +101,7 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         savings: None,
         registers: Vec::new(),
         register: None,
+        previous: None,
         verified: true,
     }
 }

@@ -17,6 +17,7 @@ pub(super) const TOP: &[&str] = &[
     "keys",
     "seed",
     "delta_presence",
+    "previous",
     "mondrian",
     "datafly",
     "full_domain",
@@ -55,7 +56,7 @@ pub(super) const FULL_DOMAIN: &[&str] = &["objective"];
 pub(super) const CLUSTERING: &[&str] = &["threshold", "cluster_limit", "pairing"];
 pub(super) const AUDIENCE: &[&str] = &["quasi", "k"];
 pub(super) const COLLUSION: &[&str] = &["k"];
-pub(super) const REGISTER_FILE: &[&str] = &["file", "key", "columns", "date", "sha256"];
+pub(super) const REGISTER_FILE: &[&str] = &["file", "key", "columns", "date", "sha256", "previous"];
 pub(super) const REGISTER: &[&str] = &["method", "missing", "release"];
 
 pub(super) const PRESETS: &[(&str, u32)] = &[("ema", 12), ("cms", 11)];

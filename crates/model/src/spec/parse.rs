@@ -12,6 +12,8 @@ mod links;
 mod section;
 mod table;
 
+use std::path::PathBuf;
+
 use toml::de::DeTable;
 
 use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
@@ -85,6 +87,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {
         reader.note(&reader.place_of(&top, "delta_presence"), SpecFault::PresenceIsPublic);
     }
+    let previous = read_previous(reader, &top);
     check_quasi(reader, &tables);
     let datafly = read_datafly(reader, &top, &tables);
     Spec {
@@ -105,6 +108,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         registers,
         register,
         delta_presence,
+        previous,
     }
 }
 
@@ -198,6 +202,14 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
             None
         }
     }
+}
+
+fn read_previous(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<PathBuf> {
+    let folders = links::read_paths(reader, top, "previous");
+    if top.has("previous") && !top.has("registers") {
+        reader.note(&reader.place_of(top, "previous"), SpecFault::WithoutRegisters);
+    }
+    folders
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
 use super::{Failure, terminal};
-use crate::engine::{Outcome, Session, SqlError};
+use crate::SqlError;
+use crate::engine::{Outcome, Session};
 use crate::parser::Parsed;
 
 /// How long a statement runs before there is a sign of life.

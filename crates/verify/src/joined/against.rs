@@ -5,7 +5,8 @@
 //! there is a way to give every released row a joined row of its own that its cells hold, and one to give every private
 //! row but those left out a released row; both at once, then, by the theorem of Mendelsohn and Dulmage. There is a way to
 //! give each row of the sensitive table a private row with its very values that some class of its group holds. The cells
-//! of every class hold k persons of private table and register, one of them private. The last two are shown by
+//! of every class hold k persons of private table and register, one of them private. Where persons ask for a k of their
+//! own, there is a way to give every private row a class and a group of so many. The last three are shown by
 //! themselves: nothing released links the two tables row by row.
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use crate::cells::CellIds;
 use crate::count::smallest;
 use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
+use crate::roll::own_ks;
 use crate::structure::check_table;
 use crate::{Findings, Skipped, Suppressed, Violation, Violations};
 
@@ -66,6 +68,9 @@ pub fn verify_joined_against(
     violations.extend(origins.without_private());
     violations.extend(origins.rows_without_origin(asked.rows));
     violations.extend(origins.private_without_row(suppressed));
+    if violations.is_empty() {
+        violations.extend(origins.own_k_unmet(original, asked, suppressed));
+    }
     if let Some((values, groups)) = &read.values {
         let left = original.n_rows.saturating_sub(values.n_rows) as u64;
         if left != suppressed.rows {
@@ -78,6 +83,7 @@ pub fn verify_joined_against(
         return Err(Violations(violations));
     }
     findings.suppressed = Some(suppressed);
+    findings.skipped.retain(|skipped| !matches!(skipped, Skipped::PersonK { .. }));
     let held = origins.held.iter().copied().min().unwrap_or(0);
     match asked.rows {
         RegisterRows::All => findings.k = findings.k.min(held),
@@ -220,18 +226,54 @@ impl<'a> Origins<'a> {
 
     /// Private rows that get no released row, beyond those admitted to be left out.
     fn private_without_row(&self, suppressed: Suppressed) -> Option<Violation> {
-        let mut candidates = vec![Vec::new(); self.joined.n_microdata];
-        for (class, rows) in (0..).zip(&self.private) {
-            rows.iter().for_each(|&row| candidates[row as usize].push(class));
-        }
-        let needs = vec![1; self.joined.n_microdata];
-        let lacking = match assign(&candidates, needs, self.sizes()) {
-            Ok(lacking) => lacking,
+        let counted = match self.without_class(|_, _| true) {
+            Ok(without) => without.len() as u64,
             Err(violation) => return Some(violation),
         };
-        let counted: u64 = lacking.iter().map(|&n| u64::from(n)).sum();
         let admitted = suppressed.rows;
         (counted > admitted).then_some(Violation::SuppressedMiscounted { what: "persons", admitted, counted })
+    }
+
+    /// Private rows that get no row of a class that is `fit` for them, however these are handed out.
+    fn without_class(&self, fit: impl Fn(u32, usize) -> bool) -> Result<Vec<u32>, Violation> {
+        let mut candidates = vec![Vec::new(); self.joined.n_microdata];
+        for (class, rows) in self.private.iter().enumerate() {
+            rows.iter().filter(|&&row| fit(row, class)).for_each(|&row| candidates[row as usize].push(class as u32));
+        }
+        let lacking = assign(&candidates, vec![1; self.joined.n_microdata], self.sizes())?;
+        Ok((0..).zip(lacking).filter(|&(_, n)| n > 0).map(|(row, _)| row).collect())
+    }
+
+    /// Persons who can't all be in classes, and sensitive groups, of as many as they ask for.
+    fn own_k_unmet(&self, original: &Table, asked: AskedOfJoin<'_>, suppressed: Suppressed) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let own_ks = own_ks(original, None, None, asked.requirements, &mut violations);
+        let mut in_group: HashMap<u32, u64> = HashMap::new();
+        for &group in self.read.values.iter().flat_map(|(_, groups)| groups) {
+            *in_group.entry(group).or_default() += 1;
+        }
+        let size = |class: usize| {
+            let rows = self.read.classes.rows(class);
+            let shown = match asked.rows {
+                RegisterRows::All => self.held[class].min(rows.len() as u64),
+                RegisterRows::Microdata => self.held[class],
+            };
+            in_group.get(&self.read.groups[rows[0] as usize]).map_or(shown, |&n| shown.min(n))
+        };
+        let sizes: Vec<u64> = (0..self.n_classes()).map(size).collect();
+        for own_k in own_ks {
+            let asks = |row: u32| own_k.get(row as usize, None);
+            match self.without_class(|row, class| sizes[class] >= asks(row)) {
+                Err(violation) => violations.push(violation),
+                Ok(without) if without.len() as u64 > suppressed.rows => {
+                    let column = own_k.column.clone();
+                    let n = without.len() as u64 - suppressed.rows;
+                    violations.push(Violation::OwnKUnmet { column, n });
+                }
+                Ok(_) => {}
+            }
+        }
+        violations
     }
 
     /// Rows of the sensitive table that get no private row, however these are handed out.

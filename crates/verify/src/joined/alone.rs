@@ -136,7 +136,7 @@ impl<'a> ReadTables<'a> {
             tables: Vec::new(),
             audiences: Vec::new(),
             collusion_k: None,
-            joined: Some(JoinedFindings { groups, group_k, presence: None }),
+            joined: Some(JoinedFindings { groups, group_k, presence: None, together: None }),
         })
     }
 

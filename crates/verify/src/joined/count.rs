@@ -62,6 +62,17 @@ impl Shown<'_> {
                 }
             }
         };
+        let together = if asked.previous.is_empty() {
+            None
+        } else {
+            match self.count_together(&classes, original, joined, asked) {
+                Ok(found) => Some(found),
+                Err(Violations(more)) => {
+                    violations.extend(more);
+                    None
+                }
+            }
+        };
         if !violations.is_empty() {
             return Err(Violations(violations));
         }
@@ -87,7 +98,7 @@ impl Shown<'_> {
             tables: Vec::new(),
             audiences: Vec::new(),
             collusion_k: None,
-            joined: Some(JoinedFindings { groups, group_k, presence: Some(presence.shares) }),
+            joined: Some(JoinedFindings { groups, group_k, presence: Some(presence.shares), together }),
         })
     }
 

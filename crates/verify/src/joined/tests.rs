@@ -74,7 +74,7 @@ fn release() -> Release {
 const K: [Requirement; 1] = [Requirement::K(3)];
 
 fn asked(requirements: &[Requirement]) -> AskedOfJoin<'_> {
-    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All }
+    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All, previous: &[] }
 }
 
 fn spoiled(spoil: impl FnOnce(&mut Release)) -> Vec<Violation> {
@@ -315,4 +315,65 @@ fn a_join_of_another_table_is_refused() {
     let mut shared = join(Some((4, 2)));
     shared.persons[5] = InRegister::Differs(13);
     assert_eq!(verify_joined(release(), &original(), &shared, asked(&K)).unwrap_err().0, [Violation::JoinOfAnother]);
+}
+
+/// An earlier release of one class with these cells, whose group has these values.
+fn earlier(cells: [&str; 2], values: &[&str]) -> PreviousRelease {
+    let n_rows = values.len();
+    let column =
+        |name: &str, role, cells: &[&str]| Column::from_cells(name, role, cells.iter().map(|&cell| Some(cell)));
+    let group = || column(SENSITIVE_GROUP, Role::Key, &vec!["1"; n_rows]);
+    let mut quasi = ["qi1", "qi2"].iter().zip(cells).map(|(name, cell)| column(name, Role::Quasi, &vec![cell; n_rows]));
+    let rows = vec![quasi.next().unwrap(), quasi.next().unwrap(), group()];
+    let values = vec![group(), column("sa", Role::Sensitive, values)];
+    let table = |name: &str, columns| Table { name: name.to_owned(), columns, n_rows, person: None };
+    let tables = vec![table("t", rows), table(SENSITIVE_TABLE, values)];
+    PreviousRelease { name: "old".to_owned(), tables, known: vec![true; 13], elsewhere: Vec::new() }
+}
+
+fn beside(previous: &[PreviousRelease], l: u32) -> Result<Option<crate::TogetherFindings>, Vec<Violation>> {
+    let requirements = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l }];
+    let asked = AskedOfJoin { previous, ..asked(&requirements) };
+    let verified = verify_joined(release(), &original(), &join(None), asked).map_err(|violations| violations.0)?;
+    Ok(verified.findings().joined.as_ref().and_then(|found| found.together.clone()))
+}
+
+#[test]
+fn an_earlier_class_must_hold_k_persons_of_every_class_it_meets() {
+    // It holds A and U of the first class, and nobody else who is private.
+    let violations = beside(&[earlier(["1", "[1,2]"], &["v4", "v5", "v6"])], 1).unwrap_err();
+    assert_eq!(violations, [Violation::PreviousCrowd { n: 1, fewest: 2 }]);
+    // These hold the first two classes whole; but the two of them together again only one person of the first.
+    let safe = [earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"])];
+    assert_eq!(beside(&safe, 1).unwrap().unwrap().k, 3);
+    let [wide] = safe;
+    let chain = [wide, earlier(["[1,9]", "1"], &["v4", "v5", "v6"])];
+    assert_eq!(beside(&chain, 1).unwrap_err(), [Violation::PreviousCrowd { n: 1, fewest: 1 }]);
+    // Of people whom registers described otherwise then, nobody is hidden.
+    let mut moved = earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"]);
+    moved.known.fill(false);
+    assert_eq!(beside(&[moved], 1).unwrap_err(), [Violation::PreviousCrowd { n: 4, fewest: 0 }]);
+}
+
+#[test]
+fn groups_that_give_values_away_beside_earlier_ones_are_found() {
+    let column = || "sa".to_owned();
+    let of_values = |values: &[&str], l| beside(&[earlier(["[1,2]", "[1,4]"], values)], l);
+    let common = of_values(&["v1", "v8", "v9"], 2).unwrap_err();
+    assert_eq!(common, [Violation::PreviousCommon { column: column(), n: 1 }]);
+    // The first group has v1 and v2 twice each, the second v1 to v3.
+    let came = of_values(&["v1", "v2", "v2"], 2).unwrap_err();
+    assert_eq!(came, [Violation::PreviousChanges { column: column(), n: 1 }]);
+    let went = of_values(&["v1", "v1", "v1", "v2", "v2"], 2).unwrap_err();
+    assert_eq!(went, [Violation::PreviousChanges { column: column(), n: 1 }]);
+    assert_eq!(of_values(&["v1", "v1", "v2", "v2"], 2).unwrap().unwrap().l, [(column(), 2)]);
+}
+
+#[test]
+fn an_earlier_release_that_says_something_unknown_is_refused() {
+    let mut other = earlier(["[1,2]", "[1,4]"], &["v1"]);
+    other.tables[0].columns[1].name = "qi3".to_owned();
+    let unknown = |column: &str| Violation::PreviousColumn { release: "old".to_owned(), column: column.to_owned() };
+    assert_eq!(beside(&[other], 1).unwrap_err(), [unknown("qi3")]);
+    assert_eq!(beside(&[earlier(["tall", "1"], &["v1"])], 1).unwrap_err(), [unknown("qi1")]);
 }

@@ -6,7 +6,7 @@ use kohort_model::spec::{Algorithm, RegisterMethod};
 use kohort_model::{InRegister, Release, Silent, Spec};
 use proptest::prelude::*;
 
-use super::oracle::{Case, N_VALUES, asked, case, check, quasi, released, run, spec, without_register};
+use super::oracle::{Case, N_VALUES, asked, case, check, holds, quasi, released, run, spec, without_register};
 use crate::encode::{Domain, Encoded};
 use crate::register::anonymize_with_register;
 use crate::register::crowd::{Crowd, include};
@@ -72,9 +72,23 @@ proptest! {
     }
 
     #[test]
+    fn whoever_looks_everybody_up_finds_k_candidates_for_every_row(case in random_case(1), spec in random_spec()) {
+        let Ok(found) = run(&case, &spec, 1) else { return Ok(()) };
+        // The population as the attacker knows it: the register, and beside it whoever is in no register.
+        let in_register: BTreeSet<&str> = case.register.iter().map(|person| person.0.as_str()).collect();
+        let others = case.private.iter().filter(|person| !in_register.contains(person.0.as_str()));
+        let public = case.register.iter().map(|person| &person.1).chain(others.map(|person| &person.1));
+        let public: Vec<&Vec<i32>> = public.collect();
+        for cells in released(&case, &found.anonymized.release, 0) {
+            let candidates = public.iter().filter(|numbers| holds(&cells[..cells.len() - 1], numbers)).count();
+            prop_assert!(candidates >= spec.k as usize, "{candidates} candidates");
+        }
+    }
+
+    #[test]
     fn nothing_loses_more_than_the_plain_release(mut case in random_case(1), spec in random_spec(), l in 1u32..4) {
         case.joined.persons.fill(InRegister::Absent);
-        let plain = anonymize_with_register(&case.table, &without_register(&case), &spec, &asked(spec.k, l), &Silent);
+        let plain = anonymize_with_register(&case.table, &without_register(&case), &[], &spec, &asked(spec.k, l), &Silent);
         if let (Ok(plain), Ok(found)) = (plain, run(&case, &spec, l)) {
             prop_assert!(found.anonymized.loss.ncp <= plain.anonymized.loss.ncp + 1e-12);
         }

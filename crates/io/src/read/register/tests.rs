@@ -13,7 +13,7 @@ const SURVEY: &str = "id,age,zip,sa\nA,20,x,1\nB,30,y,2\nC,40,x,3\n";
 
 fn register(file: &str, key: Option<&str>) -> RegisterSpec {
     let key = key.map(str::to_owned);
-    RegisterSpec { file: file.into(), key, columns: BTreeMap::new(), date: None, sha256: None }
+    RegisterSpec { file: file.into(), key, columns: BTreeMap::new(), date: None, sha256: None, previous: Vec::new() }
 }
 
 fn survey_spec(registers: &[(&str, RegisterSpec)]) -> Spec {

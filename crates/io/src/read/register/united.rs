@@ -1,6 +1,6 @@
 //! [`United`]: the persons of several registers, each once, and their join with the private rows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -36,6 +36,16 @@ pub(super) struct Joined {
     pub(super) persons: Vec<InRegister>,
     /// Per register its joined rows.
     pub(super) of_registers: Vec<Range<u32>>,
+    /// What each earlier register said.
+    pub(super) of_earlier: Vec<SaidEarlier>,
+}
+
+/// What an earlier register said of the persons of the join.
+pub(super) struct SaidEarlier {
+    /// Per person whether it was the same.
+    pub(super) known: Vec<bool>,
+    /// Private rows of whose person it was something else, and the joined row that says what.
+    pub(super) elsewhere: Vec<(u32, u32)>,
 }
 
 impl United {
@@ -64,8 +74,9 @@ impl United {
         self.ends.push(self.rows.len());
     }
 
-    /// Joins with the private rows. Also tells of how many persons contradicting things were said.
-    pub(super) fn join(mut self, private: &[&[u32]], n_private: usize) -> (Joined, u64) {
+    /// Joins with the private rows, and compares with `earlier` registers. Also tells of how many persons contradicting
+    /// things were said.
+    pub(super) fn join(mut self, private: &[&[u32]], n_private: usize, earlier: &[RegisterRows]) -> (Joined, u64) {
         let contradicting = self.contradicting.len() as u64;
         let mut in_register = vec![InRegister::Absent; n_private];
         // Per register row: is it nobody of the private table, or what it says otherwise of a private row.
@@ -102,15 +113,48 @@ impl United {
             in_register[private_row] = InRegister::Differs((n_private + n_register + position) as u32);
         }
         let of_registers = self.ranges(&is_other, n_private);
+        let mut elsewhere: Vec<(usize, usize)> = Vec::new();
+        let mut of_earlier = Vec::with_capacity(earlier.len());
+        for (position, earlier) in earlier.iter().enumerate() {
+            let said = earlier.said();
+            let same = |person: u64, cell: &dyn Fn(usize) -> u32| {
+                let row = said.get(&person).copied().flatten()?;
+                Some((row, (0..private.len()).all(|column| earlier.columns[column][row] == cell(column))))
+            };
+            let mut known = vec![false; n_private + n_register];
+            let mut moved = Vec::new();
+            for row in 0..n_private {
+                match same(row as u64, &|column| private[column][row]) {
+                    Some((_, true)) => known[row] = in_register[row] == InRegister::Same,
+                    Some((then, false)) => {
+                        let joined = n_private + n_register + differing.len() + elsewhere.len();
+                        moved.push((row as u32, joined as u32));
+                        elsewhere.push((position, then));
+                    }
+                    None => {}
+                }
+            }
+            // Without a key nothing says who is who.
+            let persons = self.rows.persons.iter().flatten().zip(&is_other).enumerate();
+            for (joined, (row, (&person, _))) in (n_private..).zip(persons.filter(|(_, (_, other))| **other)) {
+                let found = same(person, &|column| self.rows.columns[column][row]);
+                known[joined] = found.is_some_and(|(_, is_same)| is_same);
+            }
+            of_earlier.push(SaidEarlier { known, elsewhere: moved });
+        }
         self.rows.persons = None;
-        let columns = self.rows.columns.into_iter().zip(private).map(|(ids, private)| {
-            let mut joined = Vec::with_capacity(n_private + n_register + differing.len());
+        let columns = self.rows.columns.into_iter().zip(private).enumerate().map(|(column, (ids, private))| {
+            let mut joined = Vec::with_capacity(n_private + n_register + differing.len() + elsewhere.len());
             joined.extend_from_slice(private);
             joined.extend(ids.iter().zip(&is_other).filter(|&(_, &other)| other).map(|(&id, _)| id));
             joined.extend(differing.iter().map(|&(_, row)| ids[row]));
+            joined.extend(elsewhere.iter().map(|&(earlier_at, row)| earlier[earlier_at].columns[column][row]));
             joined
         });
-        (Joined { columns: columns.collect(), n_register, persons: in_register, of_registers }, contradicting)
+        (
+            Joined { columns: columns.collect(), n_register, persons: in_register, of_registers, of_earlier },
+            contradicting,
+        )
     }
 
     fn ranges(&self, is_other: &[bool], n_private: usize) -> Vec<Range<u32>> {
@@ -129,6 +173,18 @@ impl United {
 impl RegisterRows {
     fn len(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// The row of each person, none where there are several that differ.
+    fn said(&self) -> HashMap<u64, Option<usize>> {
+        let mut said: HashMap<u64, Option<usize>> = HashMap::new();
+        for (row, &person) in self.persons.iter().flatten().enumerate() {
+            let first = *said.entry(person).or_insert(Some(row));
+            if first.is_none_or(|first| self.columns.iter().any(|column| column[first] != column[row])) {
+                said.insert(person, None);
+            }
+        }
+        said
     }
 
     fn retain(&mut self, kept: &[bool]) {

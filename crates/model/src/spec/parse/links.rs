@@ -219,7 +219,16 @@ fn read_register<'s>(
         columns,
         date,
         sha256: sha256.map(str::to_lowercase),
+        previous: read_paths(reader, &section, "previous"),
     })
+}
+
+/// One path or a list of them.
+pub(super) fn read_paths(reader: &mut Reader<'_>, section: &Section<'_>, key: &'static str) -> Vec<PathBuf> {
+    match section.entry(key).map(|entry| entry.value.get_ref()) {
+        Some(DeValue::String(path)) => vec![PathBuf::from(path.as_ref())],
+        _ => reader.texts(section, key).unwrap_or_default().into_iter().map(PathBuf::from).collect(),
+    }
 }
 
 pub(super) fn read_register_use(reader: &mut Reader<'_>, spec: &Section<'_>) -> RegisterUse {

@@ -383,6 +383,25 @@ fn registers_with_a_key_need_persons() {
 }
 
 #[test]
+fn earlier_releases_are_one_folder_or_several() {
+    let spec = |previous: &str, registers: &str| {
+        format!(
+            "k = 5\nprevious = {previous}\n[tables.a]\nfile = \"a.csv\"\ncolumns = {{ x = \"quasi\" }}\n{registers}"
+        )
+    };
+    let voters = "[registers.voters]\nfile = \"voters.csv\"\n";
+    let read = |previous: &str| Spec::parse(&spec(previous, voters)).unwrap().previous;
+    assert_eq!(read("\"old\""), [PathBuf::from("old")]);
+    assert_eq!(read("[\"older\", \"old\"]"), [PathBuf::from("older"), PathBuf::from("old")]);
+    assert_eq!(
+        problems(&spec("\"old\"", "")),
+        "line 2: previous: there are no registers it could apply to\n  \
+         add for example [registers.voters] with file and key\n"
+    );
+    assert_eq!(problems(&spec("5", voters)), "line 2: previous: must be a list of texts, found a whole number\n");
+}
+
+#[test]
 fn settings_without_what_they_apply_to_are_refused() {
     assert_eq!(
         problems(

@@ -1,0 +1,228 @@
+//! A release beside a register that may be read together with earlier ones.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::runner::{Folder, Ran};
+
+const TABLE: &str = "\
+[tables.survey]
+file = \"survey.csv\"
+person = \"id\"
+[tables.survey.columns]
+id = \"identifier\"
+age = \"quasi\"
+answer = { role = \"sensitive\", l = 2 }
+[registers.town]
+file = \"town.csv\"
+key = \"id\"
+";
+
+fn spec(settings: &str) -> String {
+    format!("k = 3\nalgorithm = \"mondrian\"\n{settings}\n{TABLE}")
+}
+
+/// A town of 24, one of each age from 1.
+fn town() -> String {
+    (1..=24).map(|age| format!("p{age},{age}\n")).fold("id,age\n".to_owned(), |csv, row| csv + &row)
+}
+
+/// People of these ages, each with an answer.
+fn survey(people: &[(u32, &str)]) -> String {
+    people
+        .iter()
+        .map(|(age, answer)| format!("p{age},{age},{answer}\n"))
+        .fold("id,age,answer\n".to_owned(), |csv, row| csv + &row)
+}
+
+/// The first wave: everybody of even age.
+fn first_wave() -> Vec<(u32, &'static str)> {
+    (1..=12).map(|half| (2 * half, if half % 2 == 0 { "yes" } else { "no" })).collect()
+}
+
+/// The second: half of the town, of whom some took part before.
+fn second_wave() -> Vec<(u32, &'static str)> {
+    let ages = [3, 4, 5, 6, 9, 10, 11, 14, 15, 17, 18, 22];
+    ages.into_iter().zip(["yes", "no"].into_iter().cycle()).collect()
+}
+
+/// A folder with the first release, and the second wave in place.
+fn after_the_first() -> Folder {
+    let folder =
+        Folder::with(&[("first.toml", &spec("")), ("survey.csv", &survey(&first_wave())), ("town.csv", &town())]);
+    let ran = folder.run(&["anonymize", "first.toml", "-o", "first"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    folder.write("survey.csv", survey(&second_wave()).as_bytes());
+    folder.write("second.toml", spec("previous = \"first/\"").as_bytes());
+    folder
+}
+
+fn refused(folder: &Folder, arguments: &[&str], code: i32) -> Ran {
+    let ran = folder.run_in_vain(arguments);
+    assert_eq!(ran.code, code, "{ran}");
+    ran
+}
+
+fn manifest(folder: &Folder, release: &str) -> Value {
+    serde_json::from_str(&folder.read(&format!("{release}/manifest.json"))).unwrap()
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const SECOND: &[&str] = &["anonymize", "second.toml", "-o", "second"];
+
+/// The lowest and the highest age of each class.
+fn classes(folder: &Folder, release: &str) -> Vec<(u32, u32)> {
+    let text = folder.read(&format!("{release}/survey.csv"));
+    let mut classes: Vec<(u32, u32)> = text
+        .lines()
+        .skip(1)
+        .map(|row| {
+            let ages = row.rsplit_once(',').unwrap().0.trim_matches(|c| "\"[]".contains(c)).to_owned();
+            let (low, high) = ages.split_once(',').unwrap_or((&ages, &ages));
+            (low.parse().unwrap(), high.parse().unwrap())
+        })
+        .collect();
+    classes.dedup();
+    classes
+}
+
+/// The fewest ages that a class of the second release has in common with one of the first, of people in both.
+fn fewest_in_common(folder: &Folder) -> u32 {
+    let (first, second) = (classes(folder, "first"), classes(folder, "second"));
+    let common = |age: u32| {
+        let first: Vec<_> = first.iter().filter(|(low, high)| (*low..=*high).contains(&age)).collect();
+        let second = second.iter().filter(|(low, high)| (*low..=*high).contains(&age));
+        let widths: Vec<u32> = second
+            .flat_map(|b| first.iter().map(|a| (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0))).collect::<Vec<_>>())
+            .collect();
+        widths.into_iter().min()
+    };
+    second_wave().iter().filter_map(|&(age, _)| common(age)).min().unwrap()
+}
+
+#[test]
+fn the_second_release_is_made_safe_to_be_read_beside_the_first() {
+    let folder = after_the_first();
+    folder.write("careless.toml", spec("").as_bytes());
+    let careless = folder.run(&["anonymize", "careless.toml", "-o", "second"]);
+    assert_eq!(careless.code, 0, "{careless}");
+    assert!(fewest_in_common(&folder) < 3, "the two releases single nobody out: the case shows nothing");
+
+    let ran = folder.run(&["anonymize", "second.toml", "-o", "second", "--force"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!("republication", ran);
+    assert!(fewest_in_common(&folder) >= 3);
+    let previous = &manifest(&folder, "second")["previous"];
+    assert_eq!(previous["manifests"], json!([digest(&folder.read("first/manifest.json"))]));
+    assert!(previous["k"].as_u64() >= Some(3) && previous["l"]["answer"] == 2, "{previous}");
+    for arguments in [&["verify", "second"][..], &["verify", "second", "--against", "second.toml"]] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(ran.stdout.contains("earlier releases"), "{ran}");
+    }
+}
+
+#[test]
+fn one_person_more_or_less_is_refused() {
+    let folder = after_the_first();
+    let mut wave = first_wave();
+    wave.push((23, "maybe"));
+    folder.write("survey.csv", survey(&wave).as_bytes());
+    assert_snapshot!("republication_one_more", refused(&folder, SECOND, 1));
+    wave.truncate(11);
+    folder.write("survey.csv", survey(&wave).as_bytes());
+    refused(&folder, SECOND, 1);
+}
+
+#[test]
+fn the_same_survey_can_be_released_again() {
+    let folder = after_the_first();
+    folder.write("survey.csv", survey(&first_wave()).as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(folder.read("first/survey.csv"), folder.read("second/survey.csv"));
+}
+
+#[test]
+fn a_chain_of_releases_must_be_named_whole() {
+    let folder = after_the_first();
+    assert_eq!(folder.run(SECOND).code, 0);
+    folder.write("third.toml", spec("previous = \"second\"").as_bytes());
+    let third = &["anonymize", "third.toml", "-o", "third"];
+    assert_snapshot!("republication_chain", refused(&folder, third, 2));
+    folder.write("third.toml", spec("previous = [\"first\", \"second\"]").as_bytes());
+    let ran = folder.run(third);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(manifest(&folder, "third")["previous"]["manifests"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_damaged_earlier_release_is_refused() {
+    let folder = after_the_first();
+    let rows = folder.read("first/survey.csv");
+    folder.write("first/survey.csv", rows.replacen("[", "[0", 1).as_bytes());
+    assert_snapshot!("republication_damaged", refused(&folder, SECOND, 1));
+    folder.write("first/manifest.json", b"{}");
+    refused(&folder, SECOND, 2);
+    folder.write("second.toml", spec("previous = \"nowhere\"").as_bytes());
+    assert_snapshot!("republication_nowhere", refused(&folder, SECOND, 2));
+}
+
+#[test]
+fn an_earlier_release_with_another_register_or_other_columns_is_refused() {
+    let folder = after_the_first();
+    folder.write("town.csv", town().replace("p24,24", "p24,25").as_bytes());
+    assert_snapshot!("republication_other_register", refused(&folder, SECOND, 2));
+
+    let folder = after_the_first();
+    let renamed = |text: String| text.replace("age", "years");
+    folder.write("survey.csv", renamed(survey(&second_wave())).as_bytes());
+    folder.write("town.csv", renamed(town()).as_bytes());
+    folder.write("second.toml", renamed(spec("previous = \"first/\"")).as_bytes());
+    refused(&folder, SECOND, 2);
+}
+
+#[test]
+fn a_register_that_has_changed_counts_only_whom_it_describes_as_before() {
+    let folder = after_the_first();
+    let then = town();
+    folder.write("then.csv", then.as_bytes());
+    // 24 has moved away, and somebody moved to where nobody counts them.
+    folder.write("town.csv", then.replace("p24,24\n", "new,13\n").as_bytes());
+    let named = spec("previous = \"first/\"") + "previous = \"then.csv\"\n";
+    folder.write("second.toml", named.as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(manifest(&folder, "second")["previous"]["k"].as_u64() >= Some(3));
+    assert!(fewest_in_common(&folder) >= 3);
+
+    // Where everybody but the participants has been replaced, nobody of before hides them.
+    let people: Vec<u32> = second_wave().iter().map(|&(age, _)| age).collect();
+    let replaced: String = then
+        .lines()
+        .map(|row| match row.split_once(',').and_then(|(_, age)| age.parse().ok()) {
+            Some(age) if !people.contains(&age) => format!("n{age},{age}\n"),
+            _ => format!("{row}\n"),
+        })
+        .collect();
+    folder.write("town.csv", replaced.as_bytes());
+    let other = refused(&folder, &["anonymize", "second.toml", "-o", "third"], 1);
+    assert_snapshot!("republication_replaced", other);
+}
+
+#[test]
+fn an_earlier_release_without_a_register_is_read_too() {
+    let folder = after_the_first();
+    let (table, _) = TABLE.split_once("[registers").unwrap();
+    folder.write("plain.toml", format!("k = 3\nalgorithm = \"mondrian\"\n{table}").as_bytes());
+    folder.write("survey.csv", survey(&first_wave()).as_bytes());
+    assert_eq!(folder.run(&["anonymize", "plain.toml", "-o", "first", "--force"]).code, 0);
+    folder.write("survey.csv", survey(&second_wave()).as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(fewest_in_common(&folder) >= 3);
+}

@@ -1,0 +1,235 @@
+//! Earlier releases that may be read beside the new one: their classes on the new codes, and which of them can hold
+//! whom.
+//!
+//! An earlier release does not say who was in it. So a private person can have been in every class whose cells hold
+//! them, as the private table or a register of now or then describes them; or in none. A *way* to be in all earlier releases is one
+//! such class of each. Whoever knows that somebody was in two releases looks for them among those whom a class of the one
+//! and a class of the other both hold, and for their values among those that both groups have.
+//!
+//! # Guarantee
+//! for every private person and every way they can have been in earlier releases, k persons of whom registers said the
+//! same then and now are in what their class shows and in every class of the way; where the values that the sensitive
+//! groups of class and way have in common are any, they are as many as asked; and no group is one of before but for a few
+//! values that came or went
+//! # Cost
+//! private rows times classes of the earlier releases
+
+mod values;
+mod widen;
+
+use std::collections::BTreeMap;
+
+use kohort_model::register::SENSITIVE_GROUP;
+use kohort_model::{Column, InRegister, NULL, PreviousRelease, Role, Table, Texts, Value};
+
+use super::crowd::{Bounds, Crowd};
+use crate::AnonymizeError;
+use crate::encode::Domain;
+
+pub(super) use values::merge_groups;
+pub(super) use widen::widen;
+
+/// How often each value occurs, null included.
+type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
+
+/// One class of each earlier release, [`NULL`] where none can hold the person.
+type Way = Vec<u32>;
+
+/// An earlier release on the codes of the new one.
+pub(super) struct Earlier<'a> {
+    /// What its classes show; only of those that hold anybody.
+    boxes: Vec<Bounds>,
+    /// Per class its sensitive group.
+    groups: Vec<u32>,
+    /// Per sensitive column of the private table the values of each group, where it shows them.
+    values: Vec<Option<Vec<Counts<'a>>>>,
+    /// Per person of the join whether the registers said the same of them.
+    known: &'a [bool],
+    /// Private rows and joined rows where the registers described the person then.
+    elsewhere: &'a [(u32, u32)],
+}
+
+impl<'a> Earlier<'a> {
+    pub(super) fn read(
+        previous: &'a PreviousRelease,
+        joined: &Table,
+        domains: &[Domain],
+        private: &Table,
+    ) -> Result<Earlier<'a>, AnonymizeError> {
+        let rows = &previous.tables[0];
+        let is_unknown = |column: &&Column| column.role == Role::Quasi && joined.column(&column.name).is_none();
+        if let Some(column) = rows.columns.iter().find(is_unknown) {
+            return Err(AnonymizeError::PreviousColumn { column: column.name.clone() });
+        }
+        let mut quasi = Vec::new();
+        for (known, domain) in joined.columns.iter().zip(domains) {
+            let shown = rows.columns.iter().find(|column| column.role == Role::Quasi && column.name == known.name);
+            let intervals = shown.map(|shown| Labels { column: known, domain }.intervals(&shown.texts)).transpose()?;
+            quasi.push((shown.zip(intervals), domain));
+        }
+        let group_column = rows.column(SENSITIVE_GROUP);
+        let group_names: Vec<&str> = group_column.map_or_else(Vec::new, |column| column.texts.iter().collect());
+        let shown = |row: usize| -> Vec<u32> {
+            let columns = quasi.iter().filter_map(|(shown, _)| shown.as_ref()).map(|(column, _)| *column);
+            columns.chain(group_column).map(|column| column.ids[row]).collect()
+        };
+        // Classes by what they show, and per row its class.
+        let mut numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut first_rows = Vec::new();
+        let mut class_of_row = Vec::with_capacity(rows.n_rows);
+        for row in 0..rows.n_rows {
+            let next = numbers.len() as u32;
+            let class = *numbers.entry(shown(row)).or_insert(next);
+            if class == next {
+                first_rows.push(row);
+            }
+            class_of_row.push(class);
+        }
+        let group_of_class = |class: u32| group_column.map_or(class, |column| column.ids[first_rows[class as usize]]);
+        let n_groups = if group_column.is_some() { group_names.len() } else { first_rows.len() };
+        let (mut boxes, mut groups) = (Vec::new(), Vec::new());
+        for (class, &row) in (0..).zip(&first_rows) {
+            let interval = |(shown, domain): &(Option<(&Column, Intervals)>, &Domain)| match shown {
+                None => Some((0, domain.n_codes() - 1)),
+                Some((column, intervals)) => match column.ids[row] {
+                    NULL => domain.null().map(|null| (null, null)),
+                    id => intervals[id as usize],
+                },
+            };
+            if let Some(bounds) = quasi.iter().map(interval).collect() {
+                boxes.push(bounds);
+                groups.push(group_of_class(class));
+            }
+        }
+        let values = private.with_role(Role::Sensitive).into_iter().map(|column| {
+            let private = &private.columns[column];
+            let table = previous.tables.get(1).unwrap_or(rows);
+            let column = table.column(&private.name)?;
+            let names = previous.tables.get(1).and_then(|table| table.column(SENSITIVE_GROUP));
+            let by_name: Vec<Option<usize>> = names.map_or_else(Vec::new, |names| {
+                names.texts.iter().map(|text| group_names.iter().position(|&name| name == text)).collect()
+            });
+            let group_of_row = |row: usize| match names {
+                None => Some(group_of_class(class_of_row[row]) as usize),
+                Some(names) => *by_name.get(names.ids[row] as usize)?,
+            };
+            let mut counts: Vec<Counts<'a>> = vec![Counts::new(); n_groups];
+            for row in 0..table.n_rows {
+                *counts[group_of_row(row)?].entry(value_of(private, column.cell(row))).or_default() += 1;
+            }
+            Some(counts)
+        });
+        let PreviousRelease { known, elsewhere, .. } = previous;
+        Ok(Earlier { values: values.collect(), boxes, groups, known, elsewhere })
+    }
+
+    /// The classes that hold a place.
+    fn holding(&self, codes: &[u32]) -> impl Iterator<Item = u32> {
+        let holds = move |bounds: &Bounds| bounds.iter().zip(codes).all(|(&(lo, hi), code)| (lo..=hi).contains(code));
+        (0..).zip(&self.boxes).filter(move |(_, bounds)| holds(bounds)).map(|(class, _)| class)
+    }
+}
+
+/// A sensitive cell; spellings of one value are one.
+fn value_of<'t>(column: &Column, cell: Option<&'t str>) -> Option<Value<'t>> {
+    let parse = |text| Value::parse(text, column.value_type, &column.notation).unwrap_or(Value::Text(text));
+    cell.map(|text| if column.hierarchy.is_some() { Value::Text(text) } else { parse(text) })
+}
+
+/// All ways in which the person of a private row can have been in earlier releases.
+fn ways(crowd: &Crowd<'_>, earlier: &[Earlier<'_>], private: u32) -> Vec<Way> {
+    let mut places: Vec<Vec<u32>> = vec![crowd.rows.cells(crowd.folded(private)).to_vec()];
+    if let InRegister::Differs(other) = crowd.in_register(private) {
+        places.push(crowd.codes(other));
+    }
+    let mut ways: Vec<Way> = vec![Vec::new()];
+    for release in earlier {
+        let then = release.elsewhere.iter().filter(|(row, _)| *row == private).map(|&(_, other)| crowd.codes(other));
+        let then: Vec<Vec<u32>> = then.collect();
+        let mut classes: Vec<u32> = places.iter().chain(&then).flat_map(|codes| release.holding(codes)).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        if classes.is_empty() {
+            classes.push(NULL);
+        }
+        let longer = |way: &Way| classes.iter().map(|&class| [way.as_slice(), &[class]].concat()).collect::<Vec<_>>();
+        ways = ways.iter().flat_map(longer).collect();
+    }
+    ways.retain(|way| way.iter().any(|&class| class != NULL));
+    ways
+}
+
+/// Per label the codes it stands for, none where nobody has them.
+type Intervals = Vec<Option<(u32, u32)>>;
+
+/// Reads labels of an earlier release.
+struct Labels<'a> {
+    column: &'a Column,
+    domain: &'a Domain,
+}
+
+impl Labels<'_> {
+    fn intervals(&self, labels: &Texts) -> Result<Intervals, AnonymizeError> {
+        let read: Vec<Option<Option<(u32, u32)>>> = match (&self.column.hierarchy, self.domain.tree()) {
+            (Some(hierarchy), Some(tree)) => {
+                let read = |label| match (hierarchy.node(label), label) {
+                    (Some(node), _) => Some(Some(tree.interval(node))),
+                    (None, "*") => Some(Some(self.everything())),
+                    (None, _) => None,
+                };
+                labels.iter().map(read).collect()
+            }
+            _ if self.column.value_type.is_ordered() => {
+                let values: Vec<Value<'_>> = self.domain.texts().filter_map(|text| self.value(text)).collect();
+                labels.iter().map(|label| self.range(label, &values)).collect()
+            }
+            _ => {
+                let codes: BTreeMap<&str, u32> = self.domain.texts().zip(0..).collect();
+                let read = |label| match (codes.get(label), label) {
+                    (Some(&code), _) => Some((code, code)),
+                    (None, "*") => Some(self.everything()),
+                    (None, _) => None,
+                };
+                labels.iter().map(|label| Some(read(label))).collect()
+            }
+        };
+        let n = read.iter().filter(|read| read.is_none()).count() as u64;
+        let column = || self.column.name.clone();
+        read.into_iter()
+            .collect::<Option<Intervals>>()
+            .ok_or_else(|| AnonymizeError::PreviousLabels { column: column(), n })
+    }
+
+    fn everything(&self) -> (u32, u32) {
+        (0, self.domain.n_codes() - 1)
+    }
+
+    fn value<'t>(&self, text: &'t str) -> Option<Value<'t>> {
+        Value::parse(text, self.column.value_type, &self.column.notation)
+    }
+
+    /// The codes of a value or a range; `None` where the label is neither.
+    fn range(&self, label: &str, values: &[Value<'_>]) -> Option<Option<(u32, u32)>> {
+        if label == "*" {
+            return Some(Some(self.everything()));
+        }
+        let (low, high) = match self.value(label) {
+            Some(value) => (value, value),
+            None => {
+                let inside = label.strip_prefix('[')?.strip_suffix(']')?;
+                let separator = self.column.notation.range_separator(self.column.value_type);
+                let mut readings = inside.match_indices(separator).filter_map(|(at, found)| {
+                    Some((self.value(&inside[..at])?, self.value(&inside[at + found.len()..])?))
+                });
+                let first = readings.next()?;
+                if readings.next().is_some() {
+                    return None;
+                }
+                first
+            }
+        };
+        let from = values.partition_point(|value| *value < low) as u32;
+        let to = values.partition_point(|value| *value <= high) as u32;
+        Some((from < to).then(|| (from, to - 1)))
+    }
+}

@@ -1,0 +1,187 @@
+//! Sensitive groups are united where a group and one of an earlier release give values away together.
+//!
+//! Two things do: they have few values in common, which are those of whoever is in both; or the one has all values of
+//! the other and a few more, which are those of whoever came or left. What is common to two groups only grows when groups
+//! are united, and with all groups united no group but the whole can be told from what was there before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_model::{NULL, Requirement, Role, Table};
+
+use super::{Counts, Earlier, value_of, ways};
+use crate::AnonymizeError;
+use crate::register::crowd::{Bounds, Crowd, Draft};
+
+/// Unites groups.
+///
+/// # Errors
+/// Where even one group of everybody gives values away.
+pub(in crate::register) fn merge_groups(
+    crowd: &Crowd<'_>,
+    earlier: &[Earlier<'_>],
+    table: &Table,
+    requirements: &[Requirement],
+    drafts: &mut [Draft],
+) -> Result<(), AnonymizeError> {
+    let sensitive = table.with_role(Role::Sensitive);
+    let l = |&column: &usize| least_values(requirements, &table.columns[column].name);
+    let values = Values { earlier, k: u64::from(crowd.k()), l: sensitive.iter().map(l).collect() };
+    let mut groups: BTreeMap<u32, Group<'_>> = BTreeMap::new();
+    for draft in drafts.iter() {
+        let group = groups.entry(draft.group).or_insert_with(|| Group::new(sensitive.len()));
+        group.include(&crowd.bounds(draft));
+        for &row in &draft.microdata {
+            for (counts, &column) in group.values.iter_mut().zip(&sensitive) {
+                let column = &table.columns[column];
+                *counts.entry(value_of(column, column.cell(row as usize))).or_default() += 1;
+            }
+            let group_of = |(release, class): (&Earlier<'_>, u32)| match class {
+                NULL => NULL,
+                class => release.groups[class as usize],
+            };
+            let of_groups = ways(crowd, earlier, row).into_iter();
+            group.ways.extend(of_groups.map(|way| earlier.iter().zip(way).map(group_of).collect::<Vec<u32>>()));
+        }
+    }
+    let name = |column: usize| table.columns[sensitive[column]].name.clone();
+    let mut now_in: BTreeMap<u32, u32> = groups.keys().map(|&group| (group, group)).collect();
+    let mut open: Vec<u32> = groups.keys().copied().collect();
+    while let Some(number) = open.pop() {
+        let Some(column) = groups.get(&number).and_then(|group| values.given_away(group)) else { continue };
+        let group = groups.remove(&number).expect("it was looked up above");
+        let nearest = groups.iter().min_by(|a, b| {
+            let width = |other: &Group<'_>| crowd.width_of_both(&group.bounds, &other.bounds);
+            width(a.1).total_cmp(&width(b.1))
+        });
+        let Some(into) = nearest.map(|(&into, _)| into) else {
+            return Err(AnonymizeError::PreviousValues { column: name(column) });
+        };
+        groups.get_mut(&into).expect("it was found above").unite(group);
+        now_in.values_mut().filter(|group| **group == number).for_each(|group| *group = into);
+        open.push(into);
+    }
+    if let Some(column) = values.given_away_in_all(&groups) {
+        return Err(AnonymizeError::PreviousValues { column: name(column) });
+    }
+    drafts.iter_mut().for_each(|draft| draft.group = now_in[&draft.group]);
+    Ok(())
+}
+
+/// How many distinct values requirements on a column ask for at least.
+fn least_values(requirements: &[Requirement], name: &str) -> u64 {
+    let asked = requirements.iter().filter(|requirement| requirement.column() == Some(name));
+    let l = asked.map(|requirement| match requirement {
+        Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => u64::from(*l),
+        Requirement::EntropyL { l, .. } => l.ceil() as u64,
+        Requirement::Alpha { alpha, .. } => (1.0 / alpha - 1e-9).ceil() as u64,
+        Requirement::K(_)
+        | Requirement::PersonK { .. }
+        | Requirement::TCloseness { .. }
+        | Requirement::Beta { .. }
+        | Requirement::EnhancedBeta { .. } => 1,
+    });
+    l.max().unwrap_or(1)
+}
+
+/// A sensitive group in the making.
+struct Group<'a> {
+    bounds: Bounds,
+    /// Per sensitive column.
+    values: Vec<Counts<'a>>,
+    /// Groups of earlier releases that one of its persons can have been in, one of each, [`NULL`] for none.
+    ways: BTreeSet<Vec<u32>>,
+}
+
+impl Group<'_> {
+    fn new(n_columns: usize) -> Self {
+        Group { bounds: Vec::new(), values: vec![Counts::new(); n_columns], ways: BTreeSet::new() }
+    }
+
+    fn include(&mut self, bounds: &[(u32, u32)]) {
+        if self.bounds.is_empty() {
+            self.bounds = bounds.to_vec();
+        }
+        for (bound, other) in self.bounds.iter_mut().zip(bounds) {
+            *bound = (bound.0.min(other.0), bound.1.max(other.1));
+        }
+    }
+
+    fn unite(&mut self, other: Self) {
+        self.include(&other.bounds);
+        self.ways.extend(other.ways);
+        for (counts, more) in self.values.iter_mut().zip(other.values) {
+            more.into_iter().for_each(|(value, n)| *counts.entry(value).or_default() += n);
+        }
+    }
+}
+
+/// What is asked of values that are read together.
+struct Values<'a> {
+    earlier: &'a [Earlier<'a>],
+    k: u64,
+    /// Per sensitive column.
+    l: Vec<u64>,
+}
+
+impl Values<'_> {
+    /// The first column whose values a group gives away beside earlier ones.
+    fn given_away(&self, group: &Group<'_>) -> Option<usize> {
+        (0..self.l.len()).find(|&column| self.common_are_few(group, column) || self.changes_are_few(group, column))
+    }
+
+    fn common_are_few(&self, group: &Group<'_>, column: usize) -> bool {
+        group.ways.iter().any(|way| {
+            let before: Vec<&Counts<'_>> =
+                self.earlier.iter().zip(way).filter_map(|(release, &group)| of_group(release, column, group)).collect();
+            let common =
+                group.values[column].keys().filter(|value| before.iter().all(|counts| counts.contains_key(*value)));
+            !before.is_empty() && (1..self.l[column]).contains(&(common.count() as u64))
+        })
+    }
+
+    fn changes_are_few(&self, group: &Group<'_>, column: usize) -> bool {
+        let now = &group.values[column];
+        self.earlier.iter().enumerate().any(|(position, release)| {
+            let numbers: BTreeSet<u32> = group.ways.iter().map(|way| way[position]).collect();
+            let before: Vec<&Counts<'_>> =
+                numbers.into_iter().filter_map(|number| of_group(release, column, number)).collect();
+            before.iter().any(|before| self.are_few(before, now, column))
+                || (before.len() > 1 && self.are_few(&sum(&before), now, column))
+        })
+    }
+
+    /// The first column whose values all groups together give away.
+    fn given_away_in_all(&self, groups: &BTreeMap<u32, Group<'_>>) -> Option<usize> {
+        (0..self.l.len()).find(|&column| {
+            let now = sum(&groups.values().map(|group| &group.values[column]).collect::<Vec<_>>());
+            let before = self.earlier.iter().filter_map(|release| release.values[column].as_ref());
+            let mut before = before.map(|groups| sum(&groups.iter().collect::<Vec<_>>()));
+            before.any(|before| self.are_few(&before, &now, column))
+        })
+    }
+
+    /// Whether values only came, or only went, and so few that they say whose they are.
+    fn are_few(&self, before: &Counts<'_>, now: &Counts<'_>, column: usize) -> bool {
+        let (came, went) = (more(now, before), more(before, now));
+        let is_few = |(n, distinct): (u64, u64)| n > 0 && (n < self.k || distinct < self.l[column]);
+        (went.0 == 0 && is_few(came)) || (came.0 == 0 && is_few(went))
+    }
+}
+
+fn of_group<'e>(release: &'e Earlier<'_>, column: usize, group: u32) -> Option<&'e Counts<'e>> {
+    release.values[column].as_ref().filter(|_| group != NULL).map(|groups| &groups[group as usize])
+}
+
+/// How many values there are more of, and how many of them are distinct.
+fn more(these: &Counts<'_>, those: &Counts<'_>) -> (u64, u64) {
+    let more = these.iter().map(|(value, &n)| n.saturating_sub(those.get(value).copied().unwrap_or(0)));
+    more.filter(|&n| n > 0).fold((0, 0), |(total, distinct), n| (total + n, distinct + 1))
+}
+
+fn sum<'v>(counts: &[&Counts<'v>]) -> Counts<'v> {
+    let mut sum = Counts::new();
+    for (&value, &n) in counts.iter().flat_map(|counts| counts.iter()) {
+        *sum.entry(value).or_default() += n;
+    }
+    sum
+}

@@ -1,0 +1,233 @@
+//! A release that is read beside an earlier one, by an attacker who has both, the register, and everybody's values but
+//! the sensitive ones.
+
+use std::collections::BTreeSet;
+
+use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
+use kohort_model::spec::{Algorithm, RegisterMethod};
+use kohort_model::{Column, PreviousRelease, Role, Silent, Spec, Table, ValueType};
+use proptest::prelude::*;
+
+use super::METHODS;
+use super::oracle::{Case, N_VALUES, Private, Registered, asked, case, check, holds, released, run, spec};
+use crate::AnonymizeError;
+use crate::register::{AnonymizedWithRegister, anonymize_with_register};
+
+/// The files of a release, read again.
+fn read_again(case: &Case, found: &AnonymizedWithRegister, known: Vec<bool>) -> PreviousRelease {
+    let table = |position: usize, name: &str| {
+        let rows = released(case, &found.anonymized.release, position);
+        let columns = found.anonymized.release.tables[position].columns.iter().enumerate().map(|(at, column)| {
+            let role = match column.name.as_str() {
+                SENSITIVE_GROUP => Role::Key,
+                "sa" => Role::Sensitive,
+                _ => Role::Quasi,
+            };
+            let cells = rows.iter().map(|cells| Some(cells[at].as_str()));
+            let typed = if role == Role::Quasi && at < 2 { ValueType::Integer } else { ValueType::Text };
+            Column::from_cells(&column.name, role, cells).typed(typed)
+        });
+        Table { name: name.to_owned(), columns: columns.collect(), n_rows: rows.len(), person: None }
+    };
+    PreviousRelease {
+        name: "old".to_owned(),
+        tables: vec![table(0, "t"), table(1, SENSITIVE_TABLE)],
+        known,
+        elsewhere: Vec::new(),
+    }
+}
+
+fn beside(
+    case: &Case,
+    previous: &[PreviousRelease],
+    spec: &Spec,
+    l: u32,
+) -> Result<AnonymizedWithRegister, AnonymizeError> {
+    anonymize_with_register(&case.table, &case.joined, previous, spec, &asked(spec.k, l), &Silent)
+}
+
+/// Everybody the register knows, as it stays.
+fn known(case: &Case) -> Vec<bool> {
+    let registered = |name: &String| case.register.iter().any(|person| person.0 == *name);
+    let private = case.private.iter().map(|person| registered(&person.0));
+    private.chain((0..case.joined.n_register).map(|_| true)).collect()
+}
+
+/// Looks up every private person of the last release in all of them: they are in their class of it, and can have been
+/// in any class of the others that holds them.
+fn attack(
+    case: &Case,
+    found: &AnonymizedWithRegister,
+    earlier: &[Files],
+    k: usize,
+    l: usize,
+) -> Result<(), TestCaseError> {
+    let values = |(_, values): &Files, class: &[String]| -> BTreeSet<String> {
+        let of_group = values.iter().filter(|cells| Some(&cells[0]) == class.last());
+        of_group.map(|cells| cells[1].clone()).collect()
+    };
+    let last = files(case, found);
+    let sources = &found.anonymized.release.tables[0].rows;
+    for (class, source) in last.0.iter().zip(sources) {
+        let Some((name, numbers, _)) = case.private.get(*source as usize) else { continue };
+        let mut ways: Vec<Vec<&Vec<String>>> = vec![Vec::new()];
+        for (rows, _) in earlier {
+            let classes: BTreeSet<&Vec<String>> =
+                rows.iter().filter(|cells| holds(&cells[..cells.len() - 1], numbers)).collect();
+            if !classes.is_empty() {
+                let mut longer = Vec::new();
+                for way in &ways {
+                    longer.extend(classes.iter().map(|class| [way.as_slice(), &[*class]].concat()));
+                }
+                ways = longer;
+            }
+        }
+        for way in ways {
+            let holds_person = |class: &[String], numbers: &[i32]| holds(&class[..class.len() - 1], numbers);
+            let is_candidate = |person: &&Registered| {
+                holds_person(class, &person.1) && way.iter().all(|class| holds_person(class, &person.1))
+            };
+            let mut candidates: BTreeSet<&str> =
+                case.register.iter().filter(is_candidate).map(|person| person.0.as_str()).collect();
+            candidates.insert(name);
+            prop_assert!(candidates.len() >= k, "{} candidates", candidates.len());
+            let mut common = values(&last, class);
+            for class in &way {
+                let release = earlier.iter().find(|(rows, _)| rows.iter().any(|row| std::ptr::eq(row, *class)));
+                common = &common & &values(release.unwrap(), class);
+            }
+            prop_assert!(common.is_empty() || common.len() >= l, "{} values", common.len());
+        }
+    }
+    Ok(())
+}
+
+/// Rows and sensitive values of a release.
+type Files = (Vec<Vec<String>>, Vec<Vec<String>>);
+
+fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
+    let release = &found.anonymized.release;
+    (released(case, release, 0), released(case, release, 1))
+}
+
+/// Per person of a town whether they take part, and what they answer.
+type Wave = (Vec<bool>, Vec<u8>);
+
+/// People of a town, some of whom take part each time.
+fn random_town() -> impl Strategy<Value = (Vec<Registered>, Vec<Wave>)> {
+    (1usize..4, 8usize..60).prop_flat_map(|(n_columns, n_people)| {
+        let people = prop::collection::vec(prop::collection::vec(0..N_VALUES, n_columns), n_people);
+        let wave = || (prop::collection::vec(any::<bool>(), n_people), prop::collection::vec(0u8..4, n_people));
+        (people, prop::collection::vec(wave(), 2..4)).prop_map(|(people, waves)| {
+            let named = people.into_iter().enumerate().map(|(at, numbers)| (format!("p{at}"), numbers));
+            (named.collect(), waves)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn whoever_reads_all_releases_finds_k_persons_and_l_values(
+        (town, waves) in random_town(),
+        k in 2u32..5,
+        l in 1u32..3,
+        method in prop::sample::select(METHODS.to_vec()),
+        algorithm in prop::sample::select(vec![Algorithm::Mondrian, Algorithm::TopDown, Algorithm::Auto]),
+    ) {
+        let spec = spec(k, algorithm, method);
+        let mut earlier: Vec<(Case, AnonymizedWithRegister)> = Vec::new();
+        for (takes_part, values) in waves {
+            let part = town.iter().zip(takes_part).zip(values).filter(|((_, takes_part), _)| *takes_part);
+            let private: Vec<Private> =
+                part.map(|((person, _), value)| (person.0.clone(), person.1.clone(), format!("v{value}"))).collect();
+            if private.is_empty() {
+                continue;
+            }
+            let now = case(private, town.clone());
+            let previous: Vec<PreviousRelease> =
+                earlier.iter().map(|(case, found)| read_again(case, found, known(&now))).collect();
+            let Ok(found) = beside(&now, &previous, &spec, l) else { continue };
+            check(&now, &found, k as usize, l as usize)?;
+            let releases: Vec<Files> = earlier.iter().map(|(case, found)| files(case, found)).collect();
+            attack(&now, &found, &releases, k as usize, l as usize)?;
+            earlier.push((now, found));
+        }
+    }
+}
+
+fn person(name: &str, number: i32, value: &str) -> Private {
+    (name.to_owned(), vec![number], value.to_owned())
+}
+
+/// A town of eight in a row.
+fn town() -> Vec<Registered> {
+    (1..=8).map(|number| (format!("p{number}"), vec![number])).collect()
+}
+
+#[test]
+fn two_releases_that_single_people_out_together_are_made_one_that_does_not() {
+    // First all take part, in classes 1 to 4 and 5 to 8. Then 4 to 6 do, a class by itself: only 4 is in both it and the
+    // first one.
+    let private =
+        |numbers: &[i32]| numbers.iter().map(|&n| person(&format!("p{n}"), n, &format!("v{n}"))).collect::<Vec<_>>();
+    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let old = case(private(&[1, 2, 3, 4, 5, 6, 7, 8]), town());
+    let new = case(private(&[4, 5, 6]), town());
+    let first = run(&old, &spec, 1).unwrap();
+    let alone = run(&new, &spec, 1).unwrap();
+    let previous = [read_again(&old, &first, known(&new))];
+    let together = |second: &AnonymizedWithRegister| attack(&new, second, &[files(&old, &first)], 3, 1);
+    assert!(together(&alone).is_err(), "{:?} and {:?}", files(&old, &first).0, files(&new, &alone).0);
+    together(&beside(&new, &previous, &spec, 1).unwrap()).unwrap();
+}
+
+#[test]
+fn a_single_person_who_came_or_left_keeps_the_release_from_being_made() {
+    let values = ["v1", "v2", "v1", "v2", "v1", "v2", "v3", "v4"];
+    let private = |n: usize| {
+        let numbers = (1..=n as i32).zip(values);
+        numbers.map(|(number, value)| person(&format!("p{number}"), number, value)).collect::<Vec<_>>()
+    };
+    let spec = spec(2, Algorithm::Mondrian, RegisterMethod::Refine);
+    for (before, now) in [(7, 8), (8, 7)] {
+        let (old, new) = (case(private(before), town()), case(private(now), town()));
+        let previous = [read_again(&old, &run(&old, &spec, 1).unwrap(), known(&new))];
+        assert_eq!(
+            beside(&new, &previous, &spec, 1).err(),
+            Some(AnonymizeError::PreviousValues { column: "sa".to_owned() })
+        );
+    }
+    // The same persons again are no news.
+    let same = case(private(8), town());
+    let first = run(&same, &spec, 1).unwrap();
+    let again = beside(&same, &[read_again(&same, &first, known(&same))], &spec, 1).unwrap();
+    assert_eq!(files(&same, &first), files(&same, &again));
+}
+
+#[test]
+fn people_whom_the_register_no_longer_describes_alike_hide_nobody() {
+    let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
+    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let all = case(private, town());
+    let first = run(&all, &spec, 1).unwrap();
+    let previous = [read_again(&all, &first, vec![false; 8])];
+    let error = beside(&all, &previous, &spec, 1).err();
+    assert_eq!(error, Some(AnonymizeError::PreviousCrowd { persons: 8, k: 3 }));
+}
+
+#[test]
+fn an_earlier_release_that_is_not_understood_is_refused() {
+    let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
+    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let all = case(private, town());
+    let mut previous = [read_again(&all, &run(&all, &spec, 1).unwrap(), known(&all))];
+    previous[0].tables[0].columns[0].name = "height".to_owned();
+    let error = beside(&all, &previous, &spec, 1).err();
+    assert_eq!(error, Some(AnonymizeError::PreviousColumn { column: "height".to_owned() }));
+    let labels = Column::from_cells("qi1", Role::Quasi, ["tall", "[1,2]", "small"].map(Some));
+    previous[0].tables[0] = Table { name: "t".to_owned(), columns: vec![labels], n_rows: 3, person: None };
+    let error = beside(&all, &previous, &spec, 1).err();
+    assert_eq!(error, Some(AnonymizeError::PreviousLabels { column: "qi1".to_owned(), n: 2 }));
+}

@@ -1,0 +1,412 @@
+//! What readers of a release and of earlier ones learn together.
+//!
+//! # Guarantee
+//! An earlier release does not say who was in it, so everybody is taken to have been in each class whose cells hold them,
+//! as the private table or a register of now or then describes them, one class of each release at a time. Then
+//!
+//! - at least k persons, or as many as somebody asks for, are held by their class and by all those earlier ones. Only
+//!   persons of whom the registers said the same each time count, and the person;
+//! - where their group and the earlier ones have values in common, these are as many distinct ones as `l` asks, `entropy_l`
+//!   and the l of `recursive_cl` alike, or one over `alpha`. `t` and `beta` say nothing of it;
+//! - a group has not got, beside all values of an earlier one (or of all earlier ones of its persons, or of the whole
+//!   release), a few more: fewer than k, or fewer distinct ones than that. Nor the other way round.
+//!
+//! Counted by texts, as everything here.
+//! # Cost
+//! a range query per earlier class, and one per class and way to have been in earlier ones
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use kohort_model::register::SENSITIVE_GROUP;
+use kohort_model::{Column, JoinedRegister, NULL, PreviousRelease, Requirement, Role, Table, Texts, Value};
+use rayon::prelude::*;
+
+use super::crowd::said_otherwise;
+use super::{AskedOfJoin, Shown};
+use crate::candidates::PointTree;
+use crate::coverage::{Coverage, Runs};
+use crate::grouping::Classes;
+use crate::roll::own_ks;
+use crate::{TogetherFindings, Violation, Violations};
+
+/// Positions of values that a cell covers, per quasi column.
+type Sides = Vec<(u32, u32)>;
+
+/// How often each value occurs.
+type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
+
+impl Shown<'_> {
+    /// Counts what readers of earlier releases learn.
+    pub(super) fn count_together(
+        &self,
+        classes: &Classes,
+        original: &Table,
+        joined: &JoinedRegister,
+        asked: AskedOfJoin<'_>,
+    ) -> Result<TogetherFindings, Violations> {
+        let mut violations = Vec::new();
+        let own_k = own_ks(original, None, None, asked.requirements, &mut violations);
+        let k = asked.requirements.iter().find_map(|requirement| match requirement {
+            Requirement::K(k) => Some(u64::from(*k)),
+            _ => None,
+        });
+        let k = k.unwrap_or(1);
+        let places = Places::new(joined);
+        let mut earlier = Vec::with_capacity(asked.previous.len());
+        for release in asked.previous {
+            earlier.push(Earlier::new(release, joined, &places, original)?);
+        }
+        let needed = |row: u32| own_k.iter().map(|own_k| own_k.get(row as usize, None)).max().unwrap_or(0).max(k);
+        let is_private = |row: u32| (self.rows[row as usize] as usize) < joined.n_microdata;
+        let runs: Vec<Runs> = joined
+            .rows
+            .columns
+            .iter()
+            .zip(&self.quasi)
+            .map(|(column, (labels, _))| Runs::new(&Coverage::new(column, labels)))
+            .collect();
+        // Per class and way how many persons are held, less those each private person of the class needs.
+        let of_class = |class: usize| {
+            let rows = classes.rows(class);
+            let sides: Sides =
+                runs.iter().zip(&self.quasi).map(|(runs, (_, ids))| runs.run(ids[rows[0] as usize])).collect();
+            let mut held: HashMap<Vec<u32>, u64> = HashMap::new();
+            let (mut n_short, mut fewest) = (0, u64::MAX);
+            for &row in rows.iter().filter(|&&row| is_private(row)) {
+                let person = self.rows[row as usize];
+                for way in ways(&earlier, person) {
+                    let n = *held.entry(way).or_insert_with_key(|way| places.n_held(&sides, &earlier, way));
+                    fewest = fewest.min(n);
+                }
+            }
+            for &row in rows.iter().filter(|&&row| is_private(row)) {
+                let person = self.rows[row as usize];
+                let is_short = |way: &Vec<u32>| {
+                    let own = u64::from(!is_known(&earlier, way, person));
+                    held[way] + own < needed(person)
+                };
+                n_short += u64::from(ways(&earlier, person).iter().any(is_short));
+            }
+            (n_short, fewest)
+        };
+        let counted: Vec<(u64, u64)> = (0..classes.len()).into_par_iter().map(of_class).collect();
+        let n = counted.iter().map(|&(n, _)| n).sum();
+        let fewest = counted.iter().map(|&(_, fewest)| fewest).min().unwrap_or(u64::MAX);
+        if n > 0 {
+            violations.push(Violation::PreviousCrowd { n, fewest });
+        }
+        let l = self.count_values(&earlier, original, asked.requirements, k, &mut violations);
+        if !violations.is_empty() {
+            return Err(Violations(violations));
+        }
+        let smallest = || (0..classes.len()).map(|class| classes.rows(class).len() as u64).min().unwrap_or(0);
+        Ok(TogetherFindings { k: if fewest == u64::MAX { smallest() } else { fewest }, l })
+    }
+
+    /// Counts values in common and values that changed, column by column.
+    fn count_values(
+        &self,
+        earlier: &[Earlier<'_>],
+        original: &Table,
+        requirements: &[Requirement],
+        k: u64,
+        violations: &mut Vec<Violation>,
+    ) -> Vec<(String, u64)> {
+        let Some(values) = &self.values else { return Vec::new() };
+        let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        values.rows.iter().zip(&values.groups).for_each(|(&row, &group)| members.entry(group).or_default().push(row));
+        let mut reached = Vec::new();
+        for (position, column) in original.with_role(Role::Sensitive).into_iter().enumerate() {
+            let column = &original.columns[column];
+            let l = least_values(requirements, &column.name);
+            let (mut n_common, mut n_changes, mut fewest) = (0, 0, None::<u64>);
+            let mut all = Counts::new();
+            for rows in members.values() {
+                let now = counts(column, column, rows.iter().map(|&row| row as usize));
+                now.iter().for_each(|(&value, n)| *all.entry(value).or_default() += n);
+                let of_groups: BTreeSet<Vec<u32>> =
+                    rows.iter().flat_map(|&row| ways(earlier, row)).map(|way| groups_of(earlier, &way)).collect();
+                let mut shares_few = false;
+                for way in &of_groups {
+                    let before: Vec<&Counts<'_>> = earlier
+                        .iter()
+                        .zip(way)
+                        .filter_map(|(release, &group)| release.counts(position, group))
+                        .collect();
+                    let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
+                    let common = common.count() as u64;
+                    if !before.is_empty() && common > 0 {
+                        shares_few |= common < l;
+                        fewest = Some(fewest.map_or(common, |fewest| fewest.min(common)));
+                    }
+                }
+                n_common += u64::from(shares_few);
+                let changes = earlier.iter().enumerate().any(|(at, release)| {
+                    let groups: BTreeSet<u32> = of_groups.iter().map(|way| way[at]).collect();
+                    let mut of_all = Counts::new();
+                    let mut any = false;
+                    for before in groups.into_iter().filter_map(|group| release.counts(position, group)) {
+                        any |= are_few(before, &now, k, l);
+                        before.iter().for_each(|(&value, n)| *of_all.entry(value).or_default() += n);
+                    }
+                    any || (!of_all.is_empty() && are_few(&of_all, &now, k, l))
+                });
+                n_changes += u64::from(changes);
+            }
+            let is_told = |release: &Earlier<'_>| {
+                let mut before = Counts::new();
+                for group in &release.values[position] {
+                    group.iter().for_each(|(&value, n)| *before.entry(value).or_default() += n);
+                }
+                !before.is_empty() && are_few(&before, &all, k, l)
+            };
+            if n_common > 0 {
+                violations.push(Violation::PreviousCommon { column: column.name.clone(), n: n_common });
+            }
+            if n_changes > 0 || earlier.iter().any(is_told) {
+                let n = n_changes.max(1);
+                violations.push(Violation::PreviousChanges { column: column.name.clone(), n });
+            }
+            reached.extend(fewest.map(|fewest| (column.name.clone(), fewest)));
+        }
+        reached
+    }
+}
+
+/// How many distinct values are asked for.
+fn least_values(requirements: &[Requirement], column: &str) -> u64 {
+    let mut least = 1;
+    for requirement in requirements.iter().filter(|requirement| requirement.column() == Some(column)) {
+        least = least.max(match requirement {
+            Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => u64::from(*l),
+            Requirement::EntropyL { l, .. } => l.ceil() as u64,
+            Requirement::Alpha { alpha, .. } => (1.0 / alpha - 1e-9).ceil() as u64,
+            Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::TCloseness { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => 1,
+        });
+    }
+    least
+}
+
+/// Whether one has all values of the other and a few more.
+fn are_few(before: &Counts<'_>, now: &Counts<'_>, k: u64, l: u64) -> bool {
+    let beyond = |these: &Counts<'_>, those: &Counts<'_>| -> Vec<u64> {
+        let beyond = these.iter().map(|(value, &n)| n.saturating_sub(*those.get(value).unwrap_or(&0)));
+        beyond.filter(|&n| n > 0).collect()
+    };
+    let (came, went) = (beyond(now, before), beyond(before, now));
+    let few = |changed: &[u64]| !changed.is_empty() && (changed.iter().sum::<u64>() < k || (changed.len() as u64) < l);
+    (came.is_empty() && few(&went)) || (went.is_empty() && few(&came))
+}
+
+/// The cells of a column, as values of the private one.
+fn counts<'a>(column: &'a Column, private: &Column, rows: impl Iterator<Item = usize>) -> Counts<'a> {
+    let mut counts = Counts::new();
+    for row in rows {
+        *counts.entry(column.cell(row).map(|text| value_of(private, text))).or_default() += 1;
+    }
+    counts
+}
+
+fn value_of<'t>(column: &Column, text: &'t str) -> Value<'t> {
+    let parsed = || Value::parse(text, column.value_type, &column.notation);
+    if column.hierarchy.is_some() { Value::Text(text) } else { parsed().unwrap_or(Value::Text(text)) }
+}
+
+/// Where everybody of the join stands.
+struct Places {
+    /// Positions don't depend on labels.
+    tree: PointTree,
+    n_columns: usize,
+    coordinates: Vec<u32>,
+}
+
+impl Places {
+    fn new(joined: &JoinedRegister) -> Self {
+        let no_label = Texts::new();
+        let columns = &joined.rows.columns;
+        let runs: Vec<Runs> = columns.iter().map(|column| Runs::new(&Coverage::new(column, &no_label))).collect();
+        let n_persons = joined.n_microdata + joined.n_register;
+        let place = |row: usize| runs.iter().zip(columns).map(move |(runs, column)| runs.position(column.ids[row]));
+        let coordinates: Vec<u32> = (0..joined.rows.n_rows).flat_map(place).collect();
+        let of_persons = coordinates[..n_persons * columns.len()].to_vec();
+        Places { tree: PointTree::new(columns.len(), of_persons, n_persons), n_columns: columns.len(), coordinates }
+    }
+
+    fn holds(&self, sides: &[(u32, u32)], row: u32) -> bool {
+        let start = row as usize * self.n_columns;
+        let place = &self.coordinates[start..start + self.n_columns];
+        place.iter().zip(sides).all(|(position, (from, to))| from <= position && position < to)
+    }
+
+    /// How many persons, described alike each time, cells and all classes of a way hold.
+    fn n_held(&self, sides: &[(u32, u32)], earlier: &[Earlier<'_>], way: &[u32]) -> u64 {
+        let mut common = sides.to_vec();
+        for (release, &class) in earlier.iter().zip(way).filter(|(_, class)| **class != NULL) {
+            for (side, other) in common.iter_mut().zip(&release.sides[class as usize]) {
+                *side = (side.0.max(other.0), side.1.min(other.1));
+            }
+        }
+        if common.iter().any(|(from, to)| from >= to) {
+            return 0;
+        }
+        self.tree.within(&common).into_iter().filter(|&person| is_known(earlier, way, person)).count() as u64
+    }
+}
+
+/// An earlier release.
+struct Earlier<'a> {
+    /// Per class what its cells cover.
+    sides: Vec<Sides>,
+    groups: Vec<u32>,
+    /// Per private row the classes that hold the person.
+    holding: Vec<Vec<u32>>,
+    /// Per sensitive column and group its values; none where it does not show the column.
+    values: Vec<Vec<Counts<'a>>>,
+    known: &'a [bool],
+}
+
+impl<'a> Earlier<'a> {
+    fn new(
+        release: &'a PreviousRelease,
+        joined: &JoinedRegister,
+        places: &Places,
+        original: &Table,
+    ) -> Result<Self, Violation> {
+        let columns = &joined.rows.columns;
+        let rows = &release.tables[0];
+        let refuse =
+            |column: &str| Violation::PreviousColumn { release: release.name.clone(), column: column.to_owned() };
+        let quasi: Vec<&Column> = rows.columns.iter().filter(|column| column.role == Role::Quasi).collect();
+        for shown in &quasi {
+            let private = joined.rows.column(&shown.name).ok_or_else(|| refuse(&shown.name))?;
+            if shown.texts.iter().any(|label| !is_understood(private, label)) {
+                return Err(refuse(&shown.name));
+            }
+        }
+        let runs: Vec<Option<(&Column, Runs)>> = columns
+            .iter()
+            .map(|private| {
+                let shown = *quasi.iter().find(|shown| shown.name == private.name)?;
+                Some((shown, Runs::new(&Coverage::new(private, &shown.texts))))
+            })
+            .collect();
+        let group_column = rows.column(SENSITIVE_GROUP);
+        let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
+        let (mut first_rows, mut class_of_row) = (Vec::new(), Vec::with_capacity(rows.n_rows));
+        for row in 0..rows.n_rows {
+            let cells: Vec<u32> = quasi.iter().copied().chain(group_column).map(|column| column.ids[row]).collect();
+            let next = numbers.len() as u32;
+            let class = *numbers.entry(cells).or_insert(next);
+            if class == next {
+                first_rows.push(row);
+            }
+            class_of_row.push(class);
+        }
+        let sides: Vec<Sides> = first_rows
+            .iter()
+            .map(|&row| {
+                let side = |shown: &Option<(&Column, Runs)>| match shown {
+                    None => (0, u32::MAX),
+                    Some((column, runs)) => runs.run(column.ids[row]),
+                };
+                runs.iter().map(side).collect()
+            })
+            .collect();
+        // By name, since two tables number them each in their own way; a release without groups has one per class.
+        let group_name = |class: usize| match group_column {
+            None => class.to_string(),
+            Some(column) => column.cell(first_rows[class]).unwrap_or_default().to_owned(),
+        };
+        let mut group_numbers: HashMap<String, u32> = HashMap::new();
+        let mut groups = Vec::with_capacity(sides.len());
+        for class in 0..sides.len() {
+            let next = group_numbers.len() as u32;
+            groups.push(*group_numbers.entry(group_name(class)).or_insert(next));
+        }
+        let values = original.with_role(Role::Sensitive).into_iter().map(|column| {
+            let private = &original.columns[column];
+            let table = release.tables.get(1).unwrap_or(rows);
+            let Some(shown) = table.column(&private.name) else { return Vec::new() };
+            let mut members: Vec<Vec<usize>> = vec![Vec::new(); group_numbers.len()];
+            for row in 0..table.n_rows {
+                let group = match release.tables.get(1) {
+                    None => Some(groups[class_of_row[row] as usize]),
+                    Some(table) => {
+                        let name = table.column(SENSITIVE_GROUP).and_then(|column| column.cell(row));
+                        name.and_then(|name| group_numbers.get(name).copied())
+                    }
+                };
+                if let Some(group) = group {
+                    members[group as usize].push(row);
+                }
+            }
+            members.into_iter().map(|rows| counts(shown, private, rows.into_iter())).collect()
+        });
+        let values = values.collect();
+        let mut holding: Vec<Vec<u32>> = vec![Vec::new(); joined.n_microdata];
+        let found: Vec<Vec<u32>> = sides.par_iter().map(|sides| places.tree.within(sides)).collect();
+        for (class, persons) in (0..).zip(found) {
+            let private = persons.into_iter().filter(|&person| (person as usize) < joined.n_microdata);
+            private.for_each(|person| holding[person as usize].push(class));
+        }
+        let now = (0..joined.n_microdata as u32).filter_map(|person| Some((person, said_otherwise(joined, person)?)));
+        for (person, other) in now.chain(release.elsewhere.iter().copied()) {
+            let more = (0..).zip(&sides).filter(|(_, sides)| places.holds(sides, other)).map(|(class, _)| class);
+            let classes = &mut holding[person as usize];
+            classes.extend(more);
+            classes.sort_unstable();
+            classes.dedup();
+        }
+        Ok(Earlier { sides, groups, holding, values, known: &release.known })
+    }
+
+    fn counts(&self, column: usize, group: u32) -> Option<&Counts<'a>> {
+        self.values[column].get(group as usize)
+    }
+}
+
+/// Whether it is certain what a label of before stands for.
+fn is_understood(column: &Column, label: &str) -> bool {
+    if label == "*" {
+        return true;
+    }
+    match &column.hierarchy {
+        Some(hierarchy) => hierarchy.node(label).is_some(),
+        None if column.value_type.is_ordered() => {
+            Value::parse(label, column.value_type, &column.notation).is_some()
+                || crate::coverage::range_bounds(label, column).is_some()
+        }
+        None => true,
+    }
+}
+
+/// One class of each earlier release that holds a private person, [`NULL`] where none does; all such ways.
+fn ways(earlier: &[Earlier<'_>], person: u32) -> Vec<Vec<u32>> {
+    let mut ways = vec![Vec::new()];
+    for release in earlier {
+        let classes = &release.holding[person as usize];
+        let classes: &[u32] = if classes.is_empty() { &[NULL] } else { classes };
+        let mut longer = Vec::with_capacity(ways.len() * classes.len());
+        for way in &ways {
+            longer.extend(classes.iter().map(|&class| [way.as_slice(), &[class]].concat()));
+        }
+        ways = longer;
+    }
+    ways.retain(|way: &Vec<u32>| way.iter().any(|&class| class != NULL));
+    ways
+}
+
+fn groups_of(earlier: &[Earlier<'_>], way: &[u32]) -> Vec<u32> {
+    let group =
+        |(release, &class): (&Earlier<'_>, &u32)| if class == NULL { NULL } else { release.groups[class as usize] };
+    earlier.iter().zip(way).map(group).collect()
+}
+
+/// Whether registers described a person alike all the way.
+fn is_known(earlier: &[Earlier<'_>], way: &[u32], person: u32) -> bool {
+    earlier.iter().zip(way).all(|(release, &class)| class == NULL || release.known[person as usize])
+}
