@@ -37,6 +37,23 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))
 }
 
+/// Names of all crates that these packages and their tests are built from, features counted for them alone:
+/// `cargo metadata` counts those of the whole workspace.
+pub(crate) fn built_from<'a>(packages: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
+    let output = cargo_command()
+        .args(["tree", "--prefix", "none", "--format", "{p}"])
+        .args(packages.flat_map(|package| ["--package", package]))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("`cargo tree` could not be started: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo tree` failed ({})", output.status));
+    }
+    let lines = String::from_utf8_lossy(&output.stdout);
+    Ok(lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
 fn cargo_command() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.current_dir(root());

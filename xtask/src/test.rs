@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::{cargo, metadata, root};
+use crate::command::{built_from, cargo, metadata, root};
 use crate::{citations, edges, licences, links};
 
 /// A step's name and what it does.
@@ -12,7 +12,7 @@ type Step = (&'static str, fn() -> Result<(), String>);
 
 const STEPS: [Step; 8] = [
     ("format", || cargo(&["fmt", "--all", "--check"], &[])),
-    ("crate edges", || complain(&edges::complaints(&metadata()?))),
+    ("crate edges", || complain(&edge_complaints()?)),
     ("licences and sources", || complain(&licence_complaints(&metadata()?)?)),
     ("links", || complain(&links::complaints(root())?)),
     ("citations", || complain(&citations::complaints(root())?)),
@@ -44,6 +44,12 @@ fn print_times(times: &[(&str, Duration)]) {
     for (name, time) in times {
         println!("{name:<22} {:>7.1} s", time.as_secs_f64());
     }
+}
+
+fn edge_complaints() -> Result<Vec<String>, String> {
+    let mut complaints = edges::complaints(&metadata()?);
+    complaints.extend(edges::engine_complaints(&built_from(edges::without_engine())?));
+    Ok(complaints)
 }
 
 fn licence_complaints(metadata: &Value) -> Result<Vec<String>, String> {

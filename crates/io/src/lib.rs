@@ -19,17 +19,10 @@ pub use bounds::CellForm;
 pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
-<<<<<<< HEAD
-    AuditOptions, CheckOptions, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables,
-    MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, check_labels, infer_type, load,
-    load_registers, load_tables, read_for_audit, read_for_check, read_release, read_release_of, read_release_with,
-    read_rows,
-=======
     AuditOptions, CheckOptions, EarlierRegister, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable,
-    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, infer_type, load,
-    load_registers, load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of,
-    read_release_with,
->>>>>>> 044bb6a87946d797f5d571c1b0cb585014efc738
+    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, check_labels, infer_type,
+    load, load_registers, load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of,
+    read_release_with, read_rows,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,

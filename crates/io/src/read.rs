@@ -20,14 +20,9 @@ pub use audit::{AuditOptions, read_for_audit};
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
-<<<<<<< HEAD
-pub use register::{JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
-pub use release::{ReleaseProblem, read_release, read_release_of, read_release_with};
-pub use rows::read_rows;
-=======
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseProblem, manifest_digest, read_release, read_release_of, read_release_with};
->>>>>>> 044bb6a87946d797f5d571c1b0cb585014efc738
+pub use rows::read_rows;
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 

@@ -30,7 +30,7 @@ use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
-use crate::rewrite::{Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons};
+use crate::rewrite::{JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons};
 use crate::view::{AView, Generations, Traced};
 
 const CATALOG: &str = "kohort";
@@ -140,6 +140,7 @@ fn context() -> SessionContext {
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
         .with_analyzer_rules(analyzer)
+        .with_optimizer_rule(Arc::new(JoinThroughPairs))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_udf(avlike());

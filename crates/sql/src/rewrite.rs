@@ -15,6 +15,7 @@
 //! # Cost        one pass over the plan; plans without protected columns are returned as they are
 
 mod constant;
+mod join;
 mod lineage;
 mod net;
 mod plan;
@@ -22,6 +23,7 @@ mod predicate;
 mod refusal;
 mod value;
 
+pub use join::JoinThroughPairs;
 pub use net::RefuseRawComparisons;
 pub use refusal::Refusal;
 

@@ -177,6 +177,11 @@ impl CouldMatch {
         CouldMatch { left, comparison, right, name, signature: Signature::any(2, Volatility::Immutable) }
     }
 
+    /// Whether it asks if two cells could be equal.
+    pub fn is_equality(&self) -> bool {
+        self.comparison == Comparison::Equal
+    }
+
     /// Whether two cells could; `None` is NULL and matches nothing.
     pub fn matches(&self, left: Option<&str>, right: Option<&str>) -> Result<bool, MeaningProblem> {
         let (Some(left), Some(right)) = (left, right) else { return Ok(false) };

@@ -172,17 +172,50 @@ fn problem_with(column: &str, array: ArrayRef) -> String {
 
 #[test]
 fn rows_that_cannot_be_understood_are_counted_and_never_shown() {
-    insta::assert_snapshot!(problem_with("name", texts(&["P1", "NULL", "P3", "NULL", "P5"])), @"");
-    insta::assert_snapshot!(problem_with("name", texts(&["P1", "P2", "P1", "P4", "P1"])), @"");
-    insta::assert_snapshot!(problem_with("k", numbers(&[2, -1, 3, 2, 2])), @"");
-    insta::assert_snapshot!(problem_with("k", texts(&["2", "2", "2.5", "NULL", "secret"])), @"");
-    insta::assert_snapshot!(problem_with("k", Arc::new(BooleanArray::from(vec![true; 5]))), @"");
-    insta::assert_snapshot!(problem_with("sa_level", numbers(&[1, 0, 1, 256, 0])), @"");
-    insta::assert_snapshot!(problem_with("purpose", texts(&["x", "x", "x", "x", "NULL"])), @"");
-    insta::assert_snapshot!(problem_with("birth_op", texts(&["T", "secret", "T", "T", "T"])), @"");
-    insta::assert_snapshot!(problem_with("birth_until", texts(&["2030-01-01", "secret", "NULL", "NULL", "NULL"])), @"");
-    insta::assert_snapshot!(problem_with("birth_until", numbers(&[1; 5])), @"");
-    insta::assert_snapshot!(problem_with("K", numbers(&[1; 5])), @"");
+    insta::assert_snapshot!(problem_with("name", texts(&["P1", "NULL", "P3", "NULL", "P5"])), @r"
+    table 'choices', column 'name': NULL in 2 rows, first in row 2
+    write * as the person to mean everybody else, and leave out a column of purposes or recipients to mean all
+    ");
+    insta::assert_snapshot!(problem_with("name", texts(&["P1", "P2", "P1", "P4", "P1"])), @r"
+    table 'choices', column 'name': a person who chose before for the same purpose and recipient in 2 rows, first in row 3
+    keep one row per person, purpose and recipient
+    ");
+    insta::assert_snapshot!(problem_with("k", numbers(&[2, -1, 3, 2, 2])), @r"
+    table 'choices', column 'k': no whole number from 0 in 1 rows, first in row 2
+    write 0 for who may be named, 1 for who may stand alone without a name, else k
+    ");
+    insta::assert_snapshot!(problem_with("k", texts(&["2", "2", "2.5", "NULL", "secret"])), @r"
+    table 'choices', column 'k': no whole number from 0 in 3 rows, first in row 3
+    write 0 for who may be named, 1 for who may stand alone without a name, else k
+    ");
+    insta::assert_snapshot!(problem_with("k", Arc::new(BooleanArray::from(vec![true; 5]))), @r"
+    table 'choices', column 'k': expected whole numbers, and it is of type Boolean
+    cast the column to whole numbers
+    ");
+    insta::assert_snapshot!(problem_with("sa_level", numbers(&[1, 0, 1, 256, 0])), @r"
+    table 'choices', column 'sa_level': no level from 0 to 255 in 1 rows, first in row 4
+    write 0 to show sensitive values as they are
+    ");
+    insta::assert_snapshot!(problem_with("purpose", texts(&["x", "x", "x", "x", "NULL"])), @r"
+    table 'choices', column 'purpose': NULL in 1 rows, first in row 5
+    write * as the person to mean everybody else, and leave out a column of purposes or recipients to mean all
+    ");
+    insta::assert_snapshot!(problem_with("birth_op", texts(&["T", "secret", "T", "T", "T"])), @r"
+    table 'choices', column 'birth_op': neither true nor false in 1 rows, first in row 2
+    write T or F, true or false, yes or no, 1 or 0; NULL refuses
+    ");
+    insta::assert_snapshot!(problem_with("birth_until", texts(&["2030-01-01", "secret", "NULL", "NULL", "NULL"])), @r"
+    table 'choices', column 'birth_until': no date in 1 rows, first in row 2
+    write dates as 2030-12-31
+    ");
+    insta::assert_snapshot!(problem_with("birth_until", numbers(&[1; 5])), @r"
+    table 'choices', column 'birth_until': expected dates, and it is of type Int64
+    cast the column to dates
+    ");
+    insta::assert_snapshot!(problem_with("K", numbers(&[1; 5])), @r"
+    table 'choices' has several columns 'k'
+    rename all but one of them
+    ");
 }
 
 #[test]
@@ -213,11 +246,23 @@ fn purposes_and_recipients_are_asked_for_by_name() {
         let problem = policies.pair(purpose, recipient).unwrap_err();
         format!("{problem}\n{}", problem.hint().unwrap_or_default())
     };
-    insta::assert_snapshot!(problem(None, Some("nurse")), @"");
-    insta::assert_snapshot!(problem(Some("research"), None), @"");
-    insta::assert_snapshot!(problem(Some("marketing"), Some("nurse")), @"");
-    insta::assert_snapshot!(problem(Some("research"), Some("public")), @"");
-    insta::assert_snapshot!(problem(Some("research"), Some("nurse")), @"");
+    insta::assert_snapshot!(problem(None, Some("nurse")), @r"
+    a purpose is needed
+    end the query with PURPOSE and one of: Treatment, Research
+    ");
+    insta::assert_snapshot!(problem(Some("research"), None), @r"
+    a recipient is needed
+    end the query with RECIPIENT and one of: Nurse, Lab
+    ");
+    insta::assert_snapshot!(problem(Some("marketing"), Some("nurse")), @r"
+    nobody allows anything for the purpose 'marketing'
+    there are the purposes: Treatment, Research
+    ");
+    insta::assert_snapshot!(problem(Some("research"), Some("public")), @r"
+    nobody allows anything to the recipient 'public'
+    there are the recipients: Nurse, Lab
+    ");
+    insta::assert_snapshot!(problem(Some("research"), Some("nurse")), @"nobody allows anything for the purpose 'research' to the recipient 'nurse'");
 }
 
 #[test]

@@ -142,9 +142,29 @@ mod tests {
 
     #[test]
     fn a_null_is_not_an_empty_text() {
-        insta::assert_snapshot!(shown(Format::Csv), @"");
-        insta::assert_snapshot!(shown(Format::Json), @"");
-        insta::assert_snapshot!(shown(Format::Table), @"");
+        insta::assert_snapshot!(shown(Format::Csv), @r#"
+        age,n
+        "[20,29]",1
+        "",
+        ,3
+        "a ""b""",4
+        "#);
+        insta::assert_snapshot!(shown(Format::Json), @r#"
+        {"age":"[20,29]","n":1}
+        {"age":"","n":null}
+        {"age":null,"n":3}
+        {"age":"a \"b\"","n":4}
+        "#);
+        insta::assert_snapshot!(shown(Format::Table), @r#"
+        +---------+------+
+        | age     | n    |
+        +---------+------+
+        | [20,29] | 1    |
+        |         | NULL |
+        | NULL    | 3    |
+        | a "b"   | 4    |
+        +---------+------+
+        "#);
     }
 
     #[test]

@@ -41,7 +41,13 @@ impl Chosen {
 }
 
 /// Which of the chosen classes answer, where that depends on the values of their members.
-pub(super) type Matches<'a> = &'a dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem>;
+#[derive(Clone, Copy)]
+pub(super) struct Matching<'a> {
+    /// The columns that are compared, bit by bit. Who refuses one of them matches nothing.
+    pub(super) columns: u64,
+    /// Whether each of some rows matches by its own values.
+    pub(super) matches: &'a dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem>,
+}
 
 impl Version {
     /// The rows of the chosen classes as a reader sees them, or `None` where there are none. `rows` holds all rows of
@@ -55,7 +61,7 @@ impl Version {
         rows: &RecordBatch,
         reader: Reader,
         chosen: &Chosen,
-        matches: Option<Matches<'_>>,
+        matching: Option<Matching<'_>>,
     ) -> Result<Option<Verified<Block>>, ViewProblem> {
         let definition = &self.definition;
         let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
@@ -77,8 +83,8 @@ impl Version {
         };
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
-        if let Some(matches) = matches {
-            places = self.matching(matches, &table, &consent, &class_of_row, places)?;
+        if let Some(matching) = matching {
+            places = matching.rows(&table, &consent, &class_of_row, places)?;
         }
         if places.is_empty() {
             return Ok(None);
@@ -97,22 +103,22 @@ impl Version {
         requirements.retain(|requirement| !matches!(requirement, Requirement::TCloseness { .. }));
         requirements
     }
+}
 
+impl Matching<'_> {
     /// The rows of classes that hold a row whose own values match and are not refused.
-    fn matching(
-        &self,
-        matches: Matches<'_>,
+    fn rows(
+        self,
         table: &Table,
         consent: &Consent,
         class_of_row: &[u32],
         places: Vec<u32>,
     ) -> Result<Vec<u32>, ViewProblem> {
-        let quasi = self.definition.with_role(Role::Quasi);
-        let refused = |row: u32| quasi.iter().any(|&position| consent.refused[row as usize] >> position & 1 == 1);
-        let found = matches(table, &places)?;
+        let found = (self.matches)(table, &places)?;
         let mut answers: HashMap<u32, bool> = HashMap::new();
         for (&row, found) in places.iter().zip(found) {
-            *answers.entry(class_of_row[row as usize]).or_default() |= found && !refused(row);
+            let is_refused = consent.refused[row as usize] & self.columns != 0;
+            *answers.entry(class_of_row[row as usize]).or_default() |= found && !is_refused;
         }
         Ok(places.into_iter().filter(|&row| answers[&class_of_row[row as usize]]).collect())
     }

@@ -29,7 +29,7 @@ use kohort_io::write_rows;
 use kohort_model::{Block, Role, Silent, Table};
 use kohort_verify::Verified;
 
-use super::assemble::Chosen;
+use super::assemble::{Chosen, Matching};
 use super::build::{Sources, Trees, build};
 use super::plan::Plan;
 use super::{Reader, Version, ViewProblem};
@@ -53,10 +53,17 @@ pub(super) struct Job {
     pub(super) query: Arc<dyn ExecutionPlan>,
     /// Where it runs.
     pub(super) owner: Arc<TaskContext>,
-    /// What a row's own values must satisfy for its class to answer, over the quasi columns as text.
-    pub(super) matching: Option<Arc<dyn PhysicalExpr>>,
+    /// What a row's own values must satisfy for its class to answer.
+    pub(super) matching: Option<Comparison>,
     /// The quasi columns as text.
     pub(super) quasi_schema: SchemaRef,
+}
+
+/// A comparison of quasi columns as text.
+pub(super) struct Comparison {
+    pub(super) condition: Arc<dyn PhysicalExpr>,
+    /// The columns it speaks of, bit by bit.
+    pub(super) columns: u64,
 }
 
 impl AnonymizeExec {
@@ -167,7 +174,7 @@ impl Job {
 
     pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<Verified<Block>>, ViewProblem> {
         let matches = |table: &Table, places: &[u32]| self.matches(table, places);
-        let matching: Option<super::assemble::Matches<'_>> = self.matching.is_some().then_some(&matches);
+        let matching = self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
         match &self.plan {
             Plan::SelectFirst { chosen, .. } => {
                 let directory = self.version.directory(self.reader.pair);
@@ -206,7 +213,7 @@ impl Job {
         let values = RecordBatch::try_new(Arc::clone(&self.quasi_schema), quasi.iter().map(own).collect())
             .map_err(|error| failed(error.into()))?;
         let Some(comparison) = &self.matching else { return Ok(vec![true; places.len()]) };
-        let found = comparison.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;
+        let found = comparison.condition.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;
         Ok(as_boolean_array(&found).map_err(failed)?.iter().map(|found| found == Some(true)).collect())
     }
 }

@@ -26,7 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use kohort_model::Role;
 
 use super::assemble::Chosen;
-use super::exec::{AnonymizeExec, Job, external};
+use super::exec::{AnonymizeExec, Comparison, Job, external};
 use super::plan::Plan;
 use super::{Definition, Directory, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::options::ViewOptions;
@@ -143,7 +143,10 @@ impl AView {
         let directory = version.directory(pair);
         let plan = Plan::choose(options.plan, directory, chosen);
         let matching = match &filter {
-            Some(filter) if version.answers_matching() => Some(self.over_quasi(session, filter)?),
+            Some(filter) if version.answers_matching() => {
+                let (condition, columns) = (self.over_quasi(session, filter)?, self.bits(filter));
+                Some(Comparison { condition, columns })
+            }
             _ => None,
         };
         let query = self.query_of(&query, directory, &plan)?;
@@ -193,14 +196,18 @@ impl AView {
             return Ok(Chosen::All);
         };
         let found = as_boolean_array(&found)?;
-        let names: HashSet<&str> = filter.column_refs().iter().map(|column| column.name.as_str()).collect();
-        let positions = (0..self.definition.columns.len())
-            .filter(|&position| names.contains(self.definition.columns[position].name.as_str()));
-        let asked = positions.fold(0u64, |bits, position| bits | 1 << position);
+        let asked = self.bits(filter);
         let refusals = version.refusals(reader);
         let answers = found.iter().zip(refusals.iter()).map(|(found, refused)| found == Some(true) || refused & asked != 0);
         let classes = (0..).zip(answers).filter(|&(_, answers)| answers).map(|(class, _)| class).collect();
         Ok(Chosen::Classes(classes))
+    }
+
+    /// The columns a filter speaks of, bit by bit.
+    fn bits(&self, filter: &Expr) -> u64 {
+        let names: HashSet<&str> = filter.column_refs().iter().map(|column| column.name.as_str()).collect();
+        let is_named = |&position: &usize| names.contains(self.definition.columns[position].name.as_str());
+        (0..self.definition.columns.len()).filter(is_named).fold(0, |bits, position| bits | 1 << position)
     }
 
     fn over_quasi(

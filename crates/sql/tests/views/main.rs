@@ -2,3 +2,4 @@
 
 mod golden;
 mod session;
+mod slt;

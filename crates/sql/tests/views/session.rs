@@ -11,12 +11,12 @@ use kohort_sql::parser::parse;
 use kohort_sql::{Engine, Outcome, Role, Session, SqlError};
 
 /// An engine on the second of January 2026.
-pub fn engine() -> Engine {
+pub(crate) fn engine() -> Engine {
     Engine::new(Arc::new(|| Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("there is such a moment")))
 }
 
 /// Runs statements, the answer of the last as rows of texts; `NULL` where a cell is null.
-pub async fn try_rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<String>>, SqlError> {
+pub(crate) async fn try_rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<String>>, SqlError> {
     let mut answer = Vec::new();
     for parsed in parse(sql)? {
         answer = match session.run(parsed).await? {
@@ -42,7 +42,7 @@ pub async fn try_rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<String
 }
 
 /// Runs statements that must succeed.
-pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
+pub(crate) async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
     match try_rows(session, sql).await {
         Ok(rows) => rows,
         Err(error) => panic!("{error}\nhint: {:?}\nin {sql}", error.hint()),
@@ -50,6 +50,6 @@ pub async fn rows(session: &mut Session, sql: &str) -> Vec<Vec<String>> {
 }
 
 /// The owner of an engine.
-pub fn owner(engine: &Engine) -> Session {
+pub(crate) fn owner(engine: &Engine) -> Session {
     engine.session(Role::Owner)
 }

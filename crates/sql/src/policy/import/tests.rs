@@ -65,7 +65,15 @@ columns = { disease = 0 }
 
 #[test]
 fn a_policy_in_toml_becomes_a_table_of_choices() {
-    insta::assert_snapshot!(table(&import("toml", TOML, None).unwrap()), @"");
+    insta::assert_snapshot!(table(&import("toml", TOML, None).unwrap()), @r"
+    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
+    | name | purpose   | recipient | k | sa_level | birth_op | birth_until | disease_op | disease_until | zipcode_op | zipcode_until |
+    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
+    | P3   | Treatment | Nurse     | 3 | 1        | false    |             | false      |               | true       | 2026-01-31    |
+    | *    | Treatment | Nurse     | 2 | 1        | true     | 9999-12-31  | true       | 2027-01-01    | true       | 2030-12-31    |
+    | *    | Research  | Lab       | 5 | 0        | false    |             | true       | 2026-01-01    | false      |               |
+    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
+    ");
 }
 
 #[test]
@@ -93,34 +101,67 @@ fn an_imported_policy_is_read_as_choices() {
 fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
     let toml =
         "p3p = \"policy.xml\"\nk = 5\n[retention]\nstated-purpose = 2027-06-30\n[data]\n\"user.bdate\" = \"birth\"\n";
-    insta::assert_snapshot!(table(&import("toml", toml, None).unwrap()), @"");
+    insta::assert_snapshot!(table(&import("toml", toml, None).unwrap()), @r"
+    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
+    | person | purpose | recipient | k | sa_level | birth_op | birth_until | disease_op | disease_until | zip_op | zip_until  |
+    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
+    | *      | current | ours      | 5 | 0        | true     | 9999-12-31  | true       | 2027-06-30    | true   | 2027-06-30 |
+    | *      | contact | ours      | 5 | 0        | false    |             | false      |               | false  |            |
+    | *      | current | public    | 5 | 0        | false    |             | true       | 2027-06-30    | true   | 2027-06-30 |
+    | *      | admin   | ours      | 5 | 0        | false    |             | false      |               | false  |            |
+    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
+    ");
 }
 
 #[test]
 fn what_p3p_leaves_open_is_not_guessed() {
-    insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @"");
+    insta::assert_snapshot!(import("xml", P3P, Some(5)).unwrap_err(), @r#"
+    policy.xml: the retention 'stated-purpose' has no length
+    import a TOML file that says p3p = "policy.xml", a k, and under [retention] stated-purpose = 365
+    "#);
     let certain = P3P.replace("stated-purpose", "indefinitely");
-    insta::assert_snapshot!(import("xml", &certain, None).unwrap_err(), @"");
+    insta::assert_snapshot!(import("xml", &certain, None).unwrap_err(), @r"
+    policy.xml: policy 1 has no k
+    give k in the TOML file, or IMPORT POLICY ... INTO choices K 5
+    ");
     assert_eq!(import("xml", &certain, Some(5)).unwrap().num_rows(), 4);
-    insta::assert_snapshot!(import("xml", &certain.replace("RETENTION", "RETAINING"), Some(5)).unwrap_err(), @"");
+    insta::assert_snapshot!(import("xml", &certain.replace("RETENTION", "RETAINING"), Some(5)).unwrap_err(), @"policy.xml: line 2: the STATEMENT has no RETENTION");
 }
 
 #[test]
 fn entities_of_a_document_type_are_refused() {
     let bomb = format!("<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>{P3P}");
-    insta::assert_snapshot!(import("xml", &bomb, Some(5)).unwrap_err(), @"");
+    insta::assert_snapshot!(import("xml", &bomb, Some(5)).unwrap_err(), @"policy.xml: line 1: not well-formed XML, or with a document type, which is refused");
 }
 
 #[test]
 fn a_policy_that_leaves_something_open_is_refused() {
     let problem = |text: &str| import("toml", text, None).unwrap_err();
-    insta::assert_snapshot!(problem("person = \"name\""), @"");
-    insta::assert_snapshot!(problem("[[policy]]\npurpose = \"x\""), @"");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\n"), @"");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\npurpose = \"X\"\n"), @"");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = \"long\" }"), @"");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = 99999999 }"), @"");
-    insta::assert_snapshot!(problem("k = 2\nkolumns = 3"), @"");
-    insta::assert_snapshot!(problem("k = 2\n[[policy]]\n[[policy.exceptions]]\nperson = 4711\n"), @"");
-    insta::assert_snapshot!(import("csv", "", None).unwrap_err(), @"");
+    insta::assert_snapshot!(problem("person = \"name\""), @r#"
+    policy.toml: there is no policy in it
+    write a [[policy]], or p3p = "policy.xml"
+    "#);
+    insta::assert_snapshot!(problem("[[policy]]\npurpose = \"x\""), @r"
+    policy.toml: policy 1 has no k
+    give k in the TOML file, or IMPORT POLICY ... INTO choices K 5
+    ");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\n"), @r"
+    policy.toml: some policies have a purpose, others have none
+    give every policy a purpose, or none: then it is for all
+    ");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\npurpose = \"x\"\n[[policy]]\npurpose = \"X\"\n"), @r"
+    policy.toml: policy 2: a second one for the same purpose, recipient and person
+    write one policy with all its columns
+    ");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = \"long\" }"), @r#"policy.toml: line 3: a retention is "forever", a date such as 2030-12-31, or a number of days"#);
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\ncolumns = { a = 99999999 }"), @r#"
+    policy.toml: a retention ends beyond the year 9999
+    write "forever"
+    "#);
+    insta::assert_snapshot!(problem("k = 2\nkolumns = 3"), @"policy.toml: line 2: unknown field `kolumns`, expected one of `person`, `k`, `sa_level`, `p3p`, `retention`, `data`, `policy`");
+    insta::assert_snapshot!(problem("k = 2\n[[policy]]\n[[policy.exceptions]]\nperson = 4711\n"), @"policy.toml: line 4: a value of another kind than the key wants");
+    insta::assert_snapshot!(import("csv", "", None).unwrap_err(), @r"
+    policy.csv: neither TOML nor P3P
+    give a file that ends in .toml or .xml
+    ");
 }
