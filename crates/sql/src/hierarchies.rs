@@ -135,6 +135,14 @@ impl Hierarchies {
         Ok(tree)
     }
 
+    /// The rule by which a DGH makes its tree, where it is made by one.
+    pub fn rule(&self, name: &str) -> Option<&Rule> {
+        match self.by_name.get(&name.to_lowercase()) {
+            Some(Dgh::Rule(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
     /// All DGHs, by name.
     pub fn summaries(&self) -> Vec<HierarchySummary> {
         let of_tree = |tree: &Hierarchy| (Some(tree.leaves().len()), Some(tree.height()));

@@ -5,15 +5,20 @@
 //! condition here is "there is a value the label can stand for such that ...", decided per atom.
 //!
 //! # Guarantee   no false "no": where a label was made from a value that satisfies a condition, the label could. And no
-//!               false "yes": where a label could, one of the values it stands for does.
+//!               false "yes": where a label could, one of the values it stands for does. What a label stands for follows
+//!               from the label and from what the owner wrote down, never from which values the rows hold: a tree that
+//!               a rule made from the rows is not looked at, or else trying all values would list those that occur.
 //! # Paper       [EPS+12] section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
 //! # Deviations  a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
 //!               column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
+//!               numbers, dates and truth values under MASK are compared by order as if their labels said nothing
 //! # Cost        per distinct label and batch, a search in the hierarchy or the parsing of a range
 
 mod condition;
+mod dates;
 mod function;
 mod like;
+mod mask;
 mod point;
 mod possible;
 mod tree;
@@ -28,9 +33,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use kohort_model::hierarchy::{MaskSide, Rule};
 use kohort_model::{Hierarchy, Notation, Value, ValueType};
 
-use possible::Values;
+use mask::Mask;
+use possible::{End, Values};
 use tree::Tree;
 
 const ANYTHING: &str = "*";
@@ -40,8 +47,21 @@ pub struct Meaning {
     view: String,
     column: String,
     value_type: ValueType,
-    tree: Option<Tree>,
+    labels: Labels,
     may_be_null: bool,
+}
+
+/// What the labels of a column are.
+#[derive(PartialEq)]
+enum Labels {
+    /// Nodes of a hierarchy whose values its owner listed.
+    Nodes(Tree),
+    /// Values and ranges.
+    Ranges,
+    /// Values and levels of dates.
+    Dates,
+    /// Values, and texts with stars at one side.
+    Masks { side: MaskSide, longest: usize },
 }
 
 /// Why labels or literals can't be read as values of a column.
@@ -106,7 +126,24 @@ impl Meaning {
         let tree = hierarchy.map(|hierarchy| Tree::new(hierarchy, value_type)).transpose().map_err(|n| {
             MeaningProblem::ForeignLeaves { view: view.to_owned(), column: column.to_owned(), value_type, n }
         })?;
-        Ok(Meaning { view: view.to_owned(), column: column.to_owned(), value_type, tree, may_be_null })
+        let labels = tree.map_or(Labels::Ranges, Labels::Nodes);
+        Ok(Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null })
+    }
+
+    /// The same for a hierarchy that a rule made from the values of the column.
+    pub fn by_rule(
+        view: &str,
+        column: &str,
+        value_type: ValueType,
+        (rule, made): (&Rule, &Hierarchy),
+        may_be_null: bool,
+    ) -> Meaning {
+        let labels = match rule {
+            Rule::Steps(_) | Rule::Flat => Labels::Ranges,
+            Rule::Dates(_) => Labels::Dates,
+            Rule::Mask(side) => Labels::Masks { side: *side, longest: made.label(made.root()).chars().count() },
+        };
+        Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null }
     }
 
     /// The view the column belongs to.
@@ -126,7 +163,7 @@ impl Meaning {
 
     /// Whether the texts of values can be told, so that LIKE means something: of text, and of all that has a hierarchy.
     pub fn has_texts(&self) -> bool {
-        self.tree.is_some() || self.value_type == ValueType::Text
+        matches!(self.labels, Labels::Nodes(_) | Labels::Masks { .. }) || self.value_type == ValueType::Text
     }
 
     /// A literal as a value of the column.
@@ -140,19 +177,22 @@ impl Meaning {
 
     /// What a label can stand for.
     pub fn possible<'a>(&'a self, label: &'a str) -> Result<Possible<'a>, MeaningProblem> {
-        let values = match &self.tree {
-            Some(tree) => tree.node(label).map(|node| Values::Leaves { tree, node }),
-            None if label == ANYTHING => Some(Values::everything(self.value_type)),
-            None => self.range(label).or_else(|| {
-                let value = Value::parse(label, self.value_type, &Notation::default())?;
-                Some(Values::one(value))
-            }),
+        let value = || Value::parse(label, self.value_type, &Notation::default()).map(Values::one);
+        let everything = || (label == ANYTHING).then(|| Values::everything(self.value_type));
+        let values = match &self.labels {
+            Labels::Nodes(tree) => tree.node(label).map(|node| Values::Leaves { tree, node }),
+            Labels::Ranges => everything().or_else(|| self.range(label)).or_else(value),
+            Labels::Dates => everything().or_else(|| dates::range(label, self.value_type)).or_else(value),
+            Labels::Masks { side, longest } => {
+                Mask::read(label, *side, *longest).map(Values::Masked).or_else(value)
+            }
         };
         let values = values
             .ok_or_else(|| MeaningProblem::UnreadableLabel { view: self.view.clone(), column: self.column.clone() })?;
         let is_everything = match &values {
             Values::Leaves { node, .. } => *node == 0,
             Values::Range { .. } => label == ANYTHING,
+            Values::Masked(mask) => mask.is_everything(),
         };
         Ok(Possible { values, null: self.may_be_null && is_everything })
     }
@@ -161,10 +201,23 @@ impl Meaning {
         if !self.value_type.is_ordered() {
             return None;
         }
-        let (low, high) = label.strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+        let bounds = label.strip_prefix('[')?;
+        let (bounds, end) = match bounds.strip_suffix(']') {
+            Some(bounds) => (bounds, End::Included),
+            None => (bounds.strip_suffix(')')?, End::Excluded),
+        };
+        let (low, high) = bounds.split_once(',')?;
         let bound = |text: &'a str| Value::parse(text, self.value_type, &Notation::default());
         let (low, high) = (bound(low)?, bound(high)?);
-        (low <= high).then_some(Values::Range { low: Some(low), high: Some(high) })
+        (low <= high).then_some(Values::Range { low: Some(low), high: Some(high), end })
+    }
+
+    #[cfg(test)]
+    fn hierarchy(&self) -> Option<Arc<Hierarchy>> {
+        match &self.labels {
+            Labels::Nodes(tree) => Some(Arc::clone(tree.hierarchy())),
+            Labels::Ranges | Labels::Dates | Labels::Masks { .. } => None,
+        }
     }
 }
 
@@ -181,7 +234,7 @@ impl PartialEq for Meaning {
                 && self.column == other.column
                 && self.value_type == other.value_type
                 && self.may_be_null == other.may_be_null
-                && self.tree == other.tree)
+                && self.labels == other.labels)
     }
 }
 

@@ -22,6 +22,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -99,6 +100,14 @@ struct Shell {
     runtime: Runtime,
     engine: Engine,
     format: Format,
+    timing: Timing,
+}
+
+/// Whether it is said how long statements take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Timing {
+    Said,
+    Unsaid,
 }
 
 impl Shell {
@@ -110,7 +119,8 @@ impl Shell {
             Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::file(path, &error))?,
         };
         let engine = Engine::with_log(Arc::new(chrono::Utc::now), log);
-        Ok(Shell { runtime, engine, format: arguments.format() })
+        let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };
+        Ok(Shell { runtime, engine, format: arguments.format(), timing })
     }
 
     fn run(&self, arguments: &Arguments) -> Result<(), Failure> {
@@ -148,7 +158,12 @@ impl Shell {
     /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed.
     fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), Failure> {
         for parsed in parser::parse(text)? {
-            self.runtime.block_on(statement::run(session.clone(), parsed, self.format))?;
+            let start = Instant::now();
+            let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
+            if self.timing == Timing::Said {
+                terminal::say(&format!("time: {:.3} s\n", start.elapsed().as_secs_f64()));
+            }
+            done?;
         }
         Ok(())
     }

@@ -376,3 +376,6 @@ fn everything(labels: &Texts, column: &Column) -> Vec<bool> {
     };
     labels.iter().map(of_everything).collect()
 }
+
+#[cfg(test)]
+mod tests;

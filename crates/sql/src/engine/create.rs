@@ -41,7 +41,10 @@ impl Session {
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
         let planned = self.plan_view(&statement, query).await?;
         let state = self.state(&planned).await?;
-        let message = described(&planned.definition, &state);
+        let mut message = described(&planned.definition, &state);
+        if let (Ok(message), State::Usable { version, .. }) = (&mut message, &state) {
+            *message += &self.warn_of_others(&planned.definition, version);
+        }
         let view = Arc::new(AView::new(planned.definition, state, self.owner()));
         for context in [&self.shared.owner, &self.shared.analyst] {
             context.deregister_table(name.as_str())?;
@@ -79,6 +82,20 @@ impl Session {
             context.deregister_table(name)?;
         }
         Ok(Outcome::Done(format!("dropped anonymization view {name}")))
+    }
+
+    /// Warns of views of the same persons that tell more when they are read together.
+    fn warn_of_others(&self, definition: &Definition, version: &Version) -> String {
+        let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = String::new();
+        for (name, other) in views.iter().filter(|(name, _)| **name != definition.name) {
+            let Some(n_persons) = other.version().and_then(|other| version.fewer_together(&other)) else { continue };
+            warnings += &format!(
+                "\nwarning: whoever also reads {name} can tell some persons apart from all but {}: let nobody read both",
+                counted(n_persons.saturating_sub(1) as usize, "other")
+            );
+        }
+        warnings
     }
 
     async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {

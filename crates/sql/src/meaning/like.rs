@@ -64,9 +64,17 @@ impl Pattern {
 
     /// Whether a text matches.
     pub fn matches(&self, text: &str) -> bool {
-        let mut characters = Vec::with_capacity(text.len());
-        for character in text.chars() {
-            fold(character, self.letter_case, |folded| characters.push(folded));
+        self.could_match(text.chars().map(Some))
+    }
+
+    /// Whether a text matches some of whose characters, those that are `None`, may be anything.
+    pub fn could_match(&self, text: impl Iterator<Item = Option<char>>) -> bool {
+        let mut characters = Vec::new();
+        for character in text {
+            match character {
+                Some(character) => fold(character, self.letter_case, |folded| characters.push(Some(folded))),
+                None => characters.push(None),
+            }
         }
         // Greedy with one way back: the last `%` takes one character more whenever the rest does not fit.
         let (mut part, mut at) = (0, 0);
@@ -82,7 +90,7 @@ impl Pattern {
                     (part, at) = (part + 1, at + 1);
                     continue;
                 }
-                Some(Part::Character(character)) if *character == characters[at] => {
+                Some(Part::Character(character)) if characters[at].is_none_or(|own| own == *character) => {
                     (part, at) = (part + 1, at + 1);
                     continue;
                 }

@@ -1,10 +1,11 @@
 //! [`Possible`]: the set of values one label can stand for, and what could be true of it.
 //!
-//! A set is the leaves below a node or a closed range, in which every value of the type lies. Ranges of whole numbers,
+//! A set is the leaves below a node, a range, in which every value of the type lies, or the texts of a mask. Ranges of whole numbers,
 //! days, nanoseconds and truth values are counted; those of decimals and floats are taken to have no end of values.
 
 use kohort_model::{Value, ValueType};
 
+use super::mask::Mask;
 use super::tree::Tree;
 use super::{Comparison, Condition, Point};
 
@@ -21,11 +22,20 @@ pub(super) enum Values<'a> {
         tree: &'a Tree,
         node: u32,
     },
-    /// Bounds included, no bound where `None`.
+    /// The lower bound included, no bound where `None`.
     Range {
         low: Option<Value<'a>>,
         high: Option<Value<'a>>,
+        end: End,
     },
+    Masked(Mask<'a>),
+}
+
+/// Whether the upper bound of a range is in it. Where it is not, values have no end of others between them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Included,
+    Excluded,
 }
 
 impl<'a> Possible<'a> {
@@ -39,32 +49,38 @@ impl<'a> Possible<'a> {
         match (condition, &self.values) {
             (Condition::Null, _) => self.null,
             (condition, Values::Leaves { tree, node }) => tree.leaves(*node).iter().any(|leaf| condition.holds(leaf)),
-            (condition, Values::Range { .. }) => self.could_in_range(condition),
+            (condition, Values::Range { .. } | Values::Masked(_)) => self.could_in_set(condition),
         }
     }
 
     /// Whether there are a value in here and one in `other` that compare so.
     pub fn could_compare(&self, comparison: Comparison, other: &Possible<'_>) -> bool {
-        let (Some((low, high)), Some((other_low, other_high))) = (self.values.bounds(), other.values.bounds()) else {
+        if comparison == Comparison::Equal {
+            return self.values.intersects(&other.values);
+        }
+        let (mine, others) = (self.values.masked_texts(), other.values.masked_texts());
+        let (Some((low, high, end)), Some((other_low, other_high, other_end))) =
+            (self.values.bounds(mine.as_ref()), other.values.bounds(others.as_ref()))
+        else {
             return false;
         };
         // A side without a bound has values beyond any value of the other side.
-        let below = |low: Option<Value<'_>>, high: Option<Value<'_>>, comparison: Comparison| match (low, high) {
-            (Some(low), Some(high)) => comparison.holds(&low, &high),
+        let below = |low: Option<Value<'_>>, (high, end): (Option<Value<'_>>, End), comparison| match (low, high) {
+            (Some(low), Some(high)) if end == End::Excluded => low < high,
+            (Some(low), Some(high)) => Comparison::holds(comparison, &low, &high),
             _ => true,
         };
         match comparison {
-            Comparison::Equal => self.values.intersects(&other.values),
-            Comparison::Differ => {
+            Comparison::Equal | Comparison::Differ => {
                 let single = |low: Option<Value<'_>>, high: Option<Value<'_>>| low.is_some() && low == high;
                 !(single(low, high) && single(other_low, other_high) && low == other_low)
             }
-            Comparison::Less | Comparison::LessOrEqual => below(low, other_high, comparison),
-            Comparison::Greater | Comparison::GreaterOrEqual => below(other_low, high, comparison.swapped()),
+            Comparison::Less | Comparison::LessOrEqual => below(low, (other_high, other_end), comparison),
+            Comparison::Greater | Comparison::GreaterOrEqual => below(other_low, (high, end), comparison.swapped()),
         }
     }
 
-    fn could_in_range(&self, condition: &Condition) -> bool {
+    fn could_in_set(&self, condition: &Condition) -> bool {
         let within = |point: &Point| self.values.contains(&point.value());
         let compare = |comparison, point: &Point| self.could_compare(comparison, &Possible::known(point.value()));
         match condition {
@@ -77,12 +93,18 @@ impl<'a> Possible<'a> {
                 self.values.n_values().is_none_or(|n_values| n_values > inside.len() as u128)
             }
             Condition::Between(low, high) => {
-                let between = Values::Range { low: Some(low.value()), high: Some(high.value()) };
+                let between = Values::closed(low.value(), high.value());
                 low.value() <= high.value() && self.values.intersects(&between)
             }
             Condition::NotBetween(low, high) => compare(Comparison::Less, low) || compare(Comparison::Greater, high),
-            Condition::Like(pattern) => self.text_or(true, |text| pattern.matches(text)),
-            Condition::NotLike(pattern) => self.text_or(!pattern.matches_everything(), |text| !pattern.matches(text)),
+            Condition::Like(pattern) => match self.values {
+                Values::Masked(mask) => mask.could_match(pattern),
+                _ => self.text_or(true, |text| pattern.matches(text)),
+            },
+            Condition::NotLike(pattern) => match self.values {
+                Values::Masked(mask) => mask.could_miss(pattern),
+                _ => self.text_or(!pattern.matches_everything(), |text| !pattern.matches(text)),
+            },
             Condition::Null => self.null,
             Condition::NotNull => true,
         }
@@ -91,7 +113,7 @@ impl<'a> Possible<'a> {
     /// Of a single text what `holds` says, of all texts `of_all`: every pattern is matched by some text.
     fn text_or(&self, of_all: bool, holds: impl Fn(&str) -> bool) -> bool {
         match self.values {
-            Values::Range { low: Some(Value::Text(text)), high: Some(Value::Text(_)) } => holds(text),
+            Values::Range { low: Some(Value::Text(text)), high: Some(Value::Text(_)), .. } => holds(text),
             _ => of_all,
         }
     }
@@ -99,7 +121,12 @@ impl<'a> Possible<'a> {
 
 impl<'a> Values<'a> {
     pub(super) fn one(value: Value<'a>) -> Values<'a> {
-        Values::Range { low: Some(value), high: Some(value) }
+        Values::closed(value, value)
+    }
+
+    /// All values from one to another.
+    pub(super) fn closed(low: Value<'a>, high: Value<'a>) -> Values<'a> {
+        Values::Range { low: Some(low), high: Some(high), end: End::Included }
     }
 
     /// All values of a type.
@@ -112,32 +139,51 @@ impl<'a> Values<'a> {
             ValueType::Text => (Some(Value::Text("")), None),
             ValueType::Decimal | ValueType::Timestamp => (None, None),
         };
-        Values::Range { low, high }
+        Values::Range { low, high, end: End::Included }
     }
 
     /// The least and the greatest value, `None` where there is no value at all.
-    fn bounds(&self) -> Option<(Option<Value<'a>>, Option<Value<'a>>)> {
+    fn bounds<'b>(&self, masked: Option<&'b (String, String)>) -> Option<(Option<Value<'b>>, Option<Value<'b>>, End)>
+    where
+        'a: 'b,
+    {
         match self {
             Values::Leaves { tree, node } => {
-                tree.extremes(*node).map(|(least, greatest)| (Some(least), Some(greatest)))
+                tree.extremes(*node).map(|(least, greatest)| (Some(least), Some(greatest), End::Included))
             }
-            Values::Range { low, high } => Some((*low, *high)),
+            Values::Range { low, high, end } => Some((*low, *high, *end)),
+            Values::Masked(_) => {
+                let text = |text: &'b String| Some(Value::Text(text));
+                Some(masked.map_or((None, None, End::Included), |(least, greatest)| {
+                    (text(least), text(greatest), End::Included)
+                }))
+            }
+        }
+    }
+
+    /// The least and the greatest text of a mask.
+    fn masked_texts(&self) -> Option<(String, String)> {
+        match self {
+            Values::Masked(mask) => Some(mask.bounds()),
+            Values::Leaves { .. } | Values::Range { .. } => None,
         }
     }
 
     fn contains(&self, value: &Value<'_>) -> bool {
         match self {
             Values::Leaves { tree, node } => tree.holds(*node, value),
-            Values::Range { low, high } => {
-                low.is_none_or(|low| low <= *value) && high.is_none_or(|high| *value <= high)
+            Values::Range { low, high, end } => {
+                let is_below = |high: Value<'_>| *value < high || *end == End::Included && *value == high;
+                low.is_none_or(|low| low <= *value) && high.is_none_or(is_below)
             }
+            Values::Masked(mask) => mask.holds(value),
         }
     }
 
     fn intersects(&self, other: &Values<'_>) -> bool {
         match (self, other) {
-            (Values::Leaves { tree, node }, other @ Values::Range { .. })
-            | (other @ Values::Range { .. }, Values::Leaves { tree, node }) => {
+            (Values::Leaves { tree, node }, other @ (Values::Range { .. } | Values::Masked(_)))
+            | (other @ (Values::Range { .. } | Values::Masked(_)), Values::Leaves { tree, node }) => {
                 tree.leaves(*node).iter().any(|leaf| other.contains(&leaf.value()))
             }
             (Values::Leaves { tree: a, node: x }, Values::Leaves { tree: b, node: y }) => {
@@ -148,19 +194,25 @@ impl<'a> Values<'a> {
                     many.iter().any(|leaf| a.holds(*x, &leaf.value()))
                 }
             }
-            (Values::Range { low: a, high: b }, Values::Range { low: c, high: d }) => {
-                let ordered = |low: &Option<Value<'_>>, high: &Option<Value<'_>>| match (low, high) {
-                    (Some(low), Some(high)) => low <= high,
+            (Values::Masked(mask), Values::Range { low, high, .. })
+            | (Values::Range { low, high, .. }, Values::Masked(mask)) => match (low, high) {
+                (Some(low), Some(high)) if low == high => mask.holds(low),
+                _ => mask.reaches(low.as_ref(), high.as_ref()),
+            },
+            (Values::Masked(a), Values::Masked(b)) => a.intersects(b),
+            (Values::Range { low: a, high: b, end: b_end }, Values::Range { low: c, high: d, end: d_end }) => {
+                let ordered = |low: &Option<Value<'_>>, high: &Option<Value<'_>>, end: &End| match (low, high) {
+                    (Some(low), Some(high)) => low < high || *end == End::Included && low == high,
                     _ => true,
                 };
-                ordered(a, d) && ordered(c, b)
+                ordered(a, d, d_end) && ordered(c, b, b_end)
             }
         }
     }
 
     /// How many values a range has, `None` for no end of them.
     fn n_values(&self) -> Option<u128> {
-        let Values::Range { low: Some(low), high: Some(high) } = self else { return None };
+        let Values::Range { low: Some(low), high: Some(high), end: End::Included } = self else { return None };
         match (low, high) {
             (Value::Integer(low), Value::Integer(high)) => Some((i128::from(*high) - i128::from(*low)) as u128 + 1),
             (Value::Date(low), Value::Date(high)) => Some((i64::from(*high) - i64::from(*low)) as u128 + 1),

@@ -42,8 +42,7 @@ fn could(meaning: &Meaning, label: &str, condition: Condition) -> bool {
 }
 
 fn copy(meaning: &Meaning) -> Meaning {
-    let hierarchy = meaning.tree.as_ref().map(|tree| Arc::clone(tree.hierarchy()));
-    Meaning::new(&meaning.view, &meaning.column, meaning.value_type, hierarchy, meaning.may_be_null).unwrap()
+    Meaning::new(&meaning.view, &meaning.column, meaning.value_type, meaning.hierarchy(), meaning.may_be_null).unwrap()
 }
 
 fn compare(meaning: &Meaning, label: &str, comparison: Comparison, literal: &str) -> bool {

@@ -29,15 +29,16 @@ pub enum Chosen {
     All,
     /// These, ascending.
     Classes(Vec<u32>),
+    /// Those of which all rows are at hand; the others wait for theirs.
+    Complete,
 }
 
-impl Chosen {
-    fn has(&self, class: u32) -> bool {
-        match self {
-            Chosen::All => true,
-            Chosen::Classes(classes) => classes.binary_search(&class).is_ok(),
-        }
-    }
+/// What came of some private rows.
+pub(super) struct Shown {
+    /// Rows that may leave.
+    pub(super) block: Option<Verified<Block>>,
+    /// Private rows that wait for others of their classes.
+    pub(super) waiting: Vec<u32>,
 }
 
 /// Which of the chosen classes answer, where that depends on the values of their members.
@@ -50,8 +51,7 @@ pub(super) struct Matching<'a> {
 }
 
 impl Version {
-    /// The rows of the chosen classes as a reader sees them, or `None` where there are none. `rows` holds all rows of
-    /// those classes, and perhaps others.
+    /// The rows of the chosen classes as a reader sees them. `rows` holds all rows of those classes, and perhaps others.
     ///
     /// # Errors
     /// Where the rows are not those that were verified.
@@ -62,18 +62,31 @@ impl Version {
         reader: Reader,
         chosen: &Chosen,
         matching: Option<Matching<'_>>,
-    ) -> Result<Option<Verified<Block>>, ViewProblem> {
+    ) -> Result<Shown, ViewProblem> {
         let definition = &self.definition;
         let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
             .map_err(ViewProblem::Columns)?;
         self.attach(&mut table)?;
         let (class_of_row, hashes) = directory.classes_of(&table)?;
-        directory.check_complete(&class_of_row, &hashes, |class| chosen.has(class))?;
-        let is_chosen = |&row: &u32| {
-            let class = class_of_row[row as usize];
-            class != Assigned::NONE && chosen.has(class)
+        let is_chosen: Vec<bool> = match chosen {
+            Chosen::All => vec![true; directory.n_classes()],
+            Chosen::Complete => directory.complete(&class_of_row),
+            Chosen::Classes(classes) => {
+                let mut is_chosen = vec![false; directory.n_classes()];
+                classes.iter().for_each(|&class| is_chosen[class as usize] = true);
+                is_chosen
+            }
         };
-        let mut places: Vec<u32> = (0..table.n_rows as u32).into_par_iter().filter(is_chosen).collect();
+        directory.check_unchanged(&class_of_row, &hashes, &is_chosen)?;
+        let rows_where = |wanted: bool| {
+            let is_wanted = |&row: &u32| {
+                let class = class_of_row[row as usize];
+                class != Assigned::NONE && is_chosen[class as usize] == wanted
+            };
+            (0..table.n_rows as u32).into_par_iter().filter(is_wanted).collect::<Vec<u32>>()
+        };
+        let mut places = rows_where(true);
+        let waiting = if matches!(chosen, Chosen::Complete) { rows_where(false) } else { Vec::new() };
 
         let policies = self.policies.as_deref();
         let wishes = Wishes::of(definition, policies, rows);
@@ -87,13 +100,13 @@ impl Version {
             places = matching.rows(&table, &consent, &class_of_row, places)?;
         }
         if places.is_empty() {
-            return Ok(None);
+            return Ok(Shown { block: None, waiting });
         }
-        let shown = Shown { version: self, directory, table: &table, consent: &consent, class_of_row: &class_of_row };
+        let shown = Showing { version: self, directory, table: &table, consent: &consent, class_of_row: &class_of_row };
         let block = shown.block(rows, places)?;
         let requirements = self.requirements_of_block();
         let verified = verify_block(block, &table, &consent, definition.disclosure, &requirements);
-        verified.map(Some).map_err(ViewProblem::Unverified)
+        Ok(Shown { block: Some(verified.map_err(ViewProblem::Unverified)?), waiting })
     }
 
     /// What is asked of a block. What compares a class with the whole view was verified when the version was built,
@@ -125,7 +138,7 @@ impl Matching<'_> {
 }
 
 /// What rows show.
-struct Shown<'a> {
+struct Showing<'a> {
     version: &'a Version,
     directory: &'a Directory,
     table: &'a Table,
@@ -133,7 +146,7 @@ struct Shown<'a> {
     class_of_row: &'a [u32],
 }
 
-impl Shown<'_> {
+impl Showing<'_> {
     /// The block of these rows.
     fn block(&self, rows: &RecordBatch, places: Vec<u32>) -> Result<Block, ViewProblem> {
         let silent = self.silent(&places);

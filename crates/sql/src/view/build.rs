@@ -98,7 +98,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         policies: policies.cloned(),
         hierarchies: table.columns.iter().map(|column| column.hierarchy.clone()).collect(),
         value_types: table.columns.iter().map(|column| column.value_type).collect(),
-        meanings: meanings(definition, &table)?,
+        meanings: meanings(definition, &table, &trees)?,
         directories,
         refusals: Mutex::default(),
         summary,
@@ -110,12 +110,18 @@ fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
 }
 
 /// What the labels of columns can stand for.
-fn meanings(definition: &Definition, table: &Table) -> Result<Meanings, ViewProblem> {
+fn meanings(definition: &Definition, table: &Table, trees: &Trees<'_>) -> Result<Meanings, ViewProblem> {
+    let catalog = match trees {
+        Trees::Of(version) => return Ok(version.meanings()),
+        Trees::Catalog(catalog) => catalog,
+    };
     let meaning = |position: usize| {
-        let column = &table.columns[position];
-        definition.is_labelled(position).then(|| {
-            let (hierarchy, may_be_null) = (column.hierarchy.clone(), column.has_nulls());
-            Meaning::new(&definition.name, &column.name, column.value_type, hierarchy, may_be_null).map(Arc::new)
+        let (view, said) = (definition.name.as_str(), &definition.columns[position]);
+        let (column, may_be_null) = (&table.columns[position], table.columns[position].has_nulls());
+        let rule = said.hierarchy.as_ref().and_then(|name| catalog.rule(name));
+        definition.is_labelled(position).then(|| match rule.zip(column.hierarchy.as_deref()) {
+            Some(made) => Ok(Arc::new(Meaning::by_rule(view, &said.name, column.value_type, made, may_be_null))),
+            None => Meaning::new(view, &said.name, column.value_type, column.hierarchy.clone(), may_be_null).map(Arc::new),
         })
     };
     let meanings: Result<Vec<_>, _> = (0..table.columns.len()).map(|position| meaning(position).transpose()).collect();

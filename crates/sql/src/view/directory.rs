@@ -207,15 +207,22 @@ impl Directory {
         Ok((classes?, hashes))
     }
 
+    /// Per class whether as many of its rows are there as it has.
+    pub(super) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
+        let mut n_rows = vec![0; self.classes.len()];
+        class_of_row.iter().filter(|&&class| class != DENIED).for_each(|&class| n_rows[class as usize] += 1);
+        self.classes.iter().zip(n_rows).map(|(class, n_rows)| class.n_rows == n_rows).collect()
+    }
+
     /// Whether these rows of each chosen class are exactly those that were verified.
     ///
     /// # Errors
     /// Where they are not.
-    pub(super) fn check_complete(
+    pub(super) fn check_unchanged(
         &self,
         class_of_row: &[u32],
         hashes: &RowHashes,
-        is_chosen: impl Fn(u32) -> bool,
+        is_chosen: &[bool],
     ) -> Result<(), ViewProblem> {
         let mut found = vec![(0u32, 0u64); self.classes.len()];
         for (row, &class) in class_of_row.iter().enumerate().filter(|&(_, &class)| class != DENIED) {
@@ -223,11 +230,8 @@ impl Directory {
             *n_rows += 1;
             *content = content.wrapping_add(hashes.all[row]);
         }
-        let complete = |class: u32| {
-            let entry = self.class(class);
-            found[class as usize] == (entry.n_rows, entry.content)
-        };
-        let changed = (0..self.classes.len() as u32).any(|class| is_chosen(class) && !complete(class));
+        let is_changed = |(entry, found): (&ClassEntry, (u32, u64))| found != (entry.n_rows, entry.content);
+        let changed = self.classes.iter().zip(found).zip(is_chosen).any(|(class, &is_chosen)| is_chosen && is_changed(class));
         if changed { Err(ViewProblem::Stale) } else { Ok(()) }
     }
 
@@ -236,6 +240,22 @@ impl Directory {
         let by_labels: HashMap<(bool, Vec<Option<&str>>), (u32, u64)> = self.described().collect();
         by_labels.len() == other.n_classes()
             && other.described().all(|(labels, content)| by_labels.get(&labels) == Some(&content))
+    }
+
+    /// Persons in the smallest crowd that is left where two views of the same persons are read together: those who are
+    /// in one class here and in one class there. `None` where nobody is in classes of both.
+    pub(super) fn smallest_common_crowd(&self, other: &Directory) -> Option<u64> {
+        let class_of = |directory: &Directory, person: u32| {
+            let class = directory.class_of_person[person as usize];
+            (class < SEVERAL && !directory.class(class).is_alone).then_some(class)
+        };
+        let mut crowds: HashMap<(u32, u32), u64> = HashMap::new();
+        for (person, name) in (0..).zip(self.persons.texts.iter()) {
+            let Some(mine) = class_of(self, person) else { continue };
+            let Some(theirs) = other.persons.find(name).and_then(|person| class_of(other, person)) else { continue };
+            *crowds.entry((mine, theirs)).or_default() += 1;
+        }
+        crowds.into_values().min()
     }
 
     fn described(&self) -> impl Iterator<Item = ((bool, Vec<Option<&str>>), (u32, u64))> {

@@ -3,36 +3,45 @@
 //! It is a leaf to the plan around it and runs the view's own query in the owner's session, so that no rule, metric or
 //! EXPLAIN of the reader's plan reaches what is below. Its one metric of its own, rows, counts rows that leave.
 //!
+//! Where the view is partitioned in blocks, and all of it is read, rows come in the order of identifiers and classes
+//! leave as soon as they are complete, so that about one block is in memory. Elsewhere everything that is needed is
+//! read first.
+//!
 //! # Guarantee
 //! Rows leave only as a `Verified<Block>`. Errors from below are cut down to their kind: their messages may hold cells.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, StringArray};
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::array::{RecordBatch, StringArray, UInt32Array};
+use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions, collect,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, Partitioning, PlanProperties,
+    ReplaceChildrenOptions, collect, execute_stream,
 };
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use kohort_io::write_rows;
 use kohort_model::{Block, Role, Silent, Table};
 use kohort_verify::Verified;
 
-use super::assemble::{Chosen, Matching};
+use super::assemble::{Chosen, Matching, Shown};
 use super::build::{Sources, Trees, build};
 use super::plan::Plan;
-use super::{Reader, Version, ViewProblem};
+use super::{Definition, Reader, Version, ViewProblem};
+use crate::parser::{BlockSize, Purposes};
+
+/// Small blocks are looked at some at a time.
+const LEAST_ROWS_TOGETHER: usize = 16_384;
 
 /// Reads an A-view.
 pub struct AnonymizeExec {
@@ -73,7 +82,7 @@ impl AnonymizeExec {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
+            EmissionType::Incremental,
             Boundedness::Bounded,
         );
         let (job, properties) = (Arc::new(job), Arc::new(properties));
@@ -132,39 +141,109 @@ impl ExecutionPlan for AnonymizeExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let (job, schema, projection) = (Arc::clone(&self.job), Arc::clone(&self.schema), self.projection.clone());
-        let n_rows_per_batch = context.session_config().batch_size();
-        let read = async move {
-            let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
-            let rows = job.fetch().await?;
-            // Codes, cells and labels together are about as large again as the rows.
-            memory.try_grow(2 * rows.get_array_memory_size())?;
-            let elapsed = metrics.elapsed_compute().clone();
-            let worker = Arc::clone(&job);
-            let shown = tokio::task::spawn_blocking(move || {
-                let _timer = elapsed.timer();
-                let block = worker.block(&rows);
-                block.map(|block| (rows, block))
-            });
-            let (rows, block) = shown.await.map_err(|_| interrupted(&job))?.map_err(external)?;
-            let n_rows = block.as_ref().map_or(0, |block| block.get().rows.len());
-            let batches = (0..n_rows).step_by(n_rows_per_batch).map(move |start| {
-                let _held = &memory;
-                let range = start..(start + n_rows_per_batch).min(n_rows);
-                let Some(block) = &block else { unreachable!("without a block there are no rows") };
-                metrics.record_output(range.len());
-                Ok(write_rows(block, &rows, range, &projection, Arc::clone(&schema))?)
-            });
-            Ok::<_, DataFusionError>(futures::stream::iter(batches))
+        let output = Output {
+            schema: Arc::clone(&self.schema),
+            projection: self.projection.clone(),
+            n_rows_per_batch: context.session_config().batch_size(),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        let stream = futures::stream::once(read).try_flatten().boxed();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream)))
+        let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
+        let reading = Reading { job: Arc::clone(&self.job), output, memory, input: None, waiting: Vec::new() };
+        let batches = futures::stream::try_unfold(reading, Reading::step).map_ok(futures::stream::iter).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 }
 
+/// How rows leave.
+struct Output {
+    schema: SchemaRef,
+    projection: Vec<usize>,
+    n_rows_per_batch: usize,
+    metrics: BaselineMetrics,
+}
+
+impl Output {
+    /// A block as batches.
+    fn batches(&self, rows: &RecordBatch, block: Option<&Verified<Block>>) -> Result<Vec<Result<RecordBatch>>> {
+        let Some(block) = block else { return Ok(Vec::new()) };
+        let n_rows = block.get().rows.len();
+        self.metrics.record_output(n_rows);
+        let ranges = (0..n_rows).step_by(self.n_rows_per_batch).map(|start| start..(start + self.n_rows_per_batch).min(n_rows));
+        let batch = |range| Ok(write_rows(block, rows, range, &self.projection, Arc::clone(&self.schema))?);
+        Ok(ranges.map(batch).collect())
+    }
+}
+
+/// A view that is being read: everything at once, or class by class as their rows come in.
+struct Reading {
+    job: Arc<Job>,
+    output: Output,
+    memory: MemoryReservation,
+    /// The rows of the view's query; `None` before they are asked for.
+    input: Option<SendableRecordBatchStream>,
+    /// Private rows that wait for others of their classes.
+    waiting: Vec<RecordBatch>,
+}
+
+impl Reading {
+    /// The next batches that leave, `None` after the last.
+    async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, Reading)>> {
+        let job = Arc::clone(&self.job);
+        let failed = |error: DataFusionError| external(ViewProblem::of_query(&job.version.definition.name, &error));
+        let mut input = match self.input.take() {
+            Some(input) => input,
+            None => execute_stream(Arc::clone(&job.query), Arc::clone(&job.owner)).map_err(failed)?,
+        };
+        let enough = job.n_rows_together();
+        let mut n_rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let enough = enough.saturating_add(n_rows);
+        let mut is_over = false;
+        while n_rows < enough && !is_over {
+            match input.try_next().await.map_err(failed)? {
+                Some(batch) => {
+                    n_rows += batch.num_rows();
+                    self.waiting.push(batch);
+                }
+                None => is_over = true,
+            }
+        }
+        if n_rows == 0 {
+            return Ok(None);
+        }
+        let rows = concat_batches(&job.query.schema(), &self.waiting)?;
+        self.waiting.clear();
+        // Codes, cells and labels together are about as large again as the rows.
+        self.memory.try_resize(2 * rows.get_array_memory_size())?;
+        let (worker, elapsed) = (Arc::clone(&job), self.output.metrics.elapsed_compute().clone());
+        let shown = tokio::task::spawn_blocking(move || {
+            let _timer = elapsed.timer();
+            let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
+            shown.map(|shown| (rows, shown))
+        });
+        let (rows, shown) = shown.await.map_err(|_| interrupted(&job))?.map_err(external)?;
+        let batches = self.output.batches(&rows, shown.block.as_ref())?;
+        if !shown.waiting.is_empty() {
+            self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
+        }
+        if !is_over {
+            self.input = Some(input);
+        } else {
+            // Nothing comes any more, and nothing waits: the next step ends the stream.
+            self.input = Some(Box::pin(EmptyRecordBatchStream::new(job.query.schema())));
+        }
+        Ok(Some((batches, self)))
+    }
+}
+
+/// Whether more rows of the view's query will come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    MoreToCome,
+    Nothing,
+}
+
 impl Job {
-    /// The private rows that are needed.
+    /// Everything that is needed at once.
     pub(super) async fn fetch(&self) -> Result<RecordBatch> {
         let name = &self.version.definition.name;
         let batches = collect(Arc::clone(&self.query), Arc::clone(&self.owner)).await;
@@ -172,19 +251,44 @@ impl Job {
         Ok(concat_batches(&self.query.schema(), &batches)?)
     }
 
-    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<Verified<Block>>, ViewProblem> {
+    /// Whether classes leave as their rows come in: blocks of few rows follow each other in the order of identifiers.
+    pub(super) fn is_pipelined(definition: &Definition, plan: &Plan) -> bool {
+        let reads_all = matches!(plan, Plan::SelectFirst { persons: None, .. });
+        reads_all && definition.block != BlockSize::All && definition.purposes == Purposes::Together
+    }
+
+    /// How many rows are looked at together.
+    fn n_rows_together(&self) -> usize {
+        match self.version.definition.block {
+            BlockSize::Rows(n_rows) if Job::is_pipelined(&self.version.definition, &self.plan) => {
+                n_rows.get().max(LEAST_ROWS_TOGETHER)
+            }
+            _ => usize::MAX,
+        }
+    }
+
+    /// What leaves of these rows. All that are needed are there, or more come and the classes they complete leave.
+    fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewProblem> {
         let matches = |table: &Table, places: &[u32]| self.matches(table, places);
         let matching = self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
         match &self.plan {
             Plan::SelectFirst { chosen, .. } => {
                 let directory = self.version.directory(self.reader.pair);
-                self.version.block(directory, rows, self.reader, chosen, matching)
+                let is_pipelined = Job::is_pipelined(&self.version.definition, &self.plan);
+                let chosen = if is_pipelined { &Chosen::Complete } else { chosen };
+                let shown = self.version.block(directory, rows, self.reader, chosen, matching)?;
+                if rest == Rest::Nothing && !shown.waiting.is_empty() { Err(ViewProblem::Stale) } else { Ok(shown) }
             }
             Plan::AnonymizeFirst => {
                 let built = self.rebuilt(rows)?;
                 built.block(built.directory(self.reader.pair), rows, self.reader, &Chosen::All, matching)
             }
         }
+    }
+
+    /// Everything the view shows, where all rows are there.
+    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<Verified<Block>>, ViewProblem> {
+        self.show(rows, Rest::Nothing).map(|shown| shown.block)
     }
 
     /// The version made once more from these rows, which must give the same classes.

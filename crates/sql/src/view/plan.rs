@@ -79,7 +79,7 @@ impl Plan {
     pub fn choose(wish: PlanWish, directory: &Directory, chosen: Chosen) -> Plan {
         let n_rows = directory.n_rows() as f64;
         let n_chosen = match &chosen {
-            Chosen::All => n_rows,
+            Chosen::All | Chosen::Complete => n_rows,
             Chosen::Classes(classes) => classes.iter().map(|&class| f64::from(directory.class(class).n_rows)).sum(),
         };
         let anonymize_first = n_rows * (READ + PARTITION + SHOW);
@@ -89,7 +89,7 @@ impl Plan {
             PlanWish::Auto if anonymize_first < select_first => Plan::AnonymizeFirst,
             PlanWish::Auto | PlanWish::SelectFirst => {
                 let persons = match &chosen {
-                    Chosen::All => None,
+                    Chosen::All | Chosen::Complete => None,
                     Chosen::Classes(classes) => {
                         let persons = directory.members(classes);
                         (persons.len() <= MOST_NAMED).then_some(persons)
@@ -104,7 +104,7 @@ impl Plan {
     pub(super) fn describe(&self, directory: &Directory) -> String {
         match self {
             Plan::AnonymizeFirst => "anonymize first".to_owned(),
-            Plan::SelectFirst { chosen: Chosen::All, .. } => "select first, all classes".to_owned(),
+            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete, .. } => "select first, all classes".to_owned(),
             Plan::SelectFirst { chosen: Chosen::Classes(classes), .. } => {
                 format!("select first, {} of {} classes", classes.len(), directory.n_classes())
             }

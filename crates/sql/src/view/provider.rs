@@ -227,6 +227,10 @@ impl AView {
 
     /// The view's query, of some persons where they are few.
     fn query_of(&self, query: &LogicalPlan, directory: &Directory, plan: &Plan) -> Result<LogicalPlan> {
+        let field = Column::from(query.schema().qualified_field(self.definition.identifier));
+        if Job::is_pipelined(&self.definition, plan) {
+            return LogicalPlanBuilder::from(query.clone()).sort([col(field).sort(true, true)])?.build();
+        }
         let Plan::SelectFirst { persons: Some(persons), .. } = plan else { return Ok(query.clone()) };
         let identifier = &self.definition.columns[self.definition.identifier];
         let names: Result<Vec<Expr>> = persons
@@ -236,8 +240,7 @@ impl AView {
             .collect();
         // Identifiers of a type that has no text form are looked up among all rows.
         let Ok(names) = names else { return Ok(query.clone()) };
-        let field = query.schema().qualified_field(self.definition.identifier);
-        LogicalPlanBuilder::from(query.clone()).filter(in_list(col(Column::from(field)), names, false))?.build()
+        LogicalPlanBuilder::from(query.clone()).filter(in_list(col(field), names, false))?.build()
     }
 }
 
