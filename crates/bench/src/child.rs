@@ -19,6 +19,7 @@ pub(crate) const MEASURE: &str = "measure-child";
 /// What a program printed and what it cost, from its start to its end.
 pub(crate) struct Run {
     pub(crate) stdout: String,
+    pub(crate) stderr: String,
     pub(crate) cost: Cost,
     pub(crate) peak_memory: u64,
 }
@@ -30,6 +31,7 @@ struct Account {
     peak_memory: u64,
     is_success: bool,
     stdout: String,
+    stderr: String,
 }
 
 /// Runs a program to its end.
@@ -47,21 +49,21 @@ pub(crate) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<Ru
     }
     let account: Account = serde_json::from_slice(&output.stdout)?;
     if !account.is_success {
-        return Err(format!("{shown} failed").into());
+        return Err(format!("{shown} failed: {}", account.stderr).into());
     }
     let cost = Cost { wall: account.wall, cpu: account.cpu };
-    Ok(Run { stdout: account.stdout, cost, peak_memory: account.peak_memory })
+    Ok(Run { stdout: account.stdout, stderr: account.stderr, cost, peak_memory: account.peak_memory })
 }
 
 /// What the process in between does: runs the program, prints the account.
 pub(crate) fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [program, arguments @ ..] = arguments else { return Err("there is no program to measure".into()) };
     let start = Instant::now();
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
     let wall = start.elapsed();
     let (cpu, peak_memory) = of_children();
-    let stdout = String::from_utf8(output.stdout)?;
-    let account = Account { wall, cpu, peak_memory, is_success: output.status.success(), stdout };
+    let (stdout, stderr) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
+    let account = Account { wall, cpu, peak_memory, is_success: output.status.success(), stdout, stderr };
     println!("{}", serde_json::to_string(&account)?);
     Ok(())
 }
@@ -82,14 +84,24 @@ pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
     Ok(target_folder()?.join("release/kohort"))
 }
 
+/// The `kohort-sql` command, built if it is an old one: it takes long, so only where it is asked for.
+pub(crate) fn kohort_sql() -> Result<PathBuf, Box<dyn Error>> {
+    build("kohort-sql")?;
+    Ok(target_folder()?.join("release/kohort-sql"))
+}
+
 /// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
 /// command and of the library is then about the same sources, even if those change while the benchmarks run.
 pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
+    build("kohort")
+}
+
+fn build(package: &str) -> Result<(), Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--package", "kohort", "--target-dir"])
+        .args(["build", "--quiet", "--release", "--package", package, "--target-dir"])
         .arg(target_folder()?)
         .current_dir(crate::root())
         .status()?;
-    if status.success() { Ok(()) } else { Err("`cargo build --release --package kohort` failed".into()) }
+    if status.success() { Ok(()) } else { Err(format!("`cargo build --release --package {package}` failed").into()) }
 }

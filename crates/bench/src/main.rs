@@ -20,6 +20,7 @@ mod register;
 mod report;
 mod tables;
 mod utility;
+mod views;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 11] = [
+const BENCHMARKS: [(&str, Benchmark); 12] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -41,6 +42,7 @@ const BENCHMARKS: [(&str, Benchmark); 11] = [
     ("tables-scale", tables::scale::run),
     ("audiences", audiences::run),
     ("register", register::run),
+    ("views", views::run),
 ];
 
 fn main() -> ExitCode {

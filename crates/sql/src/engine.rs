@@ -10,14 +10,14 @@ mod session;
 mod show;
 mod utility;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
+use datafusion::catalog::CatalogProviderList;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
-use datafusion::catalog::CatalogProviderList;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::TableScan;
@@ -40,11 +40,12 @@ const SCHEMA: &str = "public";
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// Who runs statements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Whoever holds the private tables.
     Owner,
     /// Whoever reads views, and nothing else.
+    #[default]
     Analyst,
 }
 
@@ -72,6 +73,8 @@ struct Shared {
     views: RwLock<BTreeMap<String, Arc<AView>>>,
     generations: Generations,
     next_version: AtomicU64,
+    /// Tables that were imported as policies.
+    imported: Mutex<BTreeSet<String>>,
     log: Mutex<ComplianceLog>,
 }
 
@@ -91,6 +94,7 @@ impl Engine {
             views: RwLock::default(),
             generations: Generations::default(),
             next_version: AtomicU64::new(1),
+            imported: Mutex::default(),
             log: Mutex::new(log),
         };
         Engine { shared: Arc::new(shared) }

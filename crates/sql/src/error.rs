@@ -49,6 +49,24 @@ pub enum SqlError {
         /// The name.
         name: String,
     },
+    /// A statement about tables that names a view.
+    #[error("'{name}' is an anonymization view, which this statement can't change")]
+    IsView {
+        /// The name.
+        name: String,
+    },
+    /// A table of this name is there, and is not replaced.
+    #[error("'{name}' exists already")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// A view whose answers depend on its members' values, beside another table.
+    #[error("'{name}' answers by the values of its members (ANSWERS MATCHING), so it can't be joined with anything")]
+    MatchingJoined {
+        /// The view.
+        name: String,
+    },
     /// A view that reads a view.
     #[error("an anonymization view can't read another one, '{name}'")]
     ViewOnView {
@@ -56,8 +74,13 @@ pub enum SqlError {
         name: String,
     },
     /// A view that would not be the same twice.
-    #[error("the query of an anonymization view must give the same rows every time, and this one holds a function that does not")]
+    #[error(
+        "the query of an anonymization view must give the same rows every time, and this one holds a function that does not"
+    )]
     Volatile,
+    /// A purpose for a statement that asks nothing.
+    #[error("PURPOSE and RECIPIENT belong to a query, and this statement asks nothing")]
+    NothingAsked,
     /// `EXPLAIN UTILITY` of something it can't measure.
     #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ...")]
     NoUtility,
@@ -79,11 +102,21 @@ impl SqlError {
             SqlError::Import(problem) => problem.hint(),
             SqlError::Refused(refusal) => refusal.hint(),
             SqlError::Meaning(problem) => problem.hint(),
-            SqlError::NotAllowed { .. } => Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned()),
+            SqlError::NotAllowed { .. } => {
+                Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned())
+            }
             SqlError::UnknownView { .. } => Some("SHOW ANONYMIZATION_VIEWS lists them".to_owned()),
             SqlError::Exists { .. } => Some("write CREATE OR REPLACE to replace it".to_owned()),
+            SqlError::IsView { name } => {
+                Some(format!("change its tables and REFRESH it, or DROP ANONYMIZATION_VIEW {name}"))
+            }
+            SqlError::Taken { .. } => Some("DROP it first, or import into a table of another name".to_owned()),
+            SqlError::MatchingJoined { .. } => Some("define a view with ANSWERS VIEW for joins".to_owned()),
             SqlError::ViewOnView { .. } => Some("read the tables below it instead".to_owned()),
             SqlError::Volatile => Some("leave out functions such as random() and now()".to_owned()),
+            SqlError::NothingAsked => {
+                Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
+            }
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Query(_) => None,
         }
     }
@@ -103,7 +136,7 @@ impl SqlError {
     /// Whether the statement was well formed but not allowed.
     pub fn is_refusal(&self) -> bool {
         match self {
-            SqlError::NotAllowed { .. } | SqlError::Refused(_) => true,
+            SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
             SqlError::View(ViewProblem::Policy(problem)) => problem.is_refusal(),
             _ => false,
         }

@@ -96,15 +96,15 @@ impl Hierarchies {
         }
     }
 
-    /// Forgets a DGH. Views that use it keep theirs.
+    /// Forgets a DGH, and says whether it was there. Views that use it keep theirs.
     ///
     /// # Errors
     /// Where there is none, unless `if_exists`.
-    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<(), HierarchyFault> {
+    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, HierarchyFault> {
         let unknown = self.unknown(name);
         match self.by_name.remove(&name.to_lowercase()) {
             None if !if_exists => Err(unknown),
-            _ => Ok(()),
+            removed => Ok(removed.is_some()),
         }
     }
 

@@ -106,7 +106,7 @@ impl MeaningProblem {
         match self {
             MeaningProblem::ForeignLeaves { .. } => Some("give the column a hierarchy over its own values".to_owned()),
             MeaningProblem::NotOfType { value_type, .. } => {
-                Some(format!("labels stand for values of the base column: compare with a {value_type}"))
+                Some(format!("labels stand for values of the base column: compare with a value of type {value_type}"))
             }
             MeaningProblem::UnreadableLabel { .. } => Some("refresh the view".to_owned()),
         }
@@ -184,7 +184,7 @@ impl Meaning {
             Labels::Ranges => everything().or_else(|| self.range(label)).or_else(value),
             Labels::Dates => everything().or_else(|| dates::range(label, self.value_type)).or_else(value),
             Labels::Masks { side, longest } => {
-                Mask::read(label, *side, *longest).map(Values::Masked).or_else(value)
+                Mask::read(label, *side, *longest, self.value_type).map(Values::Masked).or_else(value)
             }
         };
         let values = values

@@ -5,6 +5,7 @@ use std::any::Any;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
+use crate::engine::Role;
 use crate::view::PlanWish;
 
 /// Under which purpose a session reads, for whom, and by which plan.
@@ -16,6 +17,8 @@ pub struct ViewOptions {
     pub recipient: Option<String>,
     /// How views are read.
     pub plan: PlanWish,
+    /// Who reads. Not an option: sessions are made with it.
+    pub role: Role,
 }
 
 impl ConfigExtension for ViewOptions {

@@ -28,9 +28,9 @@ use clap::Parser;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
+use crate::parser::{self, ParseProblem};
 use crate::policy::ComplianceLog;
 use crate::{Engine, Role, Session, SqlError};
-use crate::parser::{self, ParseProblem};
 use arguments::Arguments;
 use editor::{Editor, Input};
 use output::Format;

@@ -141,9 +141,8 @@ impl Shown<'_> {
         }
         if let BlockCells::Labels { labels, ids } = &self.block.columns[position] {
             let coverage = Coverage::new(column, labels);
-            let uncovered = |row: usize| {
-                ids[row] != NULL && !coverage.covers(ids[row], column.ids[self.block.rows[row] as usize])
-            };
+            let uncovered =
+                |row: usize| ids[row] != NULL && !coverage.covers(ids[row], column.ids[self.block.rows[row] as usize]);
             if let Some((n, first_row)) = place(self.n_rows(), uncovered) {
                 violations.push(Violation::NotCovered { column: name(), n, first_row });
             }
@@ -326,7 +325,11 @@ impl Shown<'_> {
                     let id = |row: usize| column.ids[self.block.rows[row] as usize];
                     Column {
                         texts: column.texts.clone(),
-                        ids: places.iter().map(|&row| row as usize).map(|row| if hidden[row] { NULL } else { id(row) }).collect(),
+                        ids: places
+                            .iter()
+                            .map(|&row| row as usize)
+                            .map(|row| if hidden[row] { NULL } else { id(row) })
+                            .collect(),
                         ..column.without_cells()
                     }
                 }

@@ -46,7 +46,9 @@ pub fn read_rows(
             };
             (column.texts, column.ids) = distinct_texts(batch.column(position)).ok_or_else(unreadable)?;
             let form = TextForm::of(field.data_type());
-            column.value_type = value_type(&form, &column.texts).filter(|_| form.is_readable() || role != Role::Quasi).ok_or_else(unreadable)?;
+            column.value_type = value_type(&form, &column.texts)
+                .filter(|_| form.is_readable() || role != Role::Quasi)
+                .ok_or_else(unreadable)?;
             Ok(column)
         })
         .collect();
@@ -69,7 +71,11 @@ fn value_type(form: &TextForm, texts: &Texts) -> Option<ValueType> {
         ArrowOrder::ByText => Some(match innermost(form) {
             // Whole numbers beyond 64 bits with a sign are decimals without a fraction.
             TextForm::Fixed(Fixed::Signed(_) | Fixed::Unsigned(_)) => {
-                if texts.iter().all(|text| text.parse::<i64>().is_ok()) { ValueType::Integer } else { ValueType::Decimal }
+                if texts.iter().all(|text| text.parse::<i64>().is_ok()) {
+                    ValueType::Integer
+                } else {
+                    ValueType::Decimal
+                }
             }
             _ => ValueType::Text,
         }),

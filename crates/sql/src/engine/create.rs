@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_model::{Disclosure, Silent};
@@ -19,9 +19,7 @@ use super::session::{Outcome, counted};
 use crate::SqlError;
 use crate::parser::{Answers, Purposes, Statement, ViewStatement, parse};
 use crate::policy::Policies;
-use crate::view::{
-    AView, Definition, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build,
-};
+use crate::view::{AView, Definition, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build};
 
 /// A definition and the plans it reads by.
 struct Planned {
@@ -109,28 +107,15 @@ impl Session {
     /// The plan of a view's query, which must read tables alone and always give the same.
     async fn plan_query(&self, query: DFStatement) -> Result<LogicalPlan, SqlError> {
         let plan = self.shared.owner.state().statement_to_plan(query).await?;
-        let mut read = None;
-        let mut is_volatile = false;
-        plan.apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node
-                && let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>()
-            {
-                read = Some(view.definition.name.clone());
-            }
-            is_volatile |= node.expressions().iter().any(|expression| expression.is_volatile());
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        match read {
-            Some(name) => Err(SqlError::ViewOnView { name }),
-            None if is_volatile => Err(SqlError::Volatile),
-            None => Ok(plan),
-        }
+        check_sources(&plan)?;
+        Ok(plan)
     }
 
     async fn plan_policies(&self, definition: &Definition) -> Result<Option<Arc<LogicalPlan>>, SqlError> {
         let Some(policy) = &definition.policy else { return Ok(None) };
-        let table = self.shared.owner.table(policy.table.clone()).await?;
-        Ok(Some(Arc::new(table.into_unoptimized_plan())))
+        let plan = self.shared.owner.table(policy.table.clone()).await?.into_unoptimized_plan();
+        check_sources(&plan)?;
+        Ok(Some(Arc::new(plan)))
     }
 
     fn owner(&self) -> Owner {
@@ -195,6 +180,33 @@ impl Session {
     }
 }
 
+/// Whether a plan reads tables alone, and always gives the same.
+fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
+    let mut read = None;
+    let mut is_constant = true;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>()
+        {
+            read = Some(view.definition.name.clone());
+        }
+        for expression in node.expressions() {
+            // What says the same within a statement, such as now(), may say something else in the next.
+            let changes = expression.exists(|part| match part {
+                Expr::ScalarFunction(call) => Ok(call.func.signature().volatility != Volatility::Immutable),
+                _ => Ok(false),
+            })?;
+            is_constant &= !changes && !expression.is_volatile();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    match read {
+        Some(name) => Err(SqlError::ViewOnView { name }),
+        None if !is_constant => Err(SqlError::Volatile),
+        None => Ok(()),
+    }
+}
+
 /// What is said of a view that was made. One that is unusable is there, and an error.
 fn described(definition: &Definition, state: &State) -> Result<String, ViewProblem> {
     let name = &definition.name;
@@ -222,10 +234,12 @@ fn described(definition: &Definition, state: &State) -> Result<String, ViewProbl
         message += "\nwarning: DISCLOSURE ROW is safe only while nobody knows who refused what";
     }
     if definition.answers == Answers::Matching {
-        message += "\nwarning: with ANSWERS MATCHING a reader who tries all values learns each class's exact quasi values";
+        message +=
+            "\nwarning: with ANSWERS MATCHING a reader who tries all values learns each class's exact quasi values";
     }
     if definition.purposes == Purposes::Apart {
-        message += "\nwarning: PER PURPOSE is for readers who can never hold two purposes: two partitions can be intersected";
+        message +=
+            "\nwarning: PER PURPOSE is for readers who can never hold two purposes: two partitions can be intersected";
     }
     Ok(message)
 }

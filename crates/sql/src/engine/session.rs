@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 
 use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::options::ViewOptions;
-use crate::parser::{Access, Parsed, Statement};
+use crate::parser::{Access, Answers, Parsed, Statement};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView, import_policy};
 use crate::view::AView;
 
@@ -44,7 +45,8 @@ impl Session {
             Role::Analyst => &shared.analyst,
         };
         // The catalog is shared, options and prepared statements are not.
-        let state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
+        let mut state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
+        state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
         Session { context: SessionContext::new_with_state(state), shared, role }
     }
 
@@ -109,8 +111,8 @@ impl Session {
                 Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
-                self.hierarchies_mut().remove(&name, if_exists)?;
-                Ok(Outcome::Done(format!("dropped DGH {name}")))
+                let was_there = self.hierarchies_mut().remove(&name, if_exists)?;
+                Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
             Statement::CreateView(statement) => self.create_view(*statement).await,
             Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists),
@@ -125,9 +127,14 @@ impl Session {
                 let batch = import_policy(file.as_ref(), &ImportDefaults { person, k }, today)?;
                 let n_rows = batch.num_rows();
                 let name = table.table().to_owned();
-                let imported = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+                // A policy may be imported again, but takes no other table's place.
+                if self.context.table_exist(table.clone())? && !self.imported().contains(&name) {
+                    return Err(SqlError::Taken { name });
+                }
+                self.imported().insert(name.clone());
+                let policies = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
                 self.context.deregister_table(table.clone())?;
-                self.context.register_table(table, Arc::new(imported))?;
+                self.context.register_table(table, Arc::new(policies))?;
                 self.shared.generations.bump(&name);
                 Ok(Outcome::Done(format!("imported {} into {name}", counted(n_rows, "rule"))))
             }
@@ -144,15 +151,31 @@ impl Session {
         if self.role == Role::Analyst {
             allowed::check_options(&statement)?;
         }
+        if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
+            && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
+        {
+            return self.reset(option);
+        }
         let context = self.scoped(access);
         let plan = context.state().statement_to_plan(statement).await?;
         *views = views_of(&plan)?;
-        let changed = changed_table(&plan);
+        let mut changed = changed_table(&plan);
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
-            return Err(SqlError::Exists { name: name.to_owned() });
+            let is_new =
+                matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateView(_)));
+            let name = name.to_owned();
+            return Err(if is_new { SqlError::Exists { name } } else { SqlError::IsView { name } });
         }
-        let is_silent = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
+        let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+        if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
+            return Err(SqlError::NothingAsked);
+        }
         let frame = context.execute_logical_plan(plan).await?;
+        if is_prepared {
+            *views = views_of(frame.logical_plan())?;
+            changed = changed_table(frame.logical_plan());
+        }
         if is_silent {
             frame.collect().await?;
             let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
@@ -173,6 +196,20 @@ impl Session {
         self.shared.generations.bump(name);
         let batches = futures::stream::iter(batches.into_iter().map(Ok));
         Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+    }
+
+    /// Sets an option of views to what it was at first.
+    fn reset(&self, option: &str) -> Result<Outcome, SqlError> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<ViewOptions>() {
+            options.set(option, "")?;
+        }
+        Ok(Outcome::Done("done".to_owned()))
+    }
+
+    fn imported(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
+        self.shared.imported.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The session with the purpose and recipient of one statement.
@@ -211,6 +248,11 @@ pub(super) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
+/// A figure as it is shown.
+pub(super) fn rounded(figure: f64) -> f64 {
+    (figure * 1e6).round() / 1e6
+}
+
 /// One batch as an answer.
 pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
     let schema = batch.schema();
@@ -219,26 +261,37 @@ pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
 }
 
 /// The views a plan reads.
+///
+/// # Errors
+/// Where a view whose answers depend on its members' values is joined with anything.
 fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
     let mut views: Vec<UsedView> = Vec::new();
+    let (mut n_scans, mut matching) = (0, None);
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>()
-        {
-            let version = view.version().map_or(0, |version| version.number);
-            let used = UsedView { name: view.definition.name.clone(), version };
+        let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
+        n_scans += 1;
+        if let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>() {
+            let name = view.definition.name.clone();
+            if view.definition.answers == Answers::Matching {
+                matching = Some(name.clone());
+            }
+            let used = UsedView { name, version: view.version().map_or(0, |version| version.number) };
             if !views.contains(&used) {
                 views.push(used);
             }
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(views)
+    match matching {
+        Some(name) if n_scans > 1 => Err(SqlError::MatchingJoined { name }),
+        _ => Ok(views),
+    }
 }
 
 /// The table a plan changes.
 fn changed_table(plan: &LogicalPlan) -> Option<String> {
     let name = match plan {
+        LogicalPlan::Analyze(analyzed) => return changed_table(&analyzed.input),
         LogicalPlan::Dml(change) => &change.table_name,
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => &create.name,
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => &create.name,

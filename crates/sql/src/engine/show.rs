@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 
-use super::session::{Outcome, rows};
+use super::session::{Outcome, rounded, rows};
 use super::{Role, Session};
 use crate::SqlError;
 use crate::view::{AView, State, Version};
@@ -14,7 +14,7 @@ impl Session {
     pub(super) fn show_views(&self) -> Result<Outcome, SqlError> {
         let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
         let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
-        let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view)).collect();
+        let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view, self.role)).collect();
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("view", Arc::new(views.keys().map(Some).collect::<StringArray>())),
             ("state", Arc::new(states?.into_iter().map(Some).collect::<StringArray>())),
@@ -23,7 +23,7 @@ impl Session {
             let count = |of: fn(&Version) -> u64| -> ArrayRef {
                 Arc::new(versions.iter().map(|version| version.as_deref().map(of)).collect::<UInt64Array>())
             };
-            let loss = versions.iter().map(|version| version.as_deref().map(|version| version.summary.ncp));
+            let loss = versions.iter().map(|version| version.as_deref().map(|version| rounded(version.summary.ncp)));
             columns.extend([
                 ("version", count(|version| version.number)),
                 ("k", count(|version| version.summary.k)),
@@ -36,7 +36,10 @@ impl Session {
                 ("rows_left_over", count(|version| version.summary.n_left_over)),
             ]);
         }
-        rows(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).map_err(datafusion::error::DataFusionError::from)?)
+        rows(
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+                .map_err(datafusion::error::DataFusionError::from)?,
+        )
     }
 
     pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {
@@ -73,9 +76,10 @@ impl Session {
     }
 }
 
-fn state(view: &AView) -> Result<String, SqlError> {
+fn state(view: &AView, role: Role) -> Result<String, SqlError> {
     Ok(match view.state() {
-        State::Unusable(reason) => format!("unusable: {reason}"),
+        State::Unusable(reason) if role == Role::Owner => format!("unusable: {reason}"),
+        State::Unusable(_) => "unusable".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
         State::Usable { .. } => "usable".to_owned(),
     })

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, TableFactor};
 
 use super::Session;
-use super::session::{Outcome, rows};
+use super::session::{Outcome, rounded, rows};
 use crate::SqlError;
 use crate::parser::Access;
 use crate::view::{State, TRACE, Traced};
@@ -47,7 +47,7 @@ impl Session {
 
         let n_hits: u64 = truth.iter().map(|(id, n)| *n.min(answered.get(id).unwrap_or(&0))).sum();
         let (n_answered, n_true): (u64, u64) = (answered.values().sum(), truth.values().sum());
-        let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
+        let share = |part: u64, all: u64| (all > 0).then(|| rounded(part as f64 / all as f64));
         let number = |n: u64| Arc::new(UInt64Array::from(vec![n])) as ArrayRef;
         let figure = |figure: Option<f64>| Arc::new(Float64Array::from(vec![figure])) as ArrayRef;
         let columns = [
@@ -55,7 +55,7 @@ impl Session {
             ("true_rows", number(n_true), true),
             ("precision", figure(share(n_hits, n_answered)), true),
             ("recall", figure(share(n_hits, n_true)), true),
-            ("ncp", figure(Some(version.summary.ncp)), true),
+            ("ncp", figure(Some(rounded(version.summary.ncp))), true),
             ("k_deviation", number(version.summary.k_deviation), true),
         ];
         rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)

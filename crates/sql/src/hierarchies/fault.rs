@@ -82,7 +82,7 @@ pub enum HierarchyFault {
         some: Vec<String>,
     },
     /// Values that are not in it.
-    #[error("DGH '{name}' has no leaf for {n_values} distinct values of the column")]
+    #[error("DGH '{name}' has no leaf for values of the column: {n_values} distinct")]
     NoLeaf {
         /// Its name.
         name: String,

@@ -23,7 +23,8 @@ pub(super) fn range(label: &str, value_type: ValueType) -> Option<Values<'static
 
 /// The first day, and the first day after.
 fn days(label: &str, value_type: ValueType) -> Option<(NaiveDate, NaiveDate)> {
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
     let month = |year: u32, month: u32| NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, 1);
     let parts: Vec<&str> = label.split('-').collect();
     let (first, n_months) = match parts.as_slice() {

@@ -1,7 +1,7 @@
 //! [`Mask`]: a text of which some characters are hidden, at its end or at its start.
 
-use kohort_model::Value;
 use kohort_model::hierarchy::MaskSide;
+use kohort_model::{Value, ValueType};
 
 use super::{ANYTHING, Pattern};
 
@@ -14,21 +14,22 @@ pub(super) struct Mask<'a> {
     shown: &'a str,
     n_hidden: usize,
     side: MaskSide,
+    value_type: ValueType,
 }
 
 impl<'a> Mask<'a> {
     /// The mask a label shows, `None` where it hides nothing. Labels have as many characters as the longest value.
-    pub(super) fn read(label: &'a str, side: MaskSide, longest: usize) -> Option<Mask<'a>> {
+    pub(super) fn read(label: &'a str, side: MaskSide, longest: usize, value_type: ValueType) -> Option<Mask<'a>> {
         let n_characters = label.chars().count();
         if n_characters != longest {
-            return (label == ANYTHING).then_some(Mask { shown: "", n_hidden: longest.max(1), side });
+            return (label == ANYTHING).then_some(Mask { shown: "", n_hidden: longest.max(1), side, value_type });
         }
         let shown = match side {
             MaskSide::Right => label.trim_end_matches(STAR),
             MaskSide::Left => label.trim_start_matches(STAR),
         };
         let n_hidden = n_characters - shown.chars().count();
-        (n_hidden > 0).then_some(Mask { shown, n_hidden, side })
+        (n_hidden > 0).then_some(Mask { shown, n_hidden, side, value_type })
     }
 
     /// Whether it shows no character.
@@ -58,9 +59,10 @@ impl<'a> Mask<'a> {
     /// Whether a text of both masks exists.
     pub(super) fn intersects(&self, other: &Mask<'_>) -> bool {
         self.forms().any(|form| {
-            other.forms().filter(|other| other.len() == form.len()).any(|other| {
-                form.iter().zip(&other).all(|(a, b)| a.is_none() || b.is_none() || a == b)
-            })
+            other
+                .forms()
+                .filter(|other| other.len() == form.len())
+                .any(|other| form.iter().zip(&other).all(|(a, b)| a.is_none() || b.is_none() || a == b))
         })
     }
 
@@ -78,8 +80,11 @@ impl<'a> Mask<'a> {
         })
     }
 
-    /// The least and the greatest text.
-    pub(super) fn bounds(&self) -> (String, String) {
+    /// The least and the greatest text, `None` where values are not in the order of their texts.
+    pub(super) fn bounds(&self) -> Option<(String, String)> {
+        if self.value_type != ValueType::Text {
+            return None;
+        }
         let filled = |character: char, n: usize| {
             let hidden: String = std::iter::repeat_n(character, n).collect();
             match self.side {
@@ -92,12 +97,12 @@ impl<'a> Mask<'a> {
             MaskSide::Right => 1,
             MaskSide::Left => self.n_hidden,
         };
-        (filled('\0', n_least), filled(char::MAX, self.n_hidden))
+        Some((filled('\0', n_least), filled(char::MAX, self.n_hidden)))
     }
 
     /// Whether its texts reach between two bounds.
     pub(super) fn reaches(&self, low: Option<&Value<'_>>, high: Option<&Value<'_>>) -> bool {
-        let (least, greatest) = self.bounds();
+        let Some((least, greatest)) = self.bounds() else { return true };
         let is_above = |low: &Value<'_>| !matches!(low, Value::Text(low) if *low > greatest.as_str());
         let is_below = |high: &Value<'_>| !matches!(high, Value::Text(high) if *high < least.as_str());
         low.is_none_or(is_above) && high.is_none_or(is_below)

@@ -164,7 +164,7 @@ impl<'a> Values<'a> {
     /// The least and the greatest text of a mask.
     fn masked_texts(&self) -> Option<(String, String)> {
         match self {
-            Values::Masked(mask) => Some(mask.bounds()),
+            Values::Masked(mask) => mask.bounds(),
             Values::Leaves { .. } | Values::Range { .. } => None,
         }
     }

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod rules;
+
 const COMPARISONS: [Comparison; 6] = [
     Comparison::Equal,
     Comparison::Differ,

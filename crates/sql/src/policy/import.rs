@@ -240,6 +240,8 @@ fn to_batch(person: &str, rows: &[Row]) -> RecordBatch {
     }
     add("k", numbers(|row| i64::from(row.k)));
     add("sa_level", numbers(|row| i64::from(row.level)));
+    // What a policy does not list is refused, whatever columns a view may have.
+    add("others_op", Arc::new(BooleanArray::from(vec![false; rows.len()])));
     let columns: BTreeSet<&String> = rows.iter().flat_map(|row| row.columns.keys()).collect();
     for column in columns {
         let opt_in: BooleanArray = rows.iter().map(|row| Some(row.columns.contains_key(column))).collect();

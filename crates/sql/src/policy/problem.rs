@@ -34,7 +34,7 @@ pub enum PolicyProblem {
         found: String,
     },
     /// Rows that can't be understood.
-    #[error("table '{table}', column '{column}': {fault} in {n_rows} rows, first in row {first_row}")]
+    #[error("table '{table}', column '{column}': {fault} in {}", place(*.n_rows, *.first_row))]
     Rows {
         /// The table of choices.
         table: String,
@@ -160,6 +160,10 @@ impl PolicyProblem {
             PolicyProblem::UnknownPair { .. } => return None,
         })
     }
+}
+
+fn place(n_rows: usize, first_row: usize) -> String {
+    if n_rows == 1 { format!("row {first_row}") } else { format!("{n_rows} rows, first in row {first_row}") }
 }
 
 fn list(names: &[String]) -> String {

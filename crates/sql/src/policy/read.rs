@@ -33,6 +33,9 @@ impl Policies {
     }
 }
 
+/// The column that speaks of columns without an opt-in of their own.
+const OTHERS_OPT_IN: &str = "others_op";
+
 /// The columns of one batch, as what they mean.
 struct Columns {
     person: StringArray,
@@ -66,7 +69,11 @@ impl Columns {
         let mut opt_in = Vec::with_capacity(view_columns.len());
         let mut until = Vec::with_capacity(view_columns.len());
         for column in view_columns {
-            opt_in.push(table.opt_in(&format!("{column}_op"))?);
+            let own = table.opt_in(&format!("{column}_op"))?;
+            opt_in.push(match own {
+                Some(own) => Some(own),
+                None => table.opt_in(OTHERS_OPT_IN)?,
+            });
             until.push(table.until(&format!("{column}_until"))?);
         }
         Ok(Columns {

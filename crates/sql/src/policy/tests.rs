@@ -181,7 +181,7 @@ fn rows_that_cannot_be_understood_are_counted_and_never_shown() {
     keep one row per person, purpose and recipient
     ");
     insta::assert_snapshot!(problem_with("k", numbers(&[2, -1, 3, 2, 2])), @r"
-    table 'choices', column 'k': no whole number from 0 in 1 rows, first in row 2
+    table 'choices', column 'k': no whole number from 0 in row 2
     write 0 for who may be named, 1 for who may stand alone without a name, else k
     ");
     insta::assert_snapshot!(problem_with("k", texts(&["2", "2", "2.5", "NULL", "secret"])), @r"
@@ -193,19 +193,19 @@ fn rows_that_cannot_be_understood_are_counted_and_never_shown() {
     cast the column to whole numbers
     ");
     insta::assert_snapshot!(problem_with("sa_level", numbers(&[1, 0, 1, 256, 0])), @r"
-    table 'choices', column 'sa_level': no level from 0 to 255 in 1 rows, first in row 4
+    table 'choices', column 'sa_level': no level from 0 to 255 in row 4
     write 0 to show sensitive values as they are
     ");
     insta::assert_snapshot!(problem_with("purpose", texts(&["x", "x", "x", "x", "NULL"])), @r"
-    table 'choices', column 'purpose': NULL in 1 rows, first in row 5
+    table 'choices', column 'purpose': NULL in row 5
     write * as the person to mean everybody else, and leave out a column of purposes or recipients to mean all
     ");
     insta::assert_snapshot!(problem_with("birth_op", texts(&["T", "secret", "T", "T", "T"])), @r"
-    table 'choices', column 'birth_op': neither true nor false in 1 rows, first in row 2
+    table 'choices', column 'birth_op': neither true nor false in row 2
     write T or F, true or false, yes or no, 1 or 0; NULL refuses
     ");
     insta::assert_snapshot!(problem_with("birth_until", texts(&["2030-01-01", "secret", "NULL", "NULL", "NULL"])), @r"
-    table 'choices', column 'birth_until': no date in 1 rows, first in row 2
+    table 'choices', column 'birth_until': no date in row 2
     write dates as 2030-12-31
     ");
     insta::assert_snapshot!(problem_with("birth_until", numbers(&[1; 5])), @r"

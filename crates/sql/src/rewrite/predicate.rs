@@ -332,7 +332,8 @@ fn compare_with_raw(
     }
     let data_type = other.get_type(&scope.schema())?;
     if !reads_as(&data_type, meaning.value_type()) {
-        return Err(types_differ(meaning, &data_type.to_string()).into());
+        let word = if data_type.is_string() { "text".to_owned() } else { data_type.to_string() };
+        return Err(types_differ(meaning, &word).into());
     }
     let function = CouldMatch::new(Side::Protected(Arc::clone(meaning)), comparison, Side::Raw(meaning.value_type()));
     Ok(ScalarUDF::from(function).call(vec![label, other]))

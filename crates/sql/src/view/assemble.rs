@@ -174,7 +174,8 @@ impl Showing<'_> {
     /// Per row the columns that say nothing: what its person refuses, or anybody in its class.
     fn silent(&self, places: &[u32]) -> Vec<u64> {
         let refused = &self.consent.refused;
-        if self.version.definition.disclosure == Disclosure::Row || places.iter().all(|&row| refused[row as usize] == 0) {
+        if self.version.definition.disclosure == Disclosure::Row || places.iter().all(|&row| refused[row as usize] == 0)
+        {
             return places.iter().map(|&row| refused[row as usize]).collect();
         }
         let mut of_class = vec![0u64; self.directory.n_classes()];
@@ -262,7 +263,8 @@ impl Showing<'_> {
         let compare = |&a: &u32, &b: &u32| {
             let (a, b) = (a as usize, b as usize);
             let by_labels = ranks.iter().map(|ranks| ranks[a].cmp(&ranks[b])).find(|order| order.is_ne());
-            by_labels.unwrap_or_else(|| own.as_ref().map_or(std::cmp::Ordering::Equal, |own| own.row(a).cmp(&own.row(b))))
+            by_labels
+                .unwrap_or_else(|| own.as_ref().map_or(std::cmp::Ordering::Equal, |own| own.row(a).cmp(&own.row(b))))
         };
         order.par_sort_unstable_by(compare);
         Ok(order)

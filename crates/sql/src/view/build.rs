@@ -24,8 +24,8 @@ use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::Meaning;
 use crate::parser::Purposes;
-use crate::rewrite::Meanings;
 use crate::policy::{PairId, Policies};
+use crate::rewrite::Meanings;
 
 /// The name of the column with each person's own k, in tables that leave this module only to be verified.
 const OWN_K: &str = "k of the person";
@@ -86,7 +86,8 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
     for pair in pairs {
         let k = wishes.k(definition, policies.map(Arc::as_ref), pair, table.n_rows);
         let raised = raised_columns(definition, policies.map(Arc::as_ref), &wishes, &table, pair);
-        let partition = Partition { definition, table: &table, wishes: &wishes, k: &k, raised: &raised, seed: trees.seed() };
+        let partition =
+            Partition { definition, table: &table, wishes: &wishes, k: &k, raised: &raised, seed: trees.seed() };
         let (directory, of_pair) = partition.directory(progress)?;
         directories.push(directory);
         summary = summary.worse(of_pair);
@@ -121,7 +122,9 @@ fn meanings(definition: &Definition, table: &Table, trees: &Trees<'_>) -> Result
         let rule = said.hierarchy.as_ref().and_then(|name| catalog.rule(name));
         definition.is_labelled(position).then(|| match rule.zip(column.hierarchy.as_deref()) {
             Some(made) => Ok(Arc::new(Meaning::by_rule(view, &said.name, column.value_type, made, may_be_null))),
-            None => Meaning::new(view, &said.name, column.value_type, column.hierarchy.clone(), may_be_null).map(Arc::new),
+            None => {
+                Meaning::new(view, &said.name, column.value_type, column.hierarchy.clone(), may_be_null).map(Arc::new)
+            }
         })
     };
     let meanings: Result<Vec<_>, _> = (0..table.columns.len()).map(|position| meaning(position).transpose()).collect();
@@ -269,7 +272,8 @@ impl Partition<'_> {
                 Some(_) => {}
             }
         }
-        let directory = Directory::new(self.table, quasi.clone(), &sensitive, assigned.finish(self.wishes), self.seed.clone());
+        let directory =
+            Directory::new(self.table, quasi.clone(), &sensitive, assigned.finish(self.wishes), self.seed.clone());
         summary.n_rows = directory.n_rows();
         summary.k_deviation = self.k_deviation(&directory);
         Ok((directory, summary))
@@ -372,10 +376,12 @@ impl<'a> Assigner<'a> {
     fn classes(&mut self, release: &Release, rows: &[u32]) {
         let released = &release.tables[0];
         let mut recoded = Vec::with_capacity(self.quasi.len());
-        for (labels, column) in self.labels.iter_mut().zip(released.columns.iter().filter_map(|column| match &column.cells {
-            Cells::Recoded { labels, ids } => Some((labels, ids)),
-            Cells::Copied | Cells::Surrogate { .. } => None,
-        })) {
+        for (labels, column) in
+            self.labels.iter_mut().zip(released.columns.iter().filter_map(|column| match &column.cells {
+                Cells::Recoded { labels, ids } => Some((labels, ids)),
+                Cells::Copied | Cells::Surrogate { .. } => None,
+            }))
+        {
             let (texts, ids) = column;
             let of_label: Vec<u32> = texts.iter().map(|label| labels.id(label)).collect();
             recoded.push((of_label, ids));

@@ -142,9 +142,8 @@ impl Definition {
             vec![(statement.identifier.clone(), Role::Identifier, None)];
         let quasi = statement.quasi.iter().map(|column| (column, Role::Quasi));
         let sensitive = statement.sensitive.iter().map(|column| (column, Role::Sensitive));
-        roles.extend(
-            quasi.chain(sensitive).map(|(column, role)| (column.name.clone(), role, column.hierarchy.clone())),
-        );
+        roles
+            .extend(quasi.chain(sensitive).map(|(column, role)| (column.name.clone(), role, column.hierarchy.clone())));
         roles.extend(statement.other.iter().map(|name| (name.clone(), Role::Plain, None)));
 
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();

@@ -192,8 +192,7 @@ impl Directory {
     /// Where somebody is there who was not when the view was verified.
     pub(super) fn classes_of(&self, table: &Table) -> Result<(Vec<u32>, RowHashes), ViewProblem> {
         let person_column = table.person_column().expect("a view has an identifier");
-        let person_of_id: Option<Vec<u32>> =
-            person_column.texts.iter().map(|text| self.persons.find(text)).collect();
+        let person_of_id: Option<Vec<u32>> = person_column.texts.iter().map(|text| self.persons.find(text)).collect();
         let person_of_id = person_of_id.ok_or(ViewProblem::Stale)?;
         let hashes = self.content.of_rows(table);
         let class_of = |row: usize| {
@@ -231,7 +230,8 @@ impl Directory {
             *content = content.wrapping_add(hashes.all[row]);
         }
         let is_changed = |(entry, found): (&ClassEntry, (u32, u64))| found != (entry.n_rows, entry.content);
-        let changed = self.classes.iter().zip(found).zip(is_chosen).any(|(class, &is_chosen)| is_chosen && is_changed(class));
+        let changed =
+            self.classes.iter().zip(found).zip(is_chosen).any(|(class, &is_chosen)| is_chosen && is_changed(class));
         if changed { Err(ViewProblem::Stale) } else { Ok(()) }
     }
 
@@ -352,7 +352,9 @@ impl ContentHash {
         self.quasi.iter().for_each(|&position| self.mix(&mut quasi, &table.columns[position]));
         let mut all = quasi.clone();
         let identifier = table.person.into_iter();
-        identifier.chain(self.sensitive.iter().copied()).for_each(|position| self.mix(&mut all, &table.columns[position]));
+        identifier
+            .chain(self.sensitive.iter().copied())
+            .for_each(|position| self.mix(&mut all, &table.columns[position]));
         RowHashes { quasi, all }
     }
 

@@ -38,6 +38,7 @@ use super::assemble::{Chosen, Matching, Shown};
 use super::build::{Sources, Trees, build};
 use super::plan::Plan;
 use super::{Definition, Reader, Version, ViewProblem};
+use crate::engine;
 use crate::parser::{BlockSize, Purposes};
 
 /// Small blocks are looked at some at a time.
@@ -66,6 +67,8 @@ pub(super) struct Job {
     pub(super) matching: Option<Comparison>,
     /// The quasi columns as text.
     pub(super) quasi_schema: SchemaRef,
+    /// Who reads.
+    pub(super) role: engine::Role,
 }
 
 /// A comparison of quasi columns as text.
@@ -168,7 +171,8 @@ impl Output {
         let Some(block) = block else { return Ok(Vec::new()) };
         let n_rows = block.get().rows.len();
         self.metrics.record_output(n_rows);
-        let ranges = (0..n_rows).step_by(self.n_rows_per_batch).map(|start| start..(start + self.n_rows_per_batch).min(n_rows));
+        let ranges =
+            (0..n_rows).step_by(self.n_rows_per_batch).map(|start| start..(start + self.n_rows_per_batch).min(n_rows));
         let batch = |range| Ok(write_rows(block, rows, range, &self.projection, Arc::clone(&self.schema))?);
         Ok(ranges.map(batch).collect())
     }
@@ -220,7 +224,8 @@ impl Reading {
             let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
             shown.map(|shown| (rows, shown))
         });
-        let (rows, shown) = shown.await.map_err(|_| interrupted(&job))?.map_err(external)?;
+        let told = |problem: ViewProblem| external(problem.for_reader(job.role, &job.version.definition.name));
+        let (rows, shown) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
         let batches = self.output.batches(&rows, shown.block.as_ref())?;
         if !shown.waiting.is_empty() {
             self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
@@ -270,7 +275,8 @@ impl Job {
     /// What leaves of these rows. All that are needed are there, or more come and the classes they complete leave.
     fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewProblem> {
         let matches = |table: &Table, places: &[u32]| self.matches(table, places);
-        let matching = self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
+        let matching =
+            self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
         match &self.plan {
             Plan::SelectFirst { chosen, .. } => {
                 let directory = self.version.directory(self.reader.pair);
@@ -317,7 +323,8 @@ impl Job {
         let values = RecordBatch::try_new(Arc::clone(&self.quasi_schema), quasi.iter().map(own).collect())
             .map_err(|error| failed(error.into()))?;
         let Some(comparison) = &self.matching else { return Ok(vec![true; places.len()]) };
-        let found = comparison.condition.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;
+        let found =
+            comparison.condition.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;
         Ok(as_boolean_array(&found).map_err(failed)?.iter().map(|found| found == Some(true)).collect())
     }
 }

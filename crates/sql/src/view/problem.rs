@@ -6,6 +6,7 @@ use kohort_io::ReadProblem;
 use kohort_verify::Violations;
 
 use super::DefinitionProblem;
+use crate::engine::Role;
 use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
 use crate::policy::PolicyProblem;
@@ -35,7 +36,7 @@ pub enum ViewProblem {
     #[error(transparent)]
     Policy(#[from] PolicyProblem),
     /// Persons without a name.
-    #[error("the identifier '{column}' is NULL in {n_rows} rows of the query: nobody can be told apart there")]
+    #[error("rows of the query whose identifier '{column}' is NULL: {n_rows}; nobody can be told apart there")]
     NullIdentifiers {
         /// The identifier.
         column: String,
@@ -43,7 +44,7 @@ pub enum ViewProblem {
         n_rows: u64,
     },
     /// The requirement can't be reached.
-    #[error("the view can't reach what it asks for: {0}")]
+    #[error("what it asks for can't be reached: {0}")]
     Unreachable(AnonymizeError),
     /// A fault of ours: what was built does not hold.
     #[error("the view was not verified, so no row leaves it: {0}")]
@@ -78,7 +79,9 @@ impl ViewProblem {
             ViewProblem::Meaning(problem) => problem.hint(),
             ViewProblem::Policy(problem) => problem.hint(),
             ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
-            ViewProblem::Stale => Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned()),
+            ViewProblem::Stale => {
+                Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned())
+            }
             ViewProblem::NullIdentifiers { column, .. } => {
                 Some(format!("add WHERE {column} IS NOT NULL to the query of the view"))
             }
@@ -86,6 +89,23 @@ impl ViewProblem {
                 Some("the owner can run the query by itself to see what is wrong with it".to_owned())
             }
             ViewProblem::Columns(_) | ViewProblem::Unverified(_) | ViewProblem::Unusable { .. } => None,
+        }
+    }
+
+    /// What an analyst is told: not why a view can't be built, for the reason counts private rows.
+    #[must_use]
+    pub fn for_reader(self, role: Role, view: &str) -> ViewProblem {
+        match (role, self) {
+            (
+                Role::Analyst,
+                ViewProblem::Unusable { .. }
+                | ViewProblem::Unverified(_)
+                | ViewProblem::Unreachable(_)
+                | ViewProblem::NullIdentifiers { .. }
+                | ViewProblem::Columns(_)
+                | ViewProblem::Hierarchy { .. },
+            ) => ViewProblem::Unusable { view: view.to_owned(), reason: "its owner can see why".to_owned() },
+            (_, problem) => problem,
         }
     }
 

@@ -124,16 +124,17 @@ impl AView {
 
     /// What a session reads of it through these filters.
     pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
+        let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
         let (version, query, policies) = match self.state() {
             State::Usable { version, query, policies } => (version, query, policies),
             State::Unusable(reason) => {
-                return Err(external(ViewProblem::Unusable { view: self.definition.name.clone(), reason }));
+                let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
+                return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }
         };
         if self.is_stale_version(&version, &query, policies.as_deref())? {
             return Err(external(ViewProblem::Stale));
         }
-        let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
         let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
         let pair = pair.map_err(|problem| external(problem.into()))?;
         let reader = Reader { pair, today: (self.owner.today)() };
@@ -153,7 +154,7 @@ impl AView {
         let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
         let query = self.owner.session.create_physical_plan(&query).await.map_err(failed)?;
         let (owner, quasi_schema) = (self.owner.session.task_ctx(), self.quasi_schema());
-        Ok(Job { version, reader, plan, query, owner, matching, quasi_schema })
+        Ok(Job { version, reader, plan, query, owner, matching, quasi_schema, role: options.role })
     }
 
     /// The quasi columns as text, as filters see them.
@@ -165,8 +166,13 @@ impl AView {
 
     /// Whether a filter speaks of labels of quasi columns alone, and always says the same.
     fn speaks_of_quasi(&self, filter: &Expr) -> bool {
-        let quasi: HashSet<&str> =
-            self.definition.columns.iter().filter(|column| column.role == Role::Quasi).map(|c| c.name.as_str()).collect();
+        let quasi: HashSet<&str> = self
+            .definition
+            .columns
+            .iter()
+            .filter(|column| column.role == Role::Quasi)
+            .map(|c| c.name.as_str())
+            .collect();
         let columns = filter.column_refs();
         let mut is_plain = !columns.is_empty() && !filter.is_volatile();
         is_plain &= columns.iter().all(|column| quasi.contains(column.name.as_str()));
@@ -185,7 +191,13 @@ impl AView {
     }
 
     /// The classes whose labels satisfy the filters, or that somebody's refusal may make satisfy them.
-    fn choose(&self, session: &dyn Session, version: &Version, reader: Reader, filter: Option<&Expr>) -> Result<Chosen> {
+    fn choose(
+        &self,
+        session: &dyn Session,
+        version: &Version,
+        reader: Reader,
+        filter: Option<&Expr>,
+    ) -> Result<Chosen> {
         let Some(filter) = filter else { return Ok(Chosen::All) };
         let directory = version.directory(reader.pair);
         let n_classes = directory.n_classes();
@@ -198,7 +210,8 @@ impl AView {
         let found = as_boolean_array(&found)?;
         let asked = self.bits(filter);
         let refusals = version.refusals(reader);
-        let answers = found.iter().zip(refusals.iter()).map(|(found, refused)| found == Some(true) || refused & asked != 0);
+        let answers =
+            found.iter().zip(refusals.iter()).map(|(found, refused)| found == Some(true) || refused & asked != 0);
         let classes = (0..).zip(answers).filter(|&(_, answers)| answers).map(|(class, _)| class).collect();
         Ok(Chosen::Classes(classes))
     }

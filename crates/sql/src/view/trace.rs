@@ -47,8 +47,7 @@ impl Traced {
         let positions: Vec<usize> = (0..definition.columns.len()).collect();
         let identifier = private.column(definition.identifier);
         let field = Field::new(TRACE, identifier.data_type().clone(), true);
-        let fields: Vec<Arc<Field>> =
-            definition.schema().fields().iter().cloned().chain([Arc::new(field)]).collect();
+        let fields: Vec<Arc<Field>> = definition.schema().fields().iter().cloned().chain([Arc::new(field)]).collect();
         let schema: SchemaRef = Schema::new(fields).into();
         let batch = match &block {
             None => RecordBatch::new_empty(Arc::clone(&schema)),

@@ -10,8 +10,8 @@ use super::consent::refused_columns;
 use super::directory::Directory;
 use super::{Definition, Fingerprint, Reader, ViewProblem};
 use crate::parser::{Answers, Purposes};
-use crate::rewrite::Meanings;
 use crate::policy::{PairId, Policies, PolicyProblem};
+use crate::rewrite::Meanings;
 
 /// A view as it was verified.
 #[derive(Debug)]
@@ -111,7 +111,8 @@ impl Version {
             Some(choice) => refused_columns(&choice, &self.definition, reader),
             None => u64::MAX,
         };
-        let of_class = |class: u32| directory.policies(class).iter().map(of_policy).fold(0, |all, refused| all | refused);
+        let of_class =
+            |class: u32| directory.policies(class).iter().map(of_policy).fold(0, |all, refused| all | refused);
         (0..directory.n_classes() as u32).into_par_iter().map(of_class).collect::<Vec<u64>>().into()
     }
 

@@ -74,8 +74,7 @@ async fn a_zipcode_is_answered_from_the_view_or_by_matching_classes() {
     rows(&mut owner, &view("matching", "ANSWERS MATCHING")).await;
     for plan in ["anonymize_first", "select_first", "auto"] {
         rows(&mut owner, &format!("SET kohort.plan = '{plan}'")).await;
-        let from_view =
-            rows(&mut owner, &format!("SELECT * FROM from_view WHERE zipcode = '88512' {AS_NURSE}")).await;
+        let from_view = rows(&mut owner, &format!("SELECT * FROM from_view WHERE zipcode = '88512' {AS_NURSE}")).await;
         let all = rows(&mut owner, &format!("SELECT zipcode FROM from_view {AS_NURSE}")).await;
         let could = all.iter().filter(|row| ["88512", "885**", "88***", "*****"].contains(&row[0].as_str())).count();
         assert_eq!(from_view.len(), could);

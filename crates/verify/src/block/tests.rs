@@ -10,11 +10,7 @@ const WARD: usize = 3;
 /// Ann, Bob and Cid are a class; Dan asks for nothing, Eve for hidden names.
 fn patients() -> Table {
     let diseases = "flu;viral;*\nfever;viral;*\nulcer;stomach;*\n";
-    let disease = Column::from_cells(
-        "disease",
-        Role::Sensitive,
-        ["flu", "ulcer", "fever", "flu", "ulcer"].map(Some),
-    );
+    let disease = Column::from_cells("disease", Role::Sensitive, ["flu", "ulcer", "fever", "flu", "ulcer"].map(Some));
     let columns = vec![
         Column::from_cells("name", Role::Identifier, ["Ann", "Bob", "Cid", "Dan", "Eve"].map(Some)),
         Column::from_cells("age", Role::Quasi, ["20", "25", "29", "50", "51"].map(Some)).typed(ValueType::Integer),
@@ -67,8 +63,7 @@ fn name(column: &str) -> String {
 
 #[test]
 fn a_true_block_is_verified_and_only_classes_are_counted() {
-    let verified =
-        verify_block(block(), &patients(), &consent(), Disclosure::Class, &requirements()).unwrap();
+    let verified = verify_block(block(), &patients(), &consent(), Disclosure::Class, &requirements()).unwrap();
     let findings = verified.findings();
     assert_eq!((findings.classes, findings.k, findings.persons), (1, 3, 3));
 }
@@ -103,8 +98,7 @@ fn identifiers_are_shown_of_those_who_ask_for_nothing_alone() {
 fn labels_cover_what_is_under_them_and_rows_of_a_class_show_the_same() {
     let violations = spoiled(|block, _| block.columns[AGE] = labels(&["[20,25]", "50", "51"], &[0, 0, 0, 1, 2]));
     assert_eq!(violations, [Violation::NotCovered { column: name("age"), n: 1, first_row: 3 }]);
-    let violations =
-        spoiled(|block, _| block.columns[AGE] = labels(&["[20,29]", "50", "51", "*"], &[0, 0, 3, 1, 2]));
+    let violations = spoiled(|block, _| block.columns[AGE] = labels(&["[20,29]", "50", "51", "*"], &[0, 0, 3, 1, 2]));
     assert!(violations.contains(&Violation::ClassDiffers { column: name("age"), n: 1, first_row: 3 }));
 }
 
