@@ -171,6 +171,7 @@ impl Session {
         if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
             return Err(SqlError::NothingAsked);
         }
+        let done = done_to_table(&plan);
         let frame = context.execute_logical_plan(plan).await?;
         if is_prepared {
             *views = views_of(frame.logical_plan())?;
@@ -180,7 +181,7 @@ impl Session {
             frame.collect().await?;
             let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
             self.shared.generations.bump(&name);
-            return Ok(Outcome::Done(format!("changed {name}")));
+            return Ok(Outcome::Done(format!("{done} {name}")));
         }
         let stream = frame.execute_stream().await?;
         match changed {
@@ -301,6 +302,16 @@ fn changed_table(plan: &LogicalPlan) -> Option<String> {
         _ => return None,
     };
     Some(name.table().to_owned())
+}
+
+/// What a plan does to the table it changes, in words.
+fn done_to_table(plan: &LogicalPlan) -> &'static str {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateExternalTable(_)) => "created table",
+        LogicalPlan::Ddl(DdlStatement::CreateView(_)) => "created view",
+        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => "dropped",
+        _ => "changed",
+    }
 }
 
 fn session_id() -> String {

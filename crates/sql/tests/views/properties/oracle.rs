@@ -1,0 +1,171 @@
+//! What must hold of an answer, by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, People, TAG, ZIP, ZIPS};
+
+const NULL: &str = "NULL";
+
+/// Rows of `SELECT *` for care, and who they are of.
+pub(crate) struct Released<'a> {
+    people: &'a People,
+    rows: Vec<(usize, &'a [String])>,
+}
+
+impl<'a> Released<'a> {
+    pub(crate) fn new(people: &'a People, shown: &'a [Vec<String>]) -> Self {
+        Released { people, rows: shown.iter().map(|row| (row[TAG].parse().unwrap(), row.as_slice())).collect() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.everybody_who_allows_something_is_there()?;
+        for &(tag, row) in &self.rows {
+            let says = |fault: &str| format!("row {tag} {row:?}: {fault}");
+            self.labels_cover(tag, row).map_err(|fault| says(&fault))?;
+            self.is_hidden(tag, row).map_err(|fault| says(&fault))?;
+        }
+        Ok(())
+    }
+
+    fn everybody_who_allows_something_is_there(&self) -> Result<(), String> {
+        let n_rows = |person: usize| if self.people.k(person).is_some() { self.people.persons[person].rows.len() } else { 0 };
+        let expected: usize = (0..self.people.persons.len()).map(n_rows).sum();
+        let shown: BTreeSet<usize> = self.rows.iter().map(|(tag, _)| *tag).collect();
+        if shown.len() == expected && self.rows.len() == expected {
+            return Ok(());
+        }
+        Err(format!("{} rows, expected {expected}", self.rows.len()))
+    }
+
+    fn labels_cover(&self, tag: usize, row: &[String]) -> Result<(), String> {
+        let (person, own) = self.people.tagged(tag);
+        let choice = self.people.persons[person].care.as_ref().ok_or("who allows nothing is not there")?;
+        let k = self.people.k(person).ok_or("who allows nothing is not there")?;
+        if (row[0] == NULL) != (k > 0) {
+            return Err(format!("the name of somebody with k = {k}"));
+        }
+        let by_row = self.people.disclosure == Disclosure::Row;
+        let age = own.age.map(|age| age.to_string());
+        let cells = [
+            (AGE, age.as_deref(), covers_age(&row[AGE], own.age)),
+            (ZIP, own.zip, covers(&ZIPS, &row[ZIP], own.zip, 0)),
+            (ILLNESS, own.illness, covers(&ILLNESSES, &row[ILLNESS], own.illness, choice.level)),
+        ];
+        for (place, (position, value, is_covered)) in cells.into_iter().enumerate() {
+            let (label, is_shown) = (row[position].as_str(), choice.shows[place]);
+            let is_refused_well = if by_row { label == NULL } else { label == "*" || label == "any" };
+            if !is_shown && !is_refused_well {
+                return Err(format!("a refused cell shows {label}"));
+            }
+            // A null is hidden among values, or shown as what it is.
+            let hides_value = label == NULL && value.is_some() && !(by_row && !is_shown);
+            if hides_value || !(is_covered || label == NULL) {
+                return Err(format!("{label} does not cover its value"));
+            }
+            if position != ILLNESS && k < 2 && is_shown && label != value.unwrap_or(NULL) {
+                return Err(format!("{label} of somebody who is not hidden"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether as many persons as this row's asks for could be this row. NULL is read as any label.
+    fn is_hidden(&self, tag: usize, row: &[String]) -> Result<(), String> {
+        let (person, _) = self.people.tagged(tag);
+        let k = self.people.k(person).unwrap_or(0);
+        if k < 2 {
+            return Ok(());
+        }
+        let same = |a: &str, b: &str| a == b || (self.people.disclosure == Disclosure::Row && (a == NULL || b == NULL));
+        let mut k_of_class: BTreeMap<usize, usize> = BTreeMap::new();
+        for &(other_tag, other) in &self.rows {
+            let (other_person, _) = self.people.tagged(other_tag);
+            let other_k = self.people.k(other_person).unwrap_or(0);
+            if other_k >= 2 && same(&row[AGE], &other[AGE]) && same(&row[ZIP], &other[ZIP]) {
+                k_of_class.insert(other_person, other_k);
+            }
+        }
+        match k_of_class.len() >= k {
+            true => Ok(()),
+            false => Err(format!("one of {} persons, and asks for {k}", k_of_class.len())),
+        }
+    }
+}
+
+/// Whether a label of an age could be a range over it.
+fn covers_age(label: &str, age: Option<i64>) -> bool {
+    match (label, age) {
+        ("*", _) => true,
+        (NULL, age) => age.is_none(),
+        (_, None) => false,
+        (label, Some(age)) => bounds(label).is_some_and(|(low, high)| (low..=high).contains(&age)),
+    }
+}
+
+fn bounds(label: &str) -> Option<(i64, i64)> {
+    if let Ok(age) = label.parse() {
+        return Some((age, age));
+    }
+    let (low, high) = label.strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+    Some((low.parse().ok()?, high.parse().ok()?))
+}
+
+/// Whether a label is above a value, at this level or further up.
+fn covers(dgh: &[(&str, [&str; 2])], label: &str, value: Option<&str>, level: usize) -> bool {
+    let Some(value) = value else { return label == NULL || label == dgh[0].1[1] };
+    let Some((leaf, [node, root])) = dgh.iter().find(|(leaf, _)| *leaf == value) else { return false };
+    [leaf, node, root][level.min(2)..].iter().any(|above| **above == label)
+}
+
+fn leaves(dgh: &[(&'static str, [&str; 2])], label: &str) -> Vec<&'static str> {
+    let is_below = |(leaf, [node, root]): &&(&'static str, [&str; 2])| [leaf, node, root].iter().any(|above| **above == label);
+    dgh.iter().filter(is_below).map(|(leaf, _)| *leaf).collect()
+}
+
+fn compare<T: PartialOrd>(comparison: &str, left: &T, right: &T) -> bool {
+    match comparison {
+        "=" => left == right,
+        "<>" => left != right,
+        "<" => left < right,
+        "<=" => left <= right,
+        ">" => left > right,
+        ">=" => left >= right,
+        other => panic!("{other}"),
+    }
+}
+
+impl Condition {
+    /// Whether a row could satisfy it, each comparison by itself.
+    pub(crate) fn could_be(&self, row: &[String]) -> bool {
+        self.could(row, true)
+    }
+
+    /// Whether the row could make it true, or false.
+    fn could(&self, row: &[String], truth: bool) -> bool {
+        // Every age there is, and some beyond on both sides.
+        let ages = || -> Vec<i64> {
+            let (low, high) = match row[AGE].as_str() {
+                NULL => return Vec::new(),
+                "*" => (-2, 60),
+                label => bounds(label).unwrap(),
+            };
+            (low..=high).collect()
+        };
+        let zips = || leaves(&ZIPS, &row[ZIP]);
+        match self {
+            Condition::Age(comparison, age) => ages().iter().any(|own| compare(comparison, own, age) == truth),
+            Condition::AgeBetween(low, high) => ages().iter().any(|own| (low..=high).contains(&own) == truth),
+            Condition::Zip(comparison, zip) => zips().iter().any(|own| compare(comparison, own, zip) == truth),
+            Condition::ZipIn(list) => zips().iter().any(|own| list.contains(own) == truth),
+            Condition::ZipStarts(start) => zips().iter().any(|own| own.starts_with(start) == truth),
+            Condition::Illness(comparison, illness) => {
+                leaves(&ILLNESSES, &row[ILLNESS]).iter().any(|own| compare(comparison, own, illness) == truth)
+            }
+            Condition::And(a, b) if truth => a.could(row, true) && b.could(row, true),
+            Condition::And(a, b) => a.could(row, false) || b.could(row, false),
+            Condition::Or(a, b) if truth => a.could(row, true) || b.could(row, true),
+            Condition::Or(a, b) => a.could(row, false) && b.could(row, false),
+            Condition::Not(a) => a.could(row, !truth),
+        }
+    }
+}
