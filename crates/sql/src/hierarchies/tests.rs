@@ -72,7 +72,7 @@ fn several_roots_are_named_when_the_dgh_is_used() {
 fn values_without_a_leaf_are_counted_and_never_named() {
     let hierarchies = with_pairs(&[pair("a", "b"), pair("b", "*")]);
     let fault = tree(&hierarchies, "zip", &["a", "b", "secret"]).unwrap_err();
-    assert_eq!(fault.to_string(), "DGH 'zip' has no leaf for 2 distinct values of the column");
+    assert_eq!(fault.to_string(), "DGH 'zip' has no leaf for values of the column: 2 distinct");
     assert!(!format!("{fault:?} {}", fault.hint().unwrap()).contains("secret"));
 }
 

@@ -66,13 +66,13 @@ columns = { disease = 0 }
 #[test]
 fn a_policy_in_toml_becomes_a_table_of_choices() {
     insta::assert_snapshot!(table(&import("toml", TOML, None).unwrap()), @r"
-    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
-    | name | purpose   | recipient | k | sa_level | birth_op | birth_until | disease_op | disease_until | zipcode_op | zipcode_until |
-    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
-    | P3   | Treatment | Nurse     | 3 | 1        | false    |             | false      |               | true       | 2026-01-31    |
-    | *    | Treatment | Nurse     | 2 | 1        | true     | 9999-12-31  | true       | 2027-01-01    | true       | 2030-12-31    |
-    | *    | Research  | Lab       | 5 | 0        | false    |             | true       | 2026-01-01    | false      |               |
-    +------+-----------+-----------+---+----------+----------+-------------+------------+---------------+------------+---------------+
+    +------+-----------+-----------+---+----------+-----------+----------+-------------+------------+---------------+------------+---------------+
+    | name | purpose   | recipient | k | sa_level | others_op | birth_op | birth_until | disease_op | disease_until | zipcode_op | zipcode_until |
+    +------+-----------+-----------+---+----------+-----------+----------+-------------+------------+---------------+------------+---------------+
+    | P3   | Treatment | Nurse     | 3 | 1        | false     | false    |             | false      |               | true       | 2026-01-31    |
+    | *    | Treatment | Nurse     | 2 | 1        | false     | true     | 9999-12-31  | true       | 2027-01-01    | true       | 2030-12-31    |
+    | *    | Research  | Lab       | 5 | 0        | false     | false    |             | true       | 2026-01-01    | false      |               |
+    +------+-----------+-----------+---+----------+-----------+----------+-------------+------------+---------------+------------+---------------+
     ");
 }
 
@@ -102,14 +102,14 @@ fn a_p3p_policy_becomes_a_table_of_choices_once_its_retentions_have_a_length() {
     let toml =
         "p3p = \"policy.xml\"\nk = 5\n[retention]\nstated-purpose = 2027-06-30\n[data]\n\"user.bdate\" = \"birth\"\n";
     insta::assert_snapshot!(table(&import("toml", toml, None).unwrap()), @r"
-    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
-    | person | purpose | recipient | k | sa_level | birth_op | birth_until | disease_op | disease_until | zip_op | zip_until  |
-    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
-    | *      | current | ours      | 5 | 0        | true     | 9999-12-31  | true       | 2027-06-30    | true   | 2027-06-30 |
-    | *      | contact | ours      | 5 | 0        | false    |             | false      |               | false  |            |
-    | *      | current | public    | 5 | 0        | false    |             | true       | 2027-06-30    | true   | 2027-06-30 |
-    | *      | admin   | ours      | 5 | 0        | false    |             | false      |               | false  |            |
-    +--------+---------+-----------+---+----------+----------+-------------+------------+---------------+--------+------------+
+    +--------+---------+-----------+---+----------+-----------+----------+-------------+------------+---------------+--------+------------+
+    | person | purpose | recipient | k | sa_level | others_op | birth_op | birth_until | disease_op | disease_until | zip_op | zip_until  |
+    +--------+---------+-----------+---+----------+-----------+----------+-------------+------------+---------------+--------+------------+
+    | *      | current | ours      | 5 | 0        | false     | true     | 9999-12-31  | true       | 2027-06-30    | true   | 2027-06-30 |
+    | *      | contact | ours      | 5 | 0        | false     | false    |             | false      |               | false  |            |
+    | *      | current | public    | 5 | 0        | false     | false    |             | true       | 2027-06-30    | true   | 2027-06-30 |
+    | *      | admin   | ours      | 5 | 0        | false     | false    |             | false      |               | false  |            |
+    +--------+---------+-----------+---+----------+-----------+----------+-------------+------------+---------------+--------+------------+
     ");
 }
 

@@ -53,7 +53,7 @@ async fn refusals_name_the_column_and_what_was_tried() {
         report += &format!("{sql}\n    {}\n", refusal.map_or_else(|other| other, |refusal| refusal.to_string()));
     }
     assert!(!report.contains("not refused") && !report.contains("not by us"), "{report}");
-    insta::assert_snapshot!(report, @r#"
+    insta::assert_snapshot!(report, @r"
     SELECT birth || 'x' FROM v
         column 'v.birth' holds labels, and the operator || can't be computed from labels
     SELECT substr(zipcode, 1, 2) FROM v
@@ -101,7 +101,7 @@ async fn refusals_name_the_column_and_what_was_tried() {
     SELECT id FROM v WHERE age LIKE '2%'
         column 'v.age' shows ranges of type integer, which have no text that LIKE could match
     SELECT id FROM v WHERE birth = ward
-        column 'v.birth' stands for values of type integer and is compared with Utf8
+        column 'v.birth' stands for values of type integer and is compared with text
     SELECT id FROM v WHERE birth = zipcode
         column 'v.birth' stands for values of type integer and is compared with text
     SELECT id FROM v WHERE zipcode = $1
@@ -128,7 +128,7 @@ async fn refusals_name_the_column_and_what_was_tried() {
         column 'v.zipcode' holds labels, and the function avlike can't be computed from labels
     SELECT id FROM t WHERE (SELECT count(*) FROM v WHERE v.zipcode = t.zipcode) = 3
         a scalar subquery compares labels with column 't.zipcode' of the query around it, which can't be planned
-    "#);
+    ");
 }
 
 #[tokio::test]
