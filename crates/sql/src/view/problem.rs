@@ -44,7 +44,7 @@ pub enum ViewProblem {
         n_rows: u64,
     },
     /// The requirement can't be reached.
-    #[error("what it asks for can't be reached: {0}")]
+    #[error(transparent)]
     Unreachable(AnonymizeError),
     /// A fault of ours: what was built does not hold.
     #[error("the view was not verified, so no row leaves it: {0}")]
