@@ -57,6 +57,12 @@ impl Failure {
         Failure { exit_code: Failure::INPUT, message, hint: Some("check the path".to_owned()) }
     }
 
+    fn log(path: &Path, error: &std::io::Error) -> Self {
+        let message = format!("{}: can't be written: {error}", path.display());
+        let hint = "without its log the command answers nothing: check the path given to --log".to_owned();
+        Failure { exit_code: Failure::FAULT, message, hint: Some(hint) }
+    }
+
     fn report(&self) {
         terminal::error(&self.message);
         if let Some(hint) = &self.hint {
@@ -116,7 +122,7 @@ impl Shell {
         let runtime = runtime.map_err(|error| Failure::fault(format!("no threads: {error}")))?;
         let log = match &arguments.log {
             None => ComplianceLog::new(),
-            Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::file(path, &error))?,
+            Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::log(path, &error))?,
         };
         let engine = Engine::with_log(Arc::new(chrono::Utc::now), log);
         let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };

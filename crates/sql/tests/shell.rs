@@ -75,3 +75,136 @@ fn a_file_that_is_not_there_is_wrong_input() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).starts_with("error: nowhere.sql: can't be read: "), "{}", stderr(&output));
 }
+
+/// Two persons with two illnesses, and a view of them.
+const SETUP: &str = "
+CREATE TABLE patients (name TEXT, zip TEXT, illness TEXT) AS VALUES ('Ann', '1001', 'flu'), ('Bea', '1002', 'ulcer');
+CREATE DGH zip FROM MASK RIGHT;
+CREATE ANONYMIZATION_VIEW seen ON SELECT name, zip, illness FROM patients WITH ANONYMIZATION_ID name
+  ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (illness) K 2;
+";
+
+/// Runs the command after a file with [`SETUP`], in a folder of its own.
+fn run_after_setup(arguments: &[&str], stdin: &str) -> (Output, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("setup.sql");
+    std::fs::write(&file, SETUP).unwrap();
+    let log = folder.path().join("asked.jsonl");
+    let all = [&["-f", file.to_str().unwrap(), "--log", log.to_str().unwrap()], arguments].concat();
+    (run(&all, stdin), folder)
+}
+
+#[test]
+fn a_view_is_read_in_each_format() {
+    let sql = "SELECT * FROM seen WHERE zip = '1007' ORDER BY illness";
+    let (csv, _) = run_after_setup(&["--csv", "-c", sql], "");
+    assert_eq!(stdout(&csv), "name,zip,illness\n,100*,flu\n,100*,ulcer\n", "{}", stderr(&csv));
+    let (json, _) = run_after_setup(&["--json", "-c", sql], "");
+    assert_eq!(
+        stdout(&json),
+        "{\"name\":null,\"zip\":\"100*\",\"illness\":\"flu\"}\n{\"name\":null,\"zip\":\"100*\",\"illness\":\"ulcer\"}\n"
+    );
+    let (table, _) = run_after_setup(&["--table", "-c", sql], "");
+    assert!(stdout(&table).contains("| NULL | 100* | flu     |"), "{}", stdout(&table));
+}
+
+#[test]
+fn what_was_done_is_said_on_stderr() {
+    let (output, _folder) = run_after_setup(&["--csv", "-c", "REFRESH ANONYMIZATION_VIEW seen"], "");
+    assert_eq!(stdout(&output), "");
+    let done = "created DGH zip\nanonymization view seen: 2 rows in 1 class, k = 2";
+    assert!(stderr(&output).contains(done), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn an_analyst_reads_what_the_files_of_the_owner_made() {
+    let (output, _folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", "SELECT zip FROM seen"], "");
+    assert_eq!(stdout(&output), "zip\n100*\n100*\n");
+    let (output, _folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", "SELECT * FROM patients"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).ends_with("table 'kohort.public.patients' not found\n"), "{}", stderr(&output));
+    let (output, _folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", "DROP ANONYMIZATION_VIEW seen"], "");
+    assert_eq!(output.status.code(), Some(2));
+    let refused = "error: an analyst may not run this: it changes a view\n\
+                   hint: analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW\n";
+    assert!(stderr(&output).ends_with(refused), "{}", stderr(&output));
+}
+
+#[test]
+fn an_analyst_talks_on_after_files() {
+    let (output, _folder) = run_after_setup(&["--as", "analyst", "--csv", "-i"], "SELECT count(*) AS n FROM seen;");
+    assert_eq!(stdout(&output), "n\n2\n");
+}
+
+#[test]
+fn every_statement_is_in_the_log_without_its_values() {
+    let asked = "SELECT zip FROM seen WHERE zip = '1001' PURPOSE care";
+    let (output, folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", asked, "-c", "SELECT * FROM patients"], "");
+    assert_eq!(output.status.code(), Some(2));
+    let log = std::fs::read_to_string(folder.path().join("asked.jsonl")).unwrap();
+    let entries: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 5, "{log}");
+    let entry = &entries[3];
+    assert_eq!(entry["role"], "analyst");
+    assert_eq!(entry["purpose"], "care");
+    assert_eq!(entry["statement"], "SELECT zip FROM seen WHERE zip = ? PURPOSE care");
+    assert_eq!(entry["views"][0]["name"], "seen");
+    assert_eq!(entry["outcome"], "answered");
+    assert_eq!(entries[4]["outcome"], "failed");
+    assert!(!log.contains("Ann") && !log.contains("1001"), "{log}");
+}
+
+#[test]
+fn nothing_is_answered_where_the_log_cannot_be_written() {
+    let output = run(&["--log", "nowhere/asked.jsonl", "--csv", "-c", "SELECT 1 AS a"], "");
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).starts_with("error: nowhere/asked.jsonl: can't be written: "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("\nhint: "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_requirement_that_cannot_be_reached_has_an_exit_code_of_its_own() {
+    let more = "CREATE OR REPLACE ANONYMIZATION_VIEW seen ON SELECT name, zip FROM patients WITH ANONYMIZATION_ID name
+                ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 3";
+    let (output, _folder) = run_after_setup(&["-c", more], "");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: the view 'seen' is unusable: "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_failure_in_a_file_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.sql");
+    std::fs::write(&file, "SELECT 1 AS a;\nSELECT nothing;").unwrap();
+    let output = run(&["--csv", "-f", file.to_str().unwrap(), "-c", "SELECT 2 AS a"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stdout(&output), "a\n1\n");
+    assert!(stderr(&output).starts_with(&format!("error: {}: ", file.display())), "{}", stderr(&output));
+}
+
+#[test]
+fn wrong_use_has_the_exit_code_of_wrong_input() {
+    assert_eq!(run(&["--csv", "--json"], "").status.code(), Some(2));
+    assert_eq!(run(&["--as", "king"], "").status.code(), Some(2));
+    assert_eq!(run(&["--help"], "").status.code(), Some(0));
+}
+
+#[test]
+fn a_file_of_data_is_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("patients.csv");
+    std::fs::write(&file, "name,zip\nAnn,1001\nBea,1002\n").unwrap();
+    let sql = format!(
+        "CREATE EXTERNAL TABLE patients (name TEXT, zip TEXT) STORED AS CSV LOCATION '{}' OPTIONS ('format.has_header' 'true');
+         CREATE DGH zip FROM MASK RIGHT;
+         CREATE ANONYMIZATION_VIEW seen ON SELECT * FROM patients WITH ANONYMIZATION_ID name
+           ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 2;
+         SELECT zip FROM seen;",
+        file.display()
+    );
+    let output = run(&["--csv"], &sql);
+    assert_eq!(stdout(&output), "zip\n100*\n100*\n", "{}", stderr(&output));
+}

@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use kohort_model::{Disclosure, Silent};
+use kohort_model::Disclosure;
 
 use super::Session;
 use super::session::{Outcome, counted};
@@ -165,12 +165,12 @@ impl Session {
         let schema = batches.first().map_or(schema, datafusion::arrow::array::RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
-        let (definition, shared) = (Arc::clone(definition), Arc::clone(&self.shared));
+        let (definition, shared, progress) = (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
         let built = tokio::task::spawn_blocking(move || {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);
             let policies = read_policies.as_ref();
-            build(Sources { definition: &definition, policies, trees, fingerprint, number }, &rows, &Silent)
+            build(Sources { definition: &definition, policies, trees, fingerprint, number }, &rows, progress.as_ref())
         });
         let built = built.await.map_err(|_| ViewProblem::Query {
             view: planned.definition.name.clone(),

@@ -16,6 +16,8 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanState
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 
+use kohort_model::{Progress, Silent};
+
 use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::options::ViewOptions;
@@ -36,6 +38,7 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) role: Role,
     pub(super) context: SessionContext,
+    pub(super) progress: Arc<dyn Progress + Send + Sync>,
 }
 
 impl Session {
@@ -47,7 +50,12 @@ impl Session {
         // The catalog is shared, options and prepared statements are not.
         let mut state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
-        Session { context: SessionContext::new_with_state(state), shared, role }
+        Session { context: SessionContext::new_with_state(state), shared, role, progress: Arc::new(Silent) }
+    }
+
+    /// Tells somebody how far long statements are.
+    pub fn report_to(&mut self, progress: Arc<dyn Progress + Send + Sync>) {
+        self.progress = progress;
     }
 
     /// Runs one statement.

@@ -2,13 +2,15 @@
 //! takes long.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
+use kohort_model::Progress;
 use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
@@ -33,8 +35,10 @@ enum Message {
 /// Runs a statement and shows its answer.
 pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), Failure> {
     let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
+    let stage = Arc::new(Stage::default());
+    session.lock().await.report_to(Arc::clone(&stage) as _);
     let task = tokio::spawn(work(session, parsed, sender));
-    let shown = show(&mut messages, format).await;
+    let shown = show(&mut messages, format, &stage).await;
     messages.close();
     // Whatever still runs is for nobody; it ends where it waits next.
     task.abort();
@@ -65,7 +69,7 @@ async fn send(sender: &mpsc::Sender<Message>, message: Message) {
     let _ = sender.send(message).await;
 }
 
-async fn show(messages: &mut mpsc::Receiver<Message>, format: Format) -> Result<(), Failure> {
+async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &Stage) -> Result<(), Failure> {
     let cannot_write = |error: std::io::Error| Failure::fault(format!("stdout: can't be written: {error}"));
     let cancelled = tokio::signal::ctrl_c();
     let patience = tokio::time::sleep(PATIENCE);
@@ -79,7 +83,7 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format) -> Result<
                 return Err(Failure { exit_code: Failure::CANCELLED, message: "cancelled".to_owned(), hint: None });
             }
             () = &mut patience, if spinner.is_hidden() => {
-                spinner.show();
+                spinner.show(stage);
                 continue;
             }
         };
@@ -107,6 +111,52 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format) -> Result<
     }
 }
 
+/// How far a statement is, in words beside the sign of life.
+#[derive(Default)]
+struct Stage {
+    bar: OnceLock<ProgressBar>,
+    name: std::sync::Mutex<String>,
+    total: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Stage {
+    fn show_on(&self, bar: &ProgressBar) {
+        let bar = self.bar.get_or_init(|| bar.clone());
+        bar.set_message(self.words(None));
+    }
+
+    fn words(&self, percent: Option<u64>) -> String {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        match percent {
+            _ if name.is_empty() => "Ctrl-C cancels".to_owned(),
+            Some(percent) => format!("{name} {percent} %, Ctrl-C cancels"),
+            None => format!("{name}, Ctrl-C cancels"),
+        }
+    }
+}
+
+impl Progress for Stage {
+    fn begin(&self, stage: &str, total: u64) {
+        stage.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+        self.total.store(total, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        if let Some(bar) = self.bar.get() {
+            bar.set_message(self.words(None));
+        }
+    }
+
+    fn advance(&self, amount: u64) {
+        let total = self.total.load(Ordering::Relaxed);
+        let before = self.done.fetch_add(amount, Ordering::Relaxed);
+        let Some(bar) = self.bar.get().filter(|_| total > 0) else { return };
+        let percent = |done: u64| (100 * done / total).min(100);
+        if percent(before) != percent(before + amount) {
+            bar.set_message(self.words(Some(percent(before + amount))));
+        }
+    }
+}
+
 /// A sign of life on a terminal.
 struct Spinner {
     state: SpinnerState,
@@ -128,12 +178,12 @@ impl Spinner {
         matches!(self.state, SpinnerState::Waiting)
     }
 
-    fn show(&mut self) {
+    fn show(&mut self, stage: &Stage) {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
             bar.set_style(style);
         }
-        bar.set_message("Ctrl-C cancels");
+        stage.show_on(&bar);
         bar.enable_steady_tick(Duration::from_millis(100));
         self.state = SpinnerState::Shown(bar);
     }

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use super::build::raised_label;
 use super::consent::Wishes;
-use super::directory::{Assigned, Directory};
+use super::directory::{Assigned, Directory, Found};
 use super::{Reader, Version, ViewProblem};
 
 /// The classes a query reads.
@@ -67,7 +67,7 @@ impl Version {
         let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
             .map_err(ViewProblem::Columns)?;
         self.attach(&mut table)?;
-        let (class_of_row, hashes) = directory.classes_of(&table)?;
+        let Found { class_of_row, person_of_row, hashes } = directory.find(&table)?;
         let is_chosen: Vec<bool> = match chosen {
             Chosen::All => vec![true; directory.n_classes()],
             Chosen::Complete => directory.complete(&class_of_row),
@@ -89,7 +89,10 @@ impl Version {
         let waiting = if matches!(chosen, Chosen::Complete) { rows_where(false) } else { Vec::new() };
 
         let policies = self.policies.as_deref();
-        let wishes = Wishes::of(definition, policies, rows);
+        let wishes = match directory.policies_of(&person_of_row) {
+            Some(policy_of_row) => Wishes { policy_of_row },
+            None => Wishes::of(definition, policies, rows),
+        };
         let pair = match definition.purposes {
             crate::parser::Purposes::Apart => reader.pair,
             crate::parser::Purposes::Together => None,
@@ -248,7 +251,7 @@ impl Showing<'_> {
         BlockCells::Labels { labels, ids }
     }
 
-    /// Places by what they show: classes by their labels, then rows by their other cells. Rows that show the same are
+    /// Places by what they show: by their labels, then by their other cells. Rows that show the same are
     /// interchangeable.
     fn order(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Vec<u32>, ViewProblem> {
         let ranks: Vec<Vec<u32>> = cells
@@ -258,16 +261,17 @@ impl Showing<'_> {
                 BlockCells::Own { .. } => None,
             })
             .collect();
-        let own = self.own_cells(rows, places, cells)?;
-        let mut order: Vec<u32> = (0..places.len() as u32).collect();
-        let compare = |&a: &u32, &b: &u32| {
-            let (a, b) = (a as usize, b as usize);
-            let by_labels = ranks.iter().map(|ranks| ranks[a].cmp(&ranks[b])).find(|order| order.is_ne());
-            by_labels
-                .unwrap_or_else(|| own.as_ref().map_or(std::cmp::Ordering::Equal, |own| own.row(a).cmp(&own.row(b))))
-        };
-        order.par_sort_unstable_by(compare);
-        Ok(order)
+        let mut by_labels: Vec<(u32, u32)> = (0..places.len() as u32).map(|place| (0, place)).collect();
+        for ranks in &ranks {
+            split_groups(&mut by_labels, ranks);
+        }
+        if let Some(own) = self.own_cells(rows, places, cells)? {
+            let groups = by_labels.par_chunk_by_mut(|a, b| a.0 == b.0);
+            groups.for_each(|group| {
+                group.sort_unstable_by(|a, b| own.row(a.1 as usize).cmp(&own.row(b.1 as usize)));
+            });
+        }
+        Ok(by_labels.into_iter().map(|(_, place)| place).collect())
     }
 
     /// The cells that are shown as they are, to be compared.
@@ -298,6 +302,19 @@ impl Showing<'_> {
         let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone())).collect();
         let converter = RowConverter::new(fields).map_err(failed)?;
         converter.convert_columns(&arrays).map(Some).map_err(failed)
+    }
+}
+
+/// Splits groups of places by another column: sorted by group and rank, and numbered anew.
+fn split_groups(groups: &mut [(u32, u32)], ranks: &[u32]) {
+    let mut keyed: Vec<(u64, u32)> =
+        groups.par_iter().map(|&(group, place)| (u64::from(group) << 32 | u64::from(ranks[place as usize]), place)).collect();
+    keyed.par_sort_unstable();
+    let (mut number, mut before) = (0, None);
+    for ((group, place), (key, sorted)) in groups.iter_mut().zip(keyed) {
+        number += u32::from(before.is_some_and(|before| before != key));
+        before = Some(key);
+        (*group, *place) = (number, sorted);
     }
 }
 

@@ -19,7 +19,7 @@ use kohort_model::{Cells, Column, NULL, Notation, Progress, Release, Requirement
 use kohort_verify::verify_release;
 
 use super::consent::Wishes;
-use super::directory::{Assigned, Directory, Seed};
+use super::directory::{Assigned, Directory, Found, PolicyKey, Seed};
 use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::Meaning;
@@ -272,8 +272,12 @@ impl Partition<'_> {
                 Some(_) => {}
             }
         }
+        let policy_key = match self.definition.policy_key {
+            Some(position) if position == self.definition.identifier => PolicyKey::Identifier,
+            _ => PolicyKey::Other,
+        };
         let directory =
-            Directory::new(self.table, quasi.clone(), &sensitive, assigned.finish(self.wishes), self.seed.clone());
+            Directory::new(self.table, quasi.clone(), &sensitive, assigned.finish(self.wishes, policy_key), self.seed.clone());
         summary.n_rows = directory.n_rows();
         summary.k_deviation = self.k_deviation(&directory);
         Ok((directory, summary))
@@ -301,7 +305,7 @@ impl Partition<'_> {
     }
 
     fn k_deviation(&self, directory: &Directory) -> u64 {
-        let Ok((classes, _)) = directory.classes_of(self.table) else { return 0 };
+        let Ok(Found { class_of_row: classes, .. }) = directory.find(self.table) else { return 0 };
         let mut n_persons: HashMap<u32, u64> = HashMap::new();
         for &class in classes.iter().filter(|&&class| class != Assigned::NONE) {
             n_persons.entry(class).or_insert_with(|| directory.members(&[class]).len() as u64);
@@ -422,13 +426,14 @@ impl<'a> Assigner<'a> {
         class
     }
 
-    fn finish(self, wishes: &Wishes) -> Assigned {
+    fn finish(self, wishes: &Wishes, policy_key: PolicyKey) -> Assigned {
         Assigned {
             labels: self.labels.into_iter().map(|labels| labels.texts).collect(),
             label_of_class: self.label_of_class,
             is_alone: self.is_alone,
             class_of_row: self.class_of_row,
             policy_of_row: wishes.policy_of_row.clone(),
+            policy_key,
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Directory {
     policies: Lists,
     persons: PersonIndex,
     class_of_person: Vec<u32>,
+    /// Per person the place of its policy, where policies are found by the identifier.
+    policy_of_person: Option<Vec<Option<u32>>>,
     /// The class of rows whose person has several, by person and what the row holds.
     class_of_row: HashMap<(u32, u64), u32>,
     content: ContentHash,
@@ -73,6 +75,27 @@ pub(super) struct Assigned {
     pub(super) class_of_row: Vec<u32>,
     /// Per row the place of its policy; empty without policies.
     pub(super) policy_of_row: Vec<Option<u32>>,
+    /// What policies are found by.
+    pub(super) policy_key: PolicyKey,
+}
+
+/// What the policies of rows are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PolicyKey {
+    /// The identifier, so that all rows of a person have the same.
+    Identifier,
+    /// Another column, or there are none.
+    Other,
+}
+
+/// Where the rows of a table belong.
+pub(super) struct Found {
+    /// Per row its class, or [`Assigned::NONE`].
+    pub(super) class_of_row: Vec<u32>,
+    /// Per row its person's number in the directory.
+    pub(super) person_of_row: Vec<u32>,
+    /// What the rows hold.
+    pub(super) hashes: RowHashes,
 }
 
 impl Assigned {
@@ -92,7 +115,7 @@ impl Directory {
         let person_column = table.person_column().expect("a view has an identifier");
         let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), sensitive: sensitive.to_vec() };
         let hashes = content.of_rows(table);
-        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row } = assigned;
+        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, policy_key } = assigned;
         let mut classes: Vec<ClassEntry> =
             is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
         let mut class_of_person = vec![DENIED; person_column.texts.len()];
@@ -114,6 +137,12 @@ impl Directory {
             }
         }
         let n_classes = classes.len();
+        let policy_of_person = (policy_key == PolicyKey::Identifier).then(|| {
+            let mut policy_of_person = vec![None; person_column.texts.len()];
+            let of_rows = person_column.ids.iter().zip(&policy_of_row);
+            of_rows.for_each(|(&person, &policy)| policy_of_person[person as usize] = policy);
+            policy_of_person
+        });
         let of_policies = class_of_row.iter().zip(&policy_of_row).filter(|&(&class, _)| class != DENIED);
         let of_policies = of_policies.filter_map(|(&class, policy)| Some((class, (*policy)?))).collect();
         Directory {
@@ -125,6 +154,7 @@ impl Directory {
             policies: Lists::new(n_classes, of_policies),
             persons: PersonIndex::new(person_column.texts.clone()),
             class_of_person,
+            policy_of_person,
             class_of_row: several,
             content,
         }
@@ -186,24 +216,34 @@ impl Directory {
         self.persons.texts.get(person)
     }
 
-    /// The class of each row of a table that was fetched for the view, [`Assigned::NONE`] where it has none.
+    /// Where each row of a table that was fetched for the view belongs.
     ///
     /// # Errors
     /// Where somebody is there who was not when the view was verified.
-    pub(super) fn classes_of(&self, table: &Table) -> Result<(Vec<u32>, RowHashes), ViewProblem> {
+    pub(super) fn find(&self, table: &Table) -> Result<Found, ViewProblem> {
         let person_column = table.person_column().expect("a view has an identifier");
-        let person_of_id: Option<Vec<u32>> = person_column.texts.iter().map(|text| self.persons.find(text)).collect();
+        let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
+            .into_par_iter()
+            .map(|id| self.persons.find(person_column.texts.get(id)))
+            .collect();
         let person_of_id = person_of_id.ok_or(ViewProblem::Stale)?;
+        let person_of_row: Vec<u32> = person_column.ids.iter().map(|&id| person_of_id[id as usize]).collect();
         let hashes = self.content.of_rows(table);
         let class_of = |row: usize| {
-            let person = person_of_id[person_column.ids[row] as usize];
+            let person = person_of_row[row];
             match self.class_of_person[person as usize] {
                 SEVERAL => self.class_of_row.get(&(person, hashes.quasi[row])).copied().ok_or(ViewProblem::Stale),
                 class => Ok(class),
             }
         };
-        let classes: Result<Vec<u32>, ViewProblem> = (0..table.n_rows).map(class_of).collect();
-        Ok((classes?, hashes))
+        let class_of_row = (0..table.n_rows).map(class_of).collect::<Result<Vec<u32>, ViewProblem>>()?;
+        Ok(Found { class_of_row, person_of_row, hashes })
+    }
+
+    /// The policies of persons' rows, where policies are found by the identifier; `None` elsewhere.
+    pub(super) fn policies_of(&self, person_of_row: &[u32]) -> Option<Vec<Option<u32>>> {
+        let policy_of_person = self.policy_of_person.as_ref()?;
+        Some(person_of_row.iter().map(|&person| policy_of_person[person as usize]).collect())
     }
 
     /// Per class whether as many of its rows are there as it has.
