@@ -8,7 +8,7 @@
 //! An insert is done whole or not at all: a pair that would close a circle, give a label a second parent or repeat
 //! another leaves the DGH as it was.
 //! # Paper
-//! [EPS+12], section 4.
+//! `[EPS+12]`, section 4.
 
 mod fault;
 mod pairs;

@@ -4,15 +4,19 @@
 //! or `*`. A comparison with such a column asks whether the value behind the label *could* satisfy it. So every
 //! condition here is "there is a value the label can stand for such that ...", decided per atom.
 //!
-//! # Guarantee   no false "no": where a label was made from a value that satisfies a condition, the label could. And no
-//!               false "yes": where a label could, one of the values it stands for does. What a label stands for follows
-//!               from the label and from what the owner wrote down, never from which values the rows hold: a tree that
-//!               a rule made from the rows is not looked at, or else trying all values would list those that occur.
-//! # Paper       [EPS+12] section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
-//! # Deviations  a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
-//!               column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
-//!               numbers, dates and truth values under MASK are compared by order as if their labels said nothing
-//! # Cost        per distinct label and batch, a search in the hierarchy or the parsing of a range
+//! # Guarantee
+//! no false "no": where a label was made from a value that satisfies a condition, the label could. And no
+//! false "yes": where a label could, one of the values it stands for does. What a label stands for follows
+//! from the label and from what the owner wrote down, never from which values the rows hold: a tree that
+//! a rule made from the rows is not looked at, or else trying all values would list those that occur.
+//! # Paper
+//! `[EPS+12]` section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
+//! # Deviations
+//! a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
+//! column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
+//! numbers, dates and truth values under MASK are compared by order as if their labels said nothing
+//! # Cost
+//! per distinct label and batch, a search in the hierarchy or the parsing of a range
 
 mod condition;
 mod dates;

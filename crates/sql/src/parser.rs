@@ -6,7 +6,7 @@
 //! the statement does not parse with them in it.
 //!
 //! # Paper
-//! [EPS+12], sections 3 and 4, figure 5.
+//! `[EPS+12]`, sections 3 and 4, figure 5.
 //! # Deviations
 //! Clauses of a view come in any order, each once; pairs of a DGH may be given as rows of `VALUES` too.
 

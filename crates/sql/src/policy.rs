@@ -17,7 +17,7 @@
 //! Default deny: who has no row for a purpose and recipient, not even as everybody, shows nothing there. A table that
 //! can't be understood as a whole is an error, and no message holds a cell but names of purposes and recipients.
 //! # Paper
-//! [EPS+12], sections 3 and 4, figure 8.
+//! `[EPS+12]`, sections 3 and 4, figure 8.
 //! # Cost
 //! 4 bytes per person and pair, and what differs between choices once; reading is one pass.
 

@@ -8,11 +8,15 @@
 //! [`RefuseRawComparisons`] is the net below: it runs last, finds columns by another way, and fails a plan in which a
 //! plain comparison still touches a label.
 //!
-//! # Guarantee   a plan that passes holds no plain comparison with a label; running the rule again changes nothing
-//! # Paper       [EPS+12] section 5.1, step 4, and section 6 for joins
-//! # Deviations  the paper rewrites `=` only. Here every atom is asked on its own, so `a = 1 AND a <> 1` can be true of
-//!               a row; `NOT IN (SELECT ...)` has no such meaning and is refused
-//! # Cost        one pass over the plan; plans without protected columns are returned as they are
+//! # Guarantee
+//! a plan that passes holds no plain comparison with a label; running the rule again changes nothing
+//! # Paper
+//! `[EPS+12]` section 5.1, step 4, and section 6 for joins
+//! # Deviations
+//! the paper rewrites `=` only. Here every atom is asked on its own, so `a = 1 AND a <> 1` can be true of
+//! a row; `NOT IN (SELECT ...)` has no such meaning and is refused
+//! # Cost
+//! one pass over the plan; plans without protected columns are returned as they are
 
 mod constant;
 mod join;

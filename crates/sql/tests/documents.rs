@@ -3,6 +3,8 @@
 //! Every block of SQL in these documents is run, in the project's root, after the example's `setup.sql` unless it opens
 //! its tables itself. The block of text after it, where there is one, shows all lines that are printed and no other.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The command `kohort-sql` as a user sees it.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
@@ -141,7 +143,8 @@ fn an_analyst_talks_on_after_files() {
 #[test]
 fn every_statement_is_in_the_log_without_its_values() {
     let asked = "SELECT zip FROM seen WHERE zip = '1001' PURPOSE care";
-    let (output, folder) = run_after_setup(&["--as", "analyst", "--csv", "-c", asked, "-c", "SELECT * FROM patients"], "");
+    let (output, folder) =
+        run_after_setup(&["--as", "analyst", "--csv", "-c", asked, "-c", "SELECT * FROM patients"], "");
     assert_eq!(output.status.code(), Some(2));
     let log = std::fs::read_to_string(folder.path().join("asked.jsonl")).unwrap();
     let entries: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
@@ -32,7 +33,8 @@ impl Session {
     pub(super) async fn create_view(&self, statement: ViewStatement) -> Result<Outcome, SqlError> {
         let name = statement.name.clone();
         let known = self.shared.view(&name);
-        let taken = known.is_some() && !statement.or_replace || known.is_none() && self.context.table_exist(&name)?;
+        let taken = known.is_some() && !statement.or_replace
+            || known.is_none() && self.context.table_exist(TableReference::bare(name.as_str()))?;
         if taken {
             return Err(SqlError::Exists { name });
         }
@@ -45,10 +47,14 @@ impl Session {
         }
         let view = Arc::new(AView::new(planned.definition, state, self.owner()));
         for context in [&self.shared.owner, &self.shared.analyst] {
-            context.deregister_table(name.as_str())?;
-            context.register_table(name.as_str(), Arc::clone(&view) as _)?;
+            context.deregister_table(TableReference::bare(name.as_str()))?;
+            context.register_table(TableReference::bare(name.as_str()), Arc::clone(&view) as _)?;
         }
         self.shared.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
+        // Prepared statements still hold the one before.
+        if let Some(replaced) = known {
+            replaced.set_state(State::Unusable("it was replaced".to_owned()));
+        }
         Ok(Outcome::Done(message?))
     }
 
@@ -70,14 +76,13 @@ impl Session {
 
     pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
         let removed = self.shared.views.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        if removed.is_none() {
-            return match if_exists {
-                true => Ok(Outcome::Done(format!("there is no view {name}"))),
-                false => Err(SqlError::UnknownView { name: name.to_owned() }),
-            };
+        match removed {
+            Some(view) => view.set_state(State::Unusable("it was dropped".to_owned())),
+            None if if_exists => return Ok(Outcome::Done(format!("there is no view {name}"))),
+            None => return Err(SqlError::UnknownView { name: name.to_owned() }),
         }
         for context in [&self.shared.owner, &self.shared.analyst] {
-            context.deregister_table(name)?;
+            context.deregister_table(TableReference::bare(name))?;
         }
         Ok(Outcome::Done(format!("dropped anonymization view {name}")))
     }
@@ -165,7 +170,8 @@ impl Session {
         let schema = batches.first().map_or(schema, datafusion::arrow::array::RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
-        let (definition, shared, progress) = (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
+        let (definition, shared, progress) =
+            (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
         let built = tokio::task::spawn_blocking(move || {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);

@@ -12,11 +12,11 @@ use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, UIn
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::default_table_source::provider_as_source;
-use datafusion::common::Column;
+use datafusion::common::{Column, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, TableFactor};
+use datafusion::sql::sqlparser::ast::{GroupByExpr, Ident, Query, SetExpr, TableFactor};
 
 use super::Session;
 use super::session::{Outcome, rounded, rows};
@@ -39,9 +39,12 @@ impl Session {
         let traced = Traced::read(&view, &context.state()).await?;
         let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
 
-        let shown = LogicalPlanBuilder::scan(alias.as_str(), provider_as_source(Arc::new(traced)), None)?.build()?;
+        let shown =
+            LogicalPlanBuilder::scan(TableReference::bare(alias.as_str()), provider_as_source(Arc::new(traced)), None)?
+                .build()?;
         let answered = identifiers(&context, shown, condition.as_deref(), TRACE).await?;
-        let under = LogicalPlanBuilder::from(base.as_ref().clone()).alias(alias.as_str())?.build()?;
+        let under =
+            LogicalPlanBuilder::from(base.as_ref().clone()).alias(TableReference::bare(alias.as_str()))?.build()?;
         let identifier = &view.definition.columns[view.definition.identifier].name;
         let truth = identifiers(&context, under, condition.as_deref(), identifier).await?;
 
@@ -101,7 +104,12 @@ fn selection(query: &Query) -> Option<Selection> {
         && select.distinct.is_none()
         && query.with.is_none()
         && query.limit_clause.is_none();
-    let view = name.0.last()?.as_ident()?.value.to_lowercase();
-    let alias = alias.as_ref().map_or_else(|| view.clone(), |alias| alias.name.value.to_lowercase());
+    let view = as_named(name.0.last()?.as_ident()?);
+    let alias = alias.as_ref().map_or_else(|| view.clone(), |alias| as_named(&alias.name));
     is_plain.then(|| Selection { view, alias, condition: select.selection.as_ref().map(ToString::to_string) })
+}
+
+/// A name as SQL takes it: lower case unless quoted.
+fn as_named(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

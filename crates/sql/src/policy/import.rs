@@ -201,12 +201,12 @@ fn check(path: &Path, rows: &[Row]) -> Result<(), ImportProblem> {
     if rows.is_empty() {
         return Err(ImportProblem::Empty { path: path.to_owned() });
     }
-    let keys: [(&'static str, fn(&Row) -> bool); 2] =
-        [("purpose", |row| row.purpose.is_some()), ("recipient", |row| row.recipient.is_some())];
-    for (key, is_given) in keys {
-        if rows.iter().any(|row| is_given(row) != is_given(&rows[0])) {
-            return Err(ImportProblem::Mixed { path: path.to_owned(), key });
-        }
+    let mixed = |key| ImportProblem::Mixed { path: path.to_owned(), key };
+    if rows.iter().any(|row| row.purpose.is_some() != rows[0].purpose.is_some()) {
+        return Err(mixed("purpose"));
+    }
+    if rows.iter().any(|row| row.recipient.is_some() != rows[0].recipient.is_some()) {
+        return Err(mixed("recipient"));
     }
     Ok(())
 }

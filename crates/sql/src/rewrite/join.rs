@@ -9,10 +9,14 @@
 //!       left JOIN (pairs JOIN right ON pairs.r = right.r) ON left.l = pairs.l
 //! ```
 //!
-//! # Guarantee   the same rows: a pair is there once, exactly where the two could be equal, and NULL is in none
-//! # Paper       [EPS+12] section 6 joins on quasi and sensitive columns; how is left open
-//! # Deviations  right and full joins, and joins that have a key beside, keep comparing row by row
-//! # Cost        both sides are read twice; the pairs are compared one by one
+//! # Guarantee
+//! the same rows: a pair is there once, exactly where the two could be equal, and NULL is in none
+//! # Paper
+//! `[EPS+12]` section 6 joins on quasi and sensitive columns; how is left open
+//! # Deviations
+//! right and full joins, and joins that have a key beside, keep comparing row by row
+//! # Cost
+//! both sides are read twice; the pairs are compared one by one
 
 use std::sync::Arc;
 

@@ -47,8 +47,11 @@ pub(super) struct Matching<'a> {
     /// The columns that are compared, bit by bit. Who refuses one of them matches nothing.
     pub(super) columns: u64,
     /// Whether each of some rows matches by its own values.
-    pub(super) matches: &'a dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem>,
+    pub(super) matches: &'a RowMatcher<'a>,
 }
+
+/// Whether each of some rows of a table matches.
+type RowMatcher<'a> = dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem> + 'a;
 
 impl Version {
     /// The rows of the chosen classes as a reader sees them. `rows` holds all rows of those classes, and perhaps others.
@@ -106,7 +109,7 @@ impl Version {
             return Ok(Shown { block: None, waiting });
         }
         let shown = Showing { version: self, directory, table: &table, consent: &consent, class_of_row: &class_of_row };
-        let block = shown.block(rows, places)?;
+        let block = shown.block(rows, &places)?;
         let requirements = self.requirements_of_block();
         let verified = verify_block(block, &table, &consent, definition.disclosure, &requirements);
         Ok(Shown { block: Some(verified.map_err(ViewProblem::Unverified)?), waiting })
@@ -151,12 +154,12 @@ struct Showing<'a> {
 
 impl Showing<'_> {
     /// The block of these rows.
-    fn block(&self, rows: &RecordBatch, places: Vec<u32>) -> Result<Block, ViewProblem> {
-        let silent = self.silent(&places);
+    fn block(&self, rows: &RecordBatch, places: &[u32]) -> Result<Block, ViewProblem> {
+        let silent = self.silent(places);
         let n_columns = self.table.columns.len();
         let cells: Vec<BlockCells> =
-            (0..n_columns).into_par_iter().map(|position| self.cells(position, &places, &silent)).collect();
-        let order = self.order(rows, &places, &cells)?;
+            (0..n_columns).into_par_iter().map(|position| self.cells(position, places, &silent)).collect();
+        let order = self.order(rows, places, &cells)?;
         let in_order = |ids: &[u32]| order.iter().map(|&place| ids[place as usize]).collect::<Vec<u32>>();
         let columns = cells.into_par_iter().map(|cells| match cells {
             BlockCells::Labels { labels, ids } => BlockCells::Labels { labels, ids: in_order(&ids) },
@@ -165,7 +168,7 @@ impl Showing<'_> {
             }
         });
         let columns = columns.collect();
-        let rows = in_order(&places);
+        let rows = in_order(places);
         let class = |&row: &u32| {
             let class = self.class_of_row[row as usize];
             if self.directory.class(class).is_alone { ALONE } else { class }
@@ -307,8 +310,10 @@ impl Showing<'_> {
 
 /// Splits groups of places by another column: sorted by group and rank, and numbered anew.
 fn split_groups(groups: &mut [(u32, u32)], ranks: &[u32]) {
-    let mut keyed: Vec<(u64, u32)> =
-        groups.par_iter().map(|&(group, place)| (u64::from(group) << 32 | u64::from(ranks[place as usize]), place)).collect();
+    let mut keyed: Vec<(u64, u32)> = groups
+        .par_iter()
+        .map(|&(group, place)| (u64::from(group) << 32 | u64::from(ranks[place as usize]), place))
+        .collect();
     keyed.par_sort_unstable();
     let (mut number, mut before) = (0, None);
     for ((group, place), (key, sorted)) in groups.iter_mut().zip(keyed) {

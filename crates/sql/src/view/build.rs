@@ -77,6 +77,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         .map_err(ViewProblem::Columns)?;
     attach(&mut table, definition, &trees)?;
     let wishes = Wishes::of(definition, policies.map(Arc::as_ref), rows);
+    check_one_policy_each(definition, &table, &wishes)?;
     let pairs: Vec<Option<PairId>> = match (definition.purposes, policies) {
         (Purposes::Apart, Some(policies)) => pair_ids(policies).map(Some).collect(),
         _ => vec![None],
@@ -104,6 +105,24 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         refusals: Mutex::default(),
         summary,
     })
+}
+
+/// Whether all rows of a person are under one policy. Where policies are found by the identifier, they are.
+fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes) -> Result<(), ViewProblem> {
+    let identifier = &table.columns[definition.identifier];
+    let mut policy_of: Vec<Option<Option<u32>>> = vec![None; identifier.texts.len()];
+    let mut has_several = vec![false; identifier.texts.len()];
+    for (&id, &policy) in identifier.ids.iter().zip(&wishes.policy_of_row) {
+        has_several[id as usize] |= *policy_of[id as usize].get_or_insert(policy) != policy;
+    }
+    let n_persons = has_several.into_iter().filter(|&several| several).count();
+    match (n_persons, definition.policy_key) {
+        (1.., Some(key)) => {
+            let (column, identifier) = (definition.columns[key].name.clone(), identifier.name.clone());
+            Err(ViewProblem::SeveralPolicies { column, identifier, n_persons })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
@@ -276,8 +295,13 @@ impl Partition<'_> {
             Some(position) if position == self.definition.identifier => PolicyKey::Identifier,
             _ => PolicyKey::Other,
         };
-        let directory =
-            Directory::new(self.table, quasi.clone(), &sensitive, assigned.finish(self.wishes, policy_key), self.seed.clone());
+        let directory = Directory::new(
+            self.table,
+            quasi.clone(),
+            &sensitive,
+            assigned.finish(self.wishes, policy_key),
+            self.seed.clone(),
+        );
         summary.n_rows = directory.n_rows();
         summary.k_deviation = self.k_deviation(&directory);
         Ok((directory, summary))

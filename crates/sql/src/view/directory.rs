@@ -277,7 +277,7 @@ impl Directory {
 
     /// Whether another directory has the same classes of the same rows. It was made with this one's [`Seed`].
     pub(super) fn is_same_as(&self, other: &Directory) -> bool {
-        let by_labels: HashMap<(bool, Vec<Option<&str>>), (u32, u64)> = self.described().collect();
+        let by_labels: HashMap<LabelsOfClass<'_>, (u32, u64)> = self.described().collect();
         by_labels.len() == other.n_classes()
             && other.described().all(|(labels, content)| by_labels.get(&labels) == Some(&content))
     }
@@ -298,7 +298,7 @@ impl Directory {
         crowds.into_values().min()
     }
 
-    fn described(&self) -> impl Iterator<Item = ((bool, Vec<Option<&str>>), (u32, u64))> {
+    fn described(&self) -> impl Iterator<Item = (LabelsOfClass<'_>, (u32, u64))> {
         (0..self.n_classes() as u32).map(|class| {
             let ClassEntry { n_rows, is_alone, content } = *self.class(class);
             let labels = (0..self.quasi.len()).map(|quasi| self.label(quasi, class)).collect();
@@ -311,6 +311,9 @@ impl Directory {
         Seed(self.content.hasher.clone())
     }
 }
+
+/// Whether a class is of persons who ask for none, and what it shows.
+type LabelsOfClass<'a> = (bool, Vec<Option<&'a str>>);
 
 /// Two directories made with one seed can be compared.
 #[derive(Clone, Default)]

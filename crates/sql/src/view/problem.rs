@@ -43,6 +43,16 @@ pub enum ViewProblem {
         /// How many rows.
         n_rows: u64,
     },
+    /// Persons under several policies.
+    #[error("persons whose rows differ in '{column}', so that several policies speak of them: {n_persons}")]
+    SeveralPolicies {
+        /// The column that policies are found by.
+        column: String,
+        /// The identifier.
+        identifier: String,
+        /// How many persons.
+        n_persons: usize,
+    },
     /// The requirement can't be reached.
     #[error(transparent)]
     Unreachable(AnonymizeError),
@@ -81,6 +91,9 @@ impl ViewProblem {
             ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
             ViewProblem::Stale => {
                 Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned())
+            }
+            ViewProblem::SeveralPolicies { identifier, .. } => {
+                Some(format!("give each person one policy, and write {identifier} REFERENCES"))
             }
             ViewProblem::NullIdentifiers { column, .. } => {
                 Some(format!("add WHERE {column} IS NOT NULL to the query of the view"))

@@ -1,5 +1,8 @@
 //! A-views as a user runs them: statements in, rows out.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod files;
 mod golden;
 mod properties;
 mod session;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, People, TAG, ZIP, ZIPS};
+use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, Leftovers, People, TAG, ZIP, ZIPS};
 
 const NULL: &str = "NULL";
 
@@ -28,13 +28,24 @@ impl<'a> Released<'a> {
     }
 
     fn everybody_who_allows_something_is_there(&self) -> Result<(), String> {
-        let n_rows = |person: usize| if self.people.k(person).is_some() { self.people.persons[person].rows.len() } else { 0 };
-        let expected: usize = (0..self.people.persons.len()).map(n_rows).sum();
         let shown: BTreeSet<usize> = self.rows.iter().map(|(tag, _)| *tag).collect();
-        if shown.len() == expected && self.rows.len() == expected {
-            return Ok(());
+        if shown.len() != self.rows.len() {
+            return Err("a row is there twice".to_owned());
         }
-        Err(format!("{} rows, expected {expected}", self.rows.len()))
+        let mut tag = 0;
+        for (person, of) in self.people.persons.iter().enumerate() {
+            let k = self.people.k(person);
+            let may_be_left = self.people.leftovers == Leftovers::Suppress && k >= Some(2);
+            for _ in &of.rows {
+                let is_shown = shown.contains(&tag);
+                let is_right = if is_shown { k.is_some() } else { k.is_none() || may_be_left };
+                if !is_right {
+                    return Err(format!("row {tag} is there: {is_shown}"));
+                }
+                tag += 1;
+            }
+        }
+        Ok(())
     }
 
     fn labels_cover(&self, tag: usize, row: &[String]) -> Result<(), String> {
@@ -58,7 +69,8 @@ impl<'a> Released<'a> {
                 return Err(format!("a refused cell shows {label}"));
             }
             // A null is hidden among values, or shown as what it is.
-            let hides_value = label == NULL && value.is_some() && !(by_row && !is_shown);
+            let is_masked = by_row && !is_shown;
+            let hides_value = label == NULL && value.is_some() && !is_masked;
             if hides_value || !(is_covered || label == NULL) {
                 return Err(format!("{label} does not cover its value"));
             }
@@ -118,7 +130,8 @@ fn covers(dgh: &[(&str, [&str; 2])], label: &str, value: Option<&str>, level: us
 }
 
 fn leaves(dgh: &[(&'static str, [&str; 2])], label: &str) -> Vec<&'static str> {
-    let is_below = |(leaf, [node, root]): &&(&'static str, [&str; 2])| [leaf, node, root].iter().any(|above| **above == label);
+    let is_below =
+        |(leaf, [node, root]): &&(&'static str, [&str; 2])| [leaf, node, root].iter().any(|above| **above == label);
     dgh.iter().filter(is_below).map(|(leaf, _)| *leaf).collect()
 }
 

@@ -58,12 +58,19 @@ pub(crate) enum Disclosure {
     Row,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    Merge,
+    Suppress,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct People {
     pub(crate) persons: Vec<Person>,
     pub(crate) disclosure: Disclosure,
     /// The view's own K.
     least_k: Option<usize>,
+    pub(crate) leftovers: Leftovers,
     algorithm: &'static str,
     /// Whether ages are generalized in steps or as ranges.
     has_steps: bool,
@@ -97,7 +104,8 @@ impl People {
 
     /// The row with this tag, and its person.
     pub(crate) fn tagged(&self, tag: usize) -> (usize, &Row) {
-        let rows = self.persons.iter().enumerate().flat_map(|(person, of)| of.rows.iter().map(move |row| (person, row)));
+        let rows =
+            self.persons.iter().enumerate().flat_map(|(person, of)| of.rows.iter().map(move |row| (person, row)));
         rows.into_iter().nth(tag).expect("tags are numbers of rows")
     }
 
@@ -111,15 +119,18 @@ impl People {
                 let (zip, illness, tag) = (text(row.zip), text(row.illness), people.len());
                 people.push(format!("('P{number}', {age}, {zip}, {illness}, {tag})"));
             }
-            let of_purposes = [("care", person.care.as_ref()), ("study", person.care.as_ref().and(person.study.as_ref()))];
+            let of_purposes =
+                [("care", person.care.as_ref()), ("study", person.care.as_ref().and(person.study.as_ref()))];
             for (purpose, choice) in of_purposes {
                 let Some(Choice { k, level, shows: [age, zip, illness] }) = choice else { continue };
                 choices.push(format!("('P{number}', '{purpose}', {k}, {level}, {age}, {zip}, {illness})"));
             }
         }
         let pairs = |dgh: &[(&str, [&str; 2])]| {
-            let mut pairs: Vec<String> =
-                dgh.iter().flat_map(|(leaf, [node, root])| [format!("('{leaf}', '{node}')"), format!("('{node}', '{root}')")]).collect();
+            let mut pairs: Vec<String> = dgh
+                .iter()
+                .flat_map(|(leaf, [node, root])| [format!("('{leaf}', '{node}')"), format!("('{node}', '{root}')")])
+                .collect();
             pairs.sort();
             pairs.dedup();
             pairs.join(", ")
@@ -142,12 +153,16 @@ impl People {
         format!(
             "CREATE ANONYMIZATION_VIEW v ON SELECT name, age, zip, illness, tag FROM people WITH ANONYMIZATION_ID name
              ANONYMIZATION_QUASI_ID (age {}, zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (illness DGH_NAME illness)
-             ANONYMIZATION_OTHER (tag) name REFERENCES choices (k, level) USING {} DISCLOSURE {} {}",
+             ANONYMIZATION_OTHER (tag) name REFERENCES choices (k, level) USING {} DISCLOSURE {} LEFTOVERS {} {}",
             if self.has_steps { "DGH_NAME age" } else { "" },
             self.algorithm,
             match self.disclosure {
                 Disclosure::Class => "CLASS",
                 Disclosure::Row => "ROW",
+            },
+            match self.leftovers {
+                Leftovers::Merge => "MERGE",
+                Leftovers::Suppress => "SUPPRESS",
             },
             self.least_k.map(|k| format!("K {k}")).unwrap_or_default(),
         )
@@ -170,19 +185,18 @@ pub(crate) fn any() -> impl Strategy<Value = People> {
     let person = (vec(row(), 1..=2), weighted(0.9, choice()), weighted(0.6, choice()));
     let person = person.prop_map(|(rows, care, study)| Person { rows, care, study });
     // Somebody allows something, or there would be no purpose to ask for.
-    let somebody = (vec(row(), 1..=2), choice()).prop_map(|(rows, care)| Person { rows, care: Some(care), study: None });
+    let somebody =
+        (vec(row(), 1..=2), choice()).prop_map(|(rows, care)| Person { rows, care: Some(care), study: None });
     let algorithm = prop::sample::select(vec!["auto", "datafly", "mondrian", "cluster", "datafly BLOCK 4"]);
     let disclosure = prop_oneof![Just(Disclosure::Class), Just(Disclosure::Row)];
-    (somebody, vec(person, 6..14), disclosure, weighted(0.3, 1..=3usize), algorithm, any_bool()).prop_map(
-        |(somebody, mut persons, disclosure, least_k, algorithm, has_steps)| {
+    let leftovers = prop_oneof![3 => Just(Leftovers::Merge), 1 => Just(Leftovers::Suppress)];
+    let persons = (somebody, vec(person, 6..14));
+    (persons, disclosure, weighted(0.3, 1..=3usize), leftovers, algorithm, prop::bool::ANY).prop_map(
+        |((somebody, mut persons), disclosure, least_k, leftovers, algorithm, has_steps)| {
             persons.push(somebody);
-            People { persons, disclosure, least_k, algorithm, has_steps }
+            People { persons, disclosure, least_k, leftovers, algorithm, has_steps }
         },
     )
-}
-
-fn any_bool() -> impl Strategy<Value = bool> {
-    prop::bool::ANY
 }
 
 /// What is asked of a row.
