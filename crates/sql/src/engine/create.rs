@@ -93,10 +93,13 @@ impl Session {
         let mut warnings = String::new();
         for (name, other) in views.iter().filter(|(name, _)| **name != definition.name) {
             let Some(n_persons) = other.version().and_then(|other| version.fewer_together(&other)) else { continue };
-            warnings += &format!(
-                "\nwarning: whoever also reads {name} can tell some persons apart from all but {}: let nobody read both",
-                counted(n_persons.saturating_sub(1) as usize, "other")
-            );
+            let left = match n_persons {
+                1 => "can single out some persons".to_owned(),
+                n_persons => {
+                    format!("can tell some persons apart from all but {}", counted(n_persons as usize - 1, "other"))
+                }
+            };
+            warnings += &format!("\nwarning: whoever also reads {name} {left}: let nobody read both");
         }
         warnings
     }

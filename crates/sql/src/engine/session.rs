@@ -275,8 +275,9 @@ pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
 /// Where a view whose answers depend on its members' values is joined with anything.
 fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
     let mut views: Vec<UsedView> = Vec::new();
-    let (mut n_scans, mut matching) = (0, None);
+    let (mut n_scans, mut is_joined, mut matching) = (0, false, None);
     plan.apply_with_subqueries(|node| {
+        is_joined |= matches!(node, LogicalPlan::Join(_));
         let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
         n_scans += 1;
         if let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>() {
@@ -292,7 +293,7 @@ fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     match matching {
-        Some(name) if n_scans > 1 => Err(SqlError::MatchingJoined { name }),
+        Some(name) if is_joined || n_scans > 1 => Err(SqlError::MatchingJoined { name }),
         _ => Ok(views),
     }
 }

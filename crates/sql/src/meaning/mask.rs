@@ -51,18 +51,18 @@ impl<'a> Mask<'a> {
             MaskSide::Right => text.strip_prefix(self.shown),
             MaskSide::Left => text.strip_suffix(self.shown),
         };
-        // A value of one character is hidden by the root alone, and so is the empty text.
-        let least = usize::from(!self.is_everything());
-        rest.is_some_and(|rest| (least..=self.n_hidden).contains(&rest.chars().count()))
+        rest.is_some_and(|rest| self.n_hidden_of_one().contains(&rest.chars().count()))
     }
 
     /// Whether a text of both masks exists.
     pub(super) fn intersects(&self, other: &Mask<'_>) -> bool {
+        let n_shown = other.shown.chars().count();
         self.forms().any(|form| {
-            other
-                .forms()
-                .filter(|other| other.len() == form.len())
-                .any(|other| form.iter().zip(&other).all(|(a, b)| a.is_none() || b.is_none() || a == b))
+            let n_hidden =
+                form.len().checked_sub(n_shown).filter(|n_hidden| other.n_hidden_of_one().contains(n_hidden));
+            n_hidden.is_some_and(|n_hidden| {
+                form.iter().zip(other.form(n_hidden)).all(|(a, b)| a.is_none() || b.is_none() || *a == b)
+            })
         })
     }
 
@@ -108,14 +108,23 @@ impl<'a> Mask<'a> {
         low.is_none_or(is_above) && high.is_none_or(is_below)
     }
 
-    /// Its texts by length, hidden characters `None`.
+    /// Its texts by length.
     fn forms(&self) -> impl Iterator<Item = Vec<Option<char>>> + '_ {
-        (usize::from(!self.is_everything())..=self.n_hidden).map(|n_hidden| {
-            let (shown, hidden) = (self.shown.chars().map(Some), std::iter::repeat_n(None, n_hidden));
-            match self.side {
-                MaskSide::Right => shown.chain(hidden).collect(),
-                MaskSide::Left => hidden.chain(shown).collect(),
-            }
-        })
+        self.n_hidden_of_one().map(|n_hidden| self.form(n_hidden))
+    }
+
+    /// Its texts with so many hidden characters, which are `None`.
+    fn form(&self, n_hidden: usize) -> Vec<Option<char>> {
+        let (shown, hidden) = (self.shown.chars().map(Some), std::iter::repeat_n(None, n_hidden));
+        match self.side {
+            MaskSide::Right => shown.chain(hidden).collect(),
+            MaskSide::Left => hidden.chain(shown).collect(),
+        }
+    }
+
+    /// How many hidden characters a text can have. A value of one character is hidden by the root alone, and so is the
+    /// empty text.
+    fn n_hidden_of_one(&self) -> std::ops::RangeInclusive<usize> {
+        usize::from(!self.is_everything())..=self.n_hidden
     }
 }

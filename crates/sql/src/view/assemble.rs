@@ -103,7 +103,7 @@ impl Version {
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
         if let Some(matching) = matching {
-            places = matching.rows(&table, &consent, &class_of_row, places)?;
+            places = matching.rows(&table, &consent, definition.disclosure, &class_of_row, places)?;
         }
         if places.is_empty() {
             return Ok(Shown { block: None, waiting });
@@ -125,11 +125,12 @@ impl Version {
 }
 
 impl Matching<'_> {
-    /// The rows of classes that hold a row whose own values match and are not refused.
+    /// The rows of classes that hold a row whose own values match and are not refused, or that hide what is compared.
     fn rows(
         self,
         table: &Table,
         consent: &Consent,
+        disclosure: Disclosure,
         class_of_row: &[u32],
         places: Vec<u32>,
     ) -> Result<Vec<u32>, ViewProblem> {
@@ -137,7 +138,9 @@ impl Matching<'_> {
         let mut answers: HashMap<u32, bool> = HashMap::new();
         for (&row, found) in places.iter().zip(found) {
             let is_refused = consent.refused[row as usize] & self.columns != 0;
-            *answers.entry(class_of_row[row as usize]).or_default() |= found && !is_refused;
+            // A class that hides the column answers by its label, whatever its members hold.
+            let answer = if is_refused { disclosure == Disclosure::Class } else { found };
+            *answers.entry(class_of_row[row as usize]).or_default() |= answer;
         }
         Ok(places.into_iter().filter(|&row| answers[&class_of_row[row as usize]]).collect())
     }
