@@ -10,15 +10,18 @@
 //! statistic or metric reaches what is below, because there is nothing below that an optimizer could see.
 
 mod assemble;
+mod assign;
 mod build;
 mod consent;
 mod definition;
 mod directory;
 mod exec;
 mod fingerprint;
+mod partition;
 mod plan;
 mod problem;
 mod provider;
+mod raise;
 mod trace;
 mod version;
 

@@ -17,9 +17,9 @@ use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirem
 use kohort_verify::{Verified, verify_block};
 use rayon::prelude::*;
 
-use super::build::raised_label;
 use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found};
+use super::raise::raised_label;
 use super::{Reader, Version, ViewProblem};
 
 /// The classes a query reads.
