@@ -222,19 +222,26 @@ impl Showing<'_> {
 
     fn quasi_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
         let quasi = self.directory.quasi().iter().position(|&quasi| quasi == position).expect("it is a quasi column");
-        let mut labels = self.directory.labels(quasi).clone();
         let ids_of_classes = self.directory.label_ids(quasi);
-        let everything = labels.push(self.version.everything(position));
         let by_row = self.version.definition.disclosure == Disclosure::Row;
-        let id = |place: usize| {
-            let class = self.class_of_row[places[place] as usize];
-            match is_silent(place) {
-                false => ids_of_classes[class as usize],
-                true if by_row => NULL,
-                true => everything,
+        let mut labels = Texts::new();
+        let everything = labels.push(self.version.everything(position));
+        // Few rows show few of a view's labels.
+        let all_labels = self.directory.labels(quasi);
+        let mut shown_as = vec![NULL; all_labels.len()];
+        let mut shown = |id: u32| {
+            if id != NULL && shown_as[id as usize] == NULL {
+                shown_as[id as usize] = labels.push(all_labels.get(id));
             }
+            if id == NULL { NULL } else { shown_as[id as usize] }
         };
-        BlockCells::Labels { ids: (0..places.len()).map(id).collect(), labels }
+        let id = |(place, &row): (usize, &u32)| match is_silent(place) {
+            false => shown(ids_of_classes[self.class_of_row[row as usize] as usize]),
+            true if by_row => NULL,
+            true => everything,
+        };
+        let ids = places.iter().enumerate().map(id).collect();
+        BlockCells::Labels { ids, labels }
     }
 
     fn sensitive_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {

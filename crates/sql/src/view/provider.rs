@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use chrono::NaiveDate;
-use datafusion::arrow::array::{RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::cast::as_boolean_array;
@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType, col, in_list, lit,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use kohort_model::Role;
+use kohort_model::{NULL, Role};
 
 use super::assemble::Chosen;
 use super::exec::{AnonymizeExec, Comparison, Job, external};
@@ -139,8 +139,9 @@ impl AView {
         let pair = pair.map_err(|problem| external(problem.into()))?;
         let reader = Reader { pair, today: (self.owner.today)() };
 
-        let filter = conjunction(filters.iter().filter(|filter| self.speaks_of_quasi(filter)).cloned());
-        let chosen = self.choose(session, &version, reader, filter.as_ref())?;
+        let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
+        let chosen = self.choose(session, &version, reader, &of_quasi)?;
+        let filter = conjunction(of_quasi.into_iter().cloned());
         let directory = version.directory(pair);
         let plan = Plan::choose(options.plan, directory, chosen);
         let matching = match &filter {
@@ -191,29 +192,46 @@ impl AView {
     }
 
     /// The classes whose labels satisfy the filters, or that somebody's refusal may make satisfy them.
-    fn choose(
-        &self,
-        session: &dyn Session,
-        version: &Version,
-        reader: Reader,
-        filter: Option<&Expr>,
-    ) -> Result<Chosen> {
-        let Some(filter) = filter else { return Ok(Chosen::All) };
-        let directory = version.directory(reader.pair);
-        let n_classes = directory.n_classes();
-        let labels = label_batch(directory, self.quasi_schema())?;
-        let comparison = self.over_quasi(session, filter)?;
-        // A filter that fails on some label fails again, with its own message, on what leaves.
-        let Ok(found) = comparison.evaluate(&labels).and_then(|found| found.into_array(n_classes)) else {
+    fn choose(&self, session: &dyn Session, version: &Version, reader: Reader, filters: &[&Expr]) -> Result<Chosen> {
+        if filters.is_empty() {
             return Ok(Chosen::All);
-        };
-        let found = as_boolean_array(&found)?;
-        let asked = self.bits(filter);
+        }
+        let directory = version.directory(reader.pair);
         let refusals = version.refusals(reader);
-        let answers =
-            found.iter().zip(refusals.iter()).map(|(found, refused)| found == Some(true) || refused & asked != 0);
+        let mut answers = vec![true; directory.n_classes()];
+        for filter in filters {
+            let asked = self.bits(filter);
+            // A filter that fails on some label fails again, with its own message, on what leaves.
+            let Some(found) = self.satisfying(session, directory, filter)? else { continue };
+            for ((answer, found), refused) in answers.iter_mut().zip(found).zip(refusals.iter()) {
+                *answer &= found || refused & asked != 0;
+            }
+        }
         let classes = (0..).zip(answers).filter(|&(_, answers)| answers).map(|(class, _)| class).collect();
         Ok(Chosen::Classes(classes))
+    }
+
+    /// Per class whether its labels satisfy a filter; `None` where that can't be computed. There are far fewer labels
+    /// of one column than classes.
+    fn satisfying(&self, session: &dyn Session, directory: &Directory, filter: &Expr) -> Result<Option<Vec<bool>>> {
+        let comparison = self.over_quasi(session, filter)?;
+        let evaluate = |labels: &RecordBatch| -> Result<Option<Vec<bool>>> {
+            let Ok(found) = comparison.evaluate(labels).and_then(|found| found.into_array(labels.num_rows())) else {
+                return Ok(None);
+            };
+            Ok(Some(as_boolean_array(&found)?.iter().map(|found| found == Some(true)).collect()))
+        };
+        let asked = self.bits(filter);
+        let columns = directory.quasi().iter().enumerate().filter(|&(_, &position)| asked >> position & 1 == 1);
+        match columns.map(|(quasi, _)| quasi).collect::<Vec<usize>>()[..] {
+            [quasi] => {
+                let found = evaluate(&one_column(directory, quasi, self.quasi_schema())?)?;
+                let n_labels = directory.labels(quasi).len();
+                let of_class = |&id: &u32| if id == NULL { n_labels } else { id as usize };
+                Ok(found.map(|found| directory.label_ids(quasi).iter().map(|id| found[of_class(id)]).collect()))
+            }
+            _ => evaluate(&label_batch(directory, self.quasi_schema())?),
+        }
     }
 
     /// The columns a filter speaks of, bit by bit.
@@ -286,6 +304,19 @@ impl TableProvider for AView {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.definition.columns.len()).collect());
         Ok(Arc::new(AnonymizeExec::new(job, projection)?))
     }
+}
+
+/// The distinct labels of one quasi column and, last, a null; nothing in the others.
+fn one_column(directory: &Directory, quasi: usize, schema: SchemaRef) -> Result<RecordBatch> {
+    let labels = directory.labels(quasi);
+    let column = |other: usize| -> ArrayRef {
+        if other == quasi {
+            Arc::new(labels.iter().map(Some).chain([None]).collect::<StringArray>())
+        } else {
+            new_null_array(&DataType::Utf8, labels.len() + 1)
+        }
+    };
+    Ok(RecordBatch::try_new(schema, (0..directory.quasi().len()).map(column).collect())?)
 }
 
 /// The labels of all classes, one row each.
