@@ -22,7 +22,7 @@ pub use read::{
     AuditOptions, CheckOptions, EarlierRegister, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable,
     LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, check_labels, infer_type,
     load, load_registers, load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of,
-    read_release_with, read_rows,
+    read_release_with, read_rows, texts_by_value,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,

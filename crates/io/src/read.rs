@@ -17,6 +17,7 @@ mod tables;
 mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};
+pub use hierarchies::texts_by_value;
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};

@@ -7,7 +7,7 @@ use crate::meaning::MeaningProblem;
 use crate::parser::ParseProblem;
 use crate::policy::ImportProblem;
 use crate::rewrite::Refusal;
-use crate::view::ViewProblem;
+use crate::view::{ViewProblem, kind_of};
 
 /// Why a statement gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,13 @@ pub enum SqlError {
     /// The record of the statement could not be kept.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
-    /// Anything DataFusion says.
+    /// A query failed on some value. What DataFusion says of it may quote a cell, so only its kind is kept.
+    #[error("the query failed while it ran: {kind}")]
+    Running {
+        /// What kind of failure.
+        kind: &'static str,
+    },
+    /// Anything DataFusion says of a statement, before it looks at data.
     #[error("{}", first_line(.0))]
     Query(DataFusionError),
 }
@@ -117,7 +123,23 @@ impl SqlError {
             SqlError::NothingAsked => {
                 Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
             }
-            SqlError::NoUtility | SqlError::Log(_) | SqlError::Query(_) => None,
+            SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
+        }
+    }
+
+    /// An error that came up while data were looked at. Errors of ours stay as they are.
+    pub fn while_running(error: DataFusionError) -> SqlError {
+        match SqlError::from(error) {
+            SqlError::Query(error) => match error.find_root() {
+                // Said of the statement, whatever the data are.
+                DataFusionError::Plan(_)
+                | DataFusionError::SchemaError(..)
+                | DataFusionError::SQL(..)
+                | DataFusionError::NotImplemented(_)
+                | DataFusionError::Configuration(_) => SqlError::Query(error),
+                _ => SqlError::Running { kind: kind_of(&error) },
+            },
+            ours => ours,
         }
     }
 
@@ -168,6 +190,10 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     };
     let error = match error.downcast::<Refusal>() {
         Ok(refusal) => return SqlError::Refused(*refusal),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<SqlError>() {
+        Ok(error) => return *error,
         Err(error) => error,
     };
     match error.downcast::<MeaningProblem>() {

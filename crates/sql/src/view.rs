@@ -33,6 +33,7 @@ pub use exec::AnonymizeExec;
 pub use fingerprint::{Fingerprint, Generations};
 pub use plan::{Plan, PlanWish};
 pub use problem::ViewProblem;
+pub(crate) use problem::kind_of;
 pub use provider::{AView, Owner, State};
 pub use trace::{TRACE, Traced};
 pub use version::{Summary, Version};

@@ -104,7 +104,7 @@ fn missing_values(column: &Column, hierarchy: &Hierarchy) -> Vec<MissingValue> {
 }
 
 /// A column's texts by value, and where values are equal by text.
-fn texts_by_value(column: &Column) -> Texts {
+pub fn texts_by_value(column: &Column) -> Texts {
     let mut ids: Vec<u32> = (0..column.texts.len() as u32).collect();
     ids.sort_by_cached_key(|&id| (column.value(id), column.texts.get(id)));
     ids.iter().map(|&id| column.texts.get(id)).collect()

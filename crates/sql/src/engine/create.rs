@@ -159,7 +159,8 @@ impl Session {
         let owner = &self.shared.owner;
         let read_policies = match (policies, &definition.policy) {
             (Some(plan), Some(reference)) => {
-                let batches = owner.execute_logical_plan(plan.as_ref().clone()).await?.collect().await?;
+                let frame = owner.execute_logical_plan(plan.as_ref().clone()).await?;
+                let batches = frame.collect().await.map_err(SqlError::while_running)?;
                 let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
                 let read = Policies::read(&batches, reference, &columns).map_err(ViewProblem::Policy)?;
                 Some(Arc::new(read))

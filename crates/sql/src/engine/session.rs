@@ -9,6 +9,7 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -16,6 +17,7 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanState
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 
+use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
 use super::{Role, Shared, allowed};
@@ -180,7 +182,17 @@ impl Session {
             return Err(SqlError::NothingAsked);
         }
         let done = done_to_table(&plan);
-        let frame = context.execute_logical_plan(plan).await?;
+        let frame = match &plan {
+            // The query of a new table runs here.
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                let name = create.name.table().to_owned();
+                if !create.or_replace && !create.if_not_exists && context.table_exist(create.name.clone())? {
+                    return Err(SqlError::Exists { name });
+                }
+                context.execute_logical_plan(plan).await.map_err(SqlError::while_running)?
+            }
+            _ => context.execute_logical_plan(plan).await?,
+        };
         if is_prepared {
             *views = views_of(frame.logical_plan())?;
             changed = changed_table(frame.logical_plan());
@@ -191,7 +203,7 @@ impl Session {
             self.shared.generations.bump(&name);
             return Ok(Outcome::Done(format!("{done} {name}")));
         }
-        let stream = frame.execute_stream().await?;
+        let stream = said_by_kind(frame.execute_stream().await?);
         match changed {
             // Statements that change rows do so while their stream is read.
             Some(name) => self.changed_rows(stream, &name).await,
@@ -201,7 +213,7 @@ impl Session {
 
     async fn changed_rows(&self, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
         let schema = stream.schema();
-        let batches: Vec<RecordBatch> = futures::TryStreamExt::try_collect(stream).await?;
+        let batches: Vec<RecordBatch> = stream.try_collect().await?;
         self.shared.generations.bump(name);
         let batches = futures::stream::iter(batches.into_iter().map(Ok));
         Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
@@ -255,6 +267,13 @@ impl Session {
 /// `1 pair`, `2 pairs`.
 pub(super) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// Rows whose errors quote no cell.
+fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let by_kind = |error| DataFusionError::External(Box::new(SqlError::while_running(error)));
+    let schema = stream.schema();
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(by_kind)))
 }
 
 /// A figure as it is shown.

@@ -81,7 +81,7 @@ async fn identifiers(
         builder = builder.filter(condition)?;
     }
     let plan = builder.project([identifier])?.build()?;
-    let batches = context.execute_logical_plan(plan).await?.collect().await?;
+    let batches = context.execute_logical_plan(plan).await?.collect().await.map_err(SqlError::while_running)?;
     let mut counts: HashMap<String, u64> = HashMap::new();
     for batch in batches {
         let texts = cast(batch.column(0), &DataType::Utf8).map_err(DataFusionError::from)?;

@@ -1,3 +1,5 @@
+//! DGHs by name: what is refused leaves them as they were, and messages count values, never name them.
+
 use kohort_model::hierarchy::MaskSide;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Statements as users write them, and what they are told where they are none.
+
 use kohort_model::Disclosure;
 use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
 use kohort_model::spec::{Algorithm, Leftovers};

@@ -1,3 +1,5 @@
+//! Tables of choices: who allows what, and which tables are refused.
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{

@@ -12,8 +12,8 @@
 use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::{Array, RecordBatch};
-use kohort_io::{check_labels, read_rows};
-use kohort_model::{Column, Progress, Role, Table, Texts};
+use kohort_io::{check_labels, read_rows, texts_by_value};
+use kohort_model::{Progress, Role, Table};
 
 use super::consent::Wishes;
 use super::directory::Seed;
@@ -171,10 +171,4 @@ fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Resu
         }
     }
     Ok(())
-}
-
-fn texts_by_value(column: &Column) -> Texts {
-    let mut ids: Vec<u32> = (0..column.texts.len() as u32).collect();
-    ids.sort_by_cached_key(|&id| (column.value(id), column.texts.get(id)));
-    ids.iter().map(|&id| column.texts.get(id)).collect()
 }

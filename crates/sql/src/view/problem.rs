@@ -124,15 +124,19 @@ impl ViewProblem {
 
     /// What is kept of an error that may hold cells.
     pub fn of_query(view: &str, error: &DataFusionError) -> ViewProblem {
-        let kind = match error.find_root() {
-            DataFusionError::ArrowError(..) => "a value could not be computed or converted",
-            DataFusionError::ParquetError(_) => "a Parquet file could not be read",
-            DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
-            DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
-            DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
-            _ => "it could not be run to its end",
-        };
-        ViewProblem::Query { view: view.to_owned(), kind }
+        ViewProblem::Query { view: view.to_owned(), kind: kind_of(error) }
+    }
+}
+
+/// What kind of failure it is, in words that hold no cell.
+pub(crate) fn kind_of(error: &DataFusionError) -> &'static str {
+    match error.find_root() {
+        DataFusionError::ArrowError(..) => "a value could not be computed or converted",
+        DataFusionError::ParquetError(_) => "a Parquet file could not be read",
+        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
+        DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
+        DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
+        _ => "it could not be run to its end",
     }
 }
 

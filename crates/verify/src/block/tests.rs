@@ -1,3 +1,5 @@
+//! A true block, and the same block spoiled in one way each: every lie is found and named.
+
 use kohort_model::{Hierarchy, ValueType};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Policy files as the rows they become: what a file does not say is refused or not guessed.
+
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::TableReference;
 
