@@ -16,7 +16,7 @@ struct Allowed {
     tests_use: &'static [&'static str],
 }
 
-const ALLOWED: [Allowed; 9] = [
+const ALLOWED: [Allowed; 10] = [
     Allowed { package: "kohort-model", uses: &[], tests_use: &[] },
     Allowed { package: "kohort-core", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-verify", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
@@ -31,6 +31,7 @@ const ALLOWED: [Allowed; 9] = [
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
         tests_use: &["kohort-testkit"],
     },
+    Allowed { package: "kohort-server", uses: &["kohort-sql"], tests_use: &[] },
     Allowed {
         package: "kohort-testkit",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
@@ -46,7 +47,7 @@ const ALLOWED: [Allowed; 9] = [
 
 /// Families of outside crates that only some of ours may name.
 const FENCED: [(&str, &[&str]); 2] = [
-    ("arrow", &["kohort-io", "kohort-bench", "kohort-testkit"]),
+    ("arrow", &["kohort-io", "kohort-server", "kohort-bench", "kohort-testkit"]),
     ("parquet", &["kohort-io", "kohort-bench", "kohort-testkit"]),
 ];
 
@@ -55,7 +56,7 @@ const FENCED: [(&str, &[&str]); 2] = [
 const ENGINE: [&str; 3] = ["tokio", "datafusion", "ballista"];
 
 /// Crates that are built on a query engine.
-const ENGINE_USERS: [&str; 1] = ["kohort-sql"];
+const ENGINE_USERS: [&str; 2] = ["kohort-sql", "kohort-server"];
 
 /// The crates that must be built without a query engine.
 pub(crate) fn without_engine() -> impl Iterator<Item = &'static str> {
@@ -199,7 +200,10 @@ mod tests {
         add_dependency(&mut metadata, "kohort-core", json!({ "name": "arrow", "kind": "dev" }));
         add_dependency(&mut metadata, "kohort-core", json!({ "name": "arrowhead", "kind": null }));
         let found = complaints(&metadata);
-        assert_eq!(found, ["'kohort-core' must not use 'arrow': only kohort-io, kohort-bench, kohort-testkit may"]);
+        assert_eq!(
+            found,
+            ["'kohort-core' must not use 'arrow': only kohort-io, kohort-server, kohort-bench, kohort-testkit may"]
+        );
     }
 
     #[test]

@@ -4,15 +4,17 @@
 //! nothing else, so that no statement can name what is below them. Each session has its own options; what a statement
 //! says of purpose and recipient counts for that statement alone.
 
+mod access;
 mod allowed;
 mod create;
+mod granted;
 mod session;
 mod show;
 mod utility;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
 use datafusion::catalog::CatalogProviderList;
@@ -24,8 +26,10 @@ use datafusion::logical_expr::TableScan;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
-pub use session::{Outcome, Session};
+pub use session::{Described, Outcome, Session};
 
+use crate::SqlError;
+use crate::access::{AccessProblem, Accounts};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
@@ -76,6 +80,12 @@ struct Shared {
     /// Tables that were imported as policies.
     imported: Mutex<BTreeSet<String>>,
     log: Mutex<ComplianceLog>,
+    /// Who may log in, where somebody may.
+    accounts: OnceLock<Accounts>,
+    /// Held while something is granted.
+    granting: tokio::sync::Mutex<()>,
+    /// By the versions of two views, among how few persons somebody hides from whoever reads both.
+    audits: Mutex<HashMap<(u64, u64), Option<u64>>>,
 }
 
 impl Engine {
@@ -96,6 +106,9 @@ impl Engine {
             next_version: AtomicU64::new(1),
             imported: Mutex::default(),
             log: Mutex::new(log),
+            accounts: OnceLock::new(),
+            granting: tokio::sync::Mutex::default(),
+            audits: Mutex::default(),
         };
         Engine { shared: Arc::new(shared) }
     }
@@ -103,6 +116,27 @@ impl Engine {
     /// A session of its own.
     pub fn session(&self, role: Role) -> Session {
         Session::new(Arc::clone(&self.shared), role)
+    }
+
+    /// Lets these users log in. Only the first call counts.
+    pub fn keep_accounts(&self, accounts: Accounts) {
+        // Sessions hold on to the accounts they were made by.
+        let _ = self.shared.accounts.set(accounts);
+    }
+
+    /// Who may log in, where somebody may.
+    pub fn accounts(&self) -> Option<&Accounts> {
+        self.shared.accounts.get()
+    }
+
+    /// A session of somebody who has logged in. An analyst's holds the views that are granted to them, at any moment.
+    ///
+    /// # Errors
+    /// Where there is no such user.
+    pub fn session_of(&self, login: &str) -> Result<Session, SqlError> {
+        let accounts = self.accounts().ok_or(SqlError::NoAccounts)?;
+        let user = accounts.user(login).ok_or(AccessProblem::LoginGone)?;
+        Ok(Session::of_login(Arc::clone(&self.shared), user.role, login))
     }
 
     /// The owner's session of DataFusion, to register tables that are no files.
@@ -114,6 +148,10 @@ impl Engine {
 impl Shared {
     fn log(&self) -> MutexGuard<'_, ComplianceLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn audits(&self) -> MutexGuard<'_, HashMap<(u64, u64), Option<u64>>> {
+        self.audits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn view(&self, name: &str) -> Option<Arc<AView>> {

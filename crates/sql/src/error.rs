@@ -2,6 +2,7 @@
 
 use datafusion::error::DataFusionError;
 
+use crate::access::AccessProblem;
 use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
 use crate::parser::ParseProblem;
@@ -31,6 +32,12 @@ pub enum SqlError {
     /// A query compares labels with something that is no value.
     #[error(transparent)]
     Meaning(#[from] MeaningProblem),
+    /// A user or a grant can't be made or used.
+    #[error(transparent)]
+    Access(#[from] AccessProblem),
+    /// A statement about users where nobody can log in.
+    #[error("there are no users here")]
+    NoAccounts,
     /// An analyst asks for what is not theirs.
     #[error("an analyst may not run this: {what}")]
     NotAllowed {
@@ -108,6 +115,7 @@ impl SqlError {
             SqlError::Import(problem) => problem.hint(),
             SqlError::Refused(refusal) => refusal.hint(),
             SqlError::Meaning(problem) => problem.hint(),
+            SqlError::Access(problem) => problem.hint(),
             SqlError::NotAllowed { .. } => {
                 Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned())
             }
@@ -123,6 +131,7 @@ impl SqlError {
             SqlError::NothingAsked => {
                 Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
             }
+            SqlError::NoAccounts => Some("users log in to kohort-serve".to_owned()),
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -149,6 +158,7 @@ impl SqlError {
         match self {
             SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
             SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
+            SqlError::Access(AccessProblem::Records(_) | AccessProblem::NoRandomness) => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
             SqlError::Query(DataFusionError::Internal(_)) => 3,
             _ => 2,
@@ -160,6 +170,7 @@ impl SqlError {
         match self {
             SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
             SqlError::View(ViewProblem::Policy(problem)) => problem.is_refusal(),
+            SqlError::Access(problem) => problem.is_refusal(),
             _ => false,
         }
     }

@@ -14,9 +14,11 @@
 //! | [`meaning`] | what a label can stand for |
 //! | [`rewrite`] | comparisons with labels, through any query |
 //! | [`view`] | definitions, versions, the operator |
+//! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
 //! | [`shell`] | the command `kohort-sql` |
 
+pub mod access;
 pub mod engine;
 pub mod error;
 pub mod hierarchies;

@@ -10,6 +10,7 @@
 //! # Deviations
 //! Clauses of a view come in any order, each once; pairs of a DGH may be given as rows of `VALUES` too.
 
+mod access;
 mod cursor;
 mod hierarchy;
 mod policy;
@@ -25,6 +26,9 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
 
+use crate::engine::Role;
+
+pub use access::{Granted, Password};
 use cursor::Cursor;
 pub use problem::{ParseFault, ParseProblem};
 use source::Source;
@@ -120,6 +124,54 @@ pub enum Statement {
         /// k where the file has none.
         k: Option<u32>,
     },
+    /// About users and grants.
+    Access(AccessStatement),
+}
+
+/// A statement about users and grants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessStatement {
+    /// `CREATE USER`.
+    CreateUser {
+        /// The user.
+        name: String,
+        /// What they may run.
+        role: Role,
+        /// Their password.
+        password: Password,
+    },
+    /// `ALTER USER ... PASSWORD`.
+    SetPassword {
+        /// The user.
+        name: String,
+        /// Their new password.
+        password: Password,
+    },
+    /// `DROP USER`.
+    DropUser {
+        /// The user.
+        name: String,
+        /// Whether they may be gone already.
+        if_exists: bool,
+    },
+    /// `GRANT`.
+    Grant {
+        /// What.
+        what: Granted,
+        /// To whom.
+        user: String,
+    },
+    /// `REVOKE`.
+    Revoke {
+        /// What.
+        what: Granted,
+        /// From whom.
+        user: String,
+    },
+    /// `SHOW USERS`.
+    ShowUsers,
+    /// `SHOW GRANTS`.
+    ShowGrants,
 }
 
 /// Reads all statements of a text, separated by `;`.
@@ -181,6 +233,8 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         Statement::ShowCollection { view: cursor.name("the view's name")? }
     } else if cursor.starts_with(&["IMPORT"]) {
         policy::parse_import(cursor)?
+    } else if access::is_access(cursor) {
+        access::parse_access(cursor)?
     } else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@ use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{Query, Set, SetExpr, Statement as SqlStatement};
 
 use crate::SqlError;
-use crate::parser::Statement;
+use crate::parser::{AccessStatement, Statement};
 
 /// Refuses a statement that is not for analysts.
 ///
@@ -24,6 +24,9 @@ pub(super) fn check(statement: &Statement) -> Result<(), SqlError> {
         Statement::ShowCollection { .. } => "what is collected is the owner's to know",
         Statement::ExplainUtility(_) => "it compares a view with what is under it",
         Statement::ImportPolicy { .. } => "it changes policies",
+        Statement::Access(AccessStatement::ShowGrants) => return Ok(()),
+        Statement::Access(AccessStatement::ShowUsers) => "users are the owner's to know",
+        Statement::Access(_) => "it changes users or grants",
     };
     Err(SqlError::NotAllowed { what })
 }

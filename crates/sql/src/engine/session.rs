@@ -2,9 +2,11 @@
 //!
 //! Every statement is recorded before its answer leaves: where that fails, there is no answer.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -16,12 +18,15 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
+use super::granted::GrantedViews;
 use super::{Role, Shared, allowed};
 use crate::SqlError;
+use crate::access::Accounts;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Answers, Parsed, Statement};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView, import_policy};
@@ -35,10 +40,21 @@ pub enum Outcome {
     Done(String),
 }
 
+/// What a query would give.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Types of its parameters by name, such as `$1`; `None` where nothing says what they are.
+    pub parameters: HashMap<String, Option<DataType>>,
+    /// Its columns.
+    pub schema: SchemaRef,
+}
+
 /// A session of one owner or analyst.
 pub struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) role: Role,
+    /// Who logged in, where somebody did.
+    pub(super) login: Option<String>,
     pub(super) context: SessionContext,
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
 }
@@ -50,9 +66,40 @@ impl Session {
             Role::Analyst => &shared.analyst,
         };
         // The catalog is shared, options and prepared statements are not.
-        let mut state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
+        let state = SessionStateBuilder::new_from_existing(of_role.state());
+        Session::of_state(state, shared, role, None)
+    }
+
+    /// The session of somebody who has logged in; an analyst's has a catalog of its own.
+    pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: &str) -> Session {
+        let state = match role {
+            Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
+            Role::Analyst => SessionStateBuilder::new_from_existing(shared.analyst.state())
+                .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), login)),
+        };
+        Session::of_state(state, shared, role, Some(login.to_owned()))
+    }
+
+    fn of_state(state: SessionStateBuilder, shared: Arc<Shared>, role: Role, login: Option<String>) -> Session {
+        let mut state = state.with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
-        Session { context: SessionContext::new_with_state(state), shared, role, progress: Arc::new(Silent) }
+        Session { context: SessionContext::new_with_state(state), shared, role, login, progress: Arc::new(Silent) }
+    }
+
+    /// What it may run.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The session of DataFusion it plans in, to add what clients expect to find there. It holds what its login may
+    /// read, and nothing else.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Counts what was taken away from anybody: where it has changed, open cursors are to be asked for again.
+    pub fn revocations(&self) -> u64 {
+        self.shared.accounts.get().map_or(0, Accounts::revocations)
     }
 
     /// Tells somebody how far long statements are.
@@ -67,6 +114,7 @@ impl Session {
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
+        let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &mut views).await,
             Err(refusal) => Err(refusal),
@@ -76,9 +124,30 @@ impl Session {
             Err(error) if error.is_refusal() => LogOutcome::Refused,
             Err(_) => LogOutcome::Failed,
         };
-        let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&access), outcome);
-        self.shared.log().record(entry.reading(views)).map_err(SqlError::Log)?;
+        let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&granted), outcome);
+        let answer = match answer {
+            Ok(Outcome::Rows(stream)) => Ok(Outcome::Rows(self.watched(stream, &views, granted))),
+            other => other,
+        };
+        self.shared.log().record(entry.by(self.login.as_deref()).reading(views)).map_err(SqlError::Log)?;
         answer
+    }
+
+    /// What a query would give and what parameters it takes, without running it; `None` of anything else.
+    ///
+    /// # Errors
+    /// Where it is not allowed, or can't be planned.
+    pub async fn describe(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
+        self.check(&parsed.statement)?;
+        let Statement::Sql(statement) = &parsed.statement else { return Ok(None) };
+        let is_query = matches!(statement.as_ref(),
+            DFStatement::Statement(statement) if matches!(statement.as_ref(), SqlStatement::Query(_)));
+        if !is_query {
+            return Ok(None);
+        }
+        let plan = self.context.state().statement_to_plan(statement.as_ref().clone()).await?;
+        let parameters = plan.get_parameter_types()?;
+        Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }
 
     /// Names of tables and columns that statements of this session can use, for completion.
@@ -90,14 +159,27 @@ impl Session {
                 names.extend(schema.table_names());
             }
         }
-        let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let views = self.seen_views();
         names.extend(views.values().flat_map(|view| view.definition.columns.iter().map(|column| column.name.clone())));
         names.sort_unstable();
         names.dedup();
         names
     }
 
+    /// The views it may know of, by name.
+    pub(super) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
+        let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match (self.role, &self.login, self.shared.accounts.get()) {
+            (Role::Analyst, Some(login), Some(accounts)) => {
+                let is_granted = |(name, _): &(&String, &Arc<AView>)| accounts.may_read(login, name);
+                views.iter().filter(is_granted).map(|(name, view)| (name.clone(), Arc::clone(view))).collect()
+            }
+            _ => views.clone(),
+        }
+    }
+
     fn check(&self, statement: &Statement) -> Result<(), SqlError> {
+        self.check_login()?;
         match self.role {
             Role::Owner => Ok(()),
             Role::Analyst => allowed::check(statement),
@@ -132,6 +214,7 @@ impl Session {
             Statement::ShowLog => rows(self.shared.log().to_batch()),
             Statement::ShowCollection { view } => self.show_collection(&view),
             Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
+            Statement::Access(statement) => self.run_access(statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
                 let today = (self.shared.clock)().date_naive();
                 let batch = import_policy(file.as_ref(), &ImportDefaults { person, k }, today)?;
@@ -166,9 +249,14 @@ impl Session {
         {
             return self.reset(option);
         }
-        let context = self.scoped(access);
+        let granted = self.granted(access);
+        let context = self.scoped(granted.as_ref().unwrap_or(access));
         let plan = context.state().statement_to_plan(statement).await?;
         *views = views_of(&plan)?;
+        if !views.is_empty() {
+            self.granted(access)?;
+            self.check_readable(views).await?;
+        }
         let mut changed = changed_table(&plan);
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
             let is_new =
@@ -182,6 +270,8 @@ impl Session {
             return Err(SqlError::NothingAsked);
         }
         let done = done_to_table(&plan);
+        // What a statement changes of the session must stay when the purpose of the statement is gone.
+        let context = if is_silent { self.context.clone() } else { context };
         let frame = match &plan {
             // The query of a new table runs here.
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
@@ -195,6 +285,10 @@ impl Session {
         };
         if is_prepared {
             *views = views_of(frame.logical_plan())?;
+            if !views.is_empty() {
+                granted?;
+                self.check_readable(views).await?;
+            }
             changed = changed_table(frame.logical_plan());
         }
         if is_silent {
@@ -251,7 +345,7 @@ impl Session {
     }
 
     /// Purpose and recipient of a statement: its own, else the session's.
-    fn stated(&self, access: &Access) -> Access {
+    pub(super) fn stated(&self, access: &Access) -> Access {
         let options = self.options();
         Access {
             purpose: access.purpose.clone().or(options.purpose),

@@ -12,7 +12,7 @@ use crate::view::{AView, State, Version};
 impl Session {
     /// Views and their states; to the owner also what they hold.
     pub(super) fn show_views(&self) -> Result<Outcome, SqlError> {
-        let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
+        let views = self.seen_views();
         let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
         let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view, self.role)).collect();
         let mut columns: Vec<(&str, ArrayRef)> = vec![
@@ -44,7 +44,12 @@ impl Session {
 
     pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {
         let hierarchies = self.shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
-        let summaries = hierarchies.summaries();
+        let mut summaries = hierarchies.summaries();
+        if self.login.is_some() && self.role == Role::Analyst {
+            let views = self.seen_views();
+            let columns = || views.values().flat_map(|view| &view.definition.columns);
+            summaries.retain(|summary| columns().any(|column| column.hierarchy.as_ref() == Some(&summary.name)));
+        }
         let number = |of: fn(&crate::hierarchies::HierarchySummary) -> Option<usize>| -> ArrayRef {
             Arc::new(summaries.iter().map(|summary| of(summary).map(|n| n as u64)).collect::<UInt64Array>())
         };

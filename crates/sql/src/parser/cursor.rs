@@ -131,6 +131,17 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// A word as it is written, or a text in single quotes.
+    pub(super) fn word_or_text(&mut self, what: &str) -> Result<String, ParseProblem> {
+        match self.rest().first().map(|token| &token.token) {
+            Some(Token::Word(word)) => {
+                self.next += 1;
+                Ok(word.value.clone())
+            }
+            _ => self.text(what),
+        }
+    }
+
     /// A number that the condition holds of.
     pub(super) fn number<N>(&mut self, what: &str, is_fine: impl Fn(&N) -> bool) -> Result<N, ParseProblem>
     where

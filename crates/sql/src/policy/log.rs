@@ -30,6 +30,8 @@ pub struct LogEntry {
     pub time: DateTime<Utc>,
     /// As whom: `owner` or `analyst`.
     pub role: String,
+    /// Who had logged in, where somebody had.
+    pub login: Option<String>,
     /// The statement without its literals.
     pub statement: String,
     /// What for and to whom.
@@ -74,7 +76,15 @@ impl LogOutcome {
 impl LogEntry {
     /// An entry of a statement as it was written; its literals are left out here.
     pub fn new(time: DateTime<Utc>, role: &str, text: &str, access: Access, outcome: LogOutcome) -> Self {
-        LogEntry { time, role: role.to_owned(), statement: structure(text), access, views: Vec::new(), outcome }
+        let (role, statement) = (role.to_owned(), structure(text));
+        LogEntry { time, role, login: None, statement, access, views: Vec::new(), outcome }
+    }
+
+    /// The entry with who had logged in.
+    #[must_use]
+    pub fn by(mut self, login: Option<&str>) -> Self {
+        self.login = login.map(str::to_owned);
+        self
     }
 
     /// The entry with the views the statement read.
@@ -95,6 +105,7 @@ impl LogEntry {
         json!({
             "time": self.time.to_rfc3339_opts(SecondsFormat::Micros, true),
             "role": self.role,
+            "login": self.login,
             "statement": self.statement,
             "purpose": self.access.purpose,
             "recipient": self.access.recipient,
@@ -146,6 +157,7 @@ impl ComplianceLog {
         Arc::new(Schema::new(vec![
             Field::new("time", time, false),
             text("role", false),
+            text("login", true),
             text("statement", false),
             text("purpose", true),
             text("recipient", true),
@@ -164,6 +176,7 @@ impl ComplianceLog {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(TimestampMicrosecondArray::from_iter_values(times).with_timezone("UTC")),
             texts(entries, |entry| Some(entry.role.as_str())),
+            texts(entries, |entry| entry.login.as_deref()),
             texts(entries, |entry| Some(entry.statement.as_str())),
             texts(entries, |entry| entry.access.purpose.as_deref()),
             texts(entries, |entry| entry.access.recipient.as_deref()),

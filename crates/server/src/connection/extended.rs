@@ -1,0 +1,326 @@
+//! The extended protocol: statements that are prepared, given values, described and run in parts.
+//!
+//! Purpose and recipient belong to a statement and are kept with it; whether they are granted is looked at when it runs.
+
+use std::sync::Arc;
+
+use arrow_pg::datatypes::field_into_pg_type;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use pgwire::api::Type;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use pgwire::messages::response::EmptyQueryResponse;
+
+use super::Connection;
+use super::run::{Answer, check_revocations};
+use crate::failure::Failure;
+use crate::frontend::{Bind, Target};
+use crate::parameters;
+use crate::request::Request;
+use crate::rows::{Rows, Sent, description, fields};
+
+/// Statements one connection may keep.
+const MOST_STATEMENTS: usize = 1000;
+/// Bytes of their texts together, as a multiple of the longest message.
+const MOST_TEXT: usize = 2;
+
+/// A statement that is kept.
+pub(crate) struct Prepared {
+    /// `None` where the text was empty.
+    request: Option<Request>,
+    /// Types of its parameters, as the client was or would be told.
+    types: Vec<Type>,
+    /// Columns of its rows; `None` where there are none, or they are known once it runs.
+    schema: Option<SchemaRef>,
+    n_bytes: usize,
+}
+
+/// A statement with values.
+pub(crate) struct Portal {
+    state: PortalState,
+    formats: Vec<i16>,
+    schema: Option<SchemaRef>,
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Bound by a message: ends with the series of messages, or the transaction.
+    Bound,
+    /// Declared by a statement.
+    Declared,
+}
+
+enum PortalState {
+    /// It has not run. `None` is an empty statement.
+    Ready(Option<Box<Request>>),
+    /// Its rows are on their way.
+    Rows(Rows),
+    /// All of it has been sent.
+    Finished,
+}
+
+impl Portal {
+    /// The cursor of a DECLARE.
+    pub(super) fn declared(rows: Rows) -> Portal {
+        Portal { state: PortalState::Rows(rows), formats: Vec::new(), schema: None, origin: Origin::Declared }
+    }
+
+    pub(super) fn is_declared(&self) -> bool {
+        self.origin == Origin::Declared
+    }
+
+    pub(super) fn rows(&mut self) -> Option<&mut Rows> {
+        match &mut self.state {
+            PortalState::Rows(rows) => Some(rows),
+            _ => None,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), Failure> {
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
+        }
+        let n_bytes = self.statements.values().map(|prepared| prepared.n_bytes).sum::<usize>() + query.len();
+        if self.statements.len() >= MOST_STATEMENTS || n_bytes > MOST_TEXT * self.server.configuration.max_message {
+            return Err(Failure::statement("53400", "too many statements are prepared: close some"));
+        }
+        let mut requests = Request::read(query, &self.server.catalog, &self.settings)?;
+        let request = requests.pop();
+        if !requests.is_empty() {
+            return Err(Failure::statement("42601", "cannot insert multiple commands into a prepared statement"));
+        }
+        if let Some(request) = &request {
+            self.check_transaction(request.ends_transaction())?;
+        }
+        let (types, schema) = self.look_at(request.as_ref(), oids).await?;
+        let prepared = Prepared { request, types, schema, n_bytes: query.len() };
+        self.statements.insert(name, Arc::new(prepared));
+        Ok(self.wire.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?)
+    }
+
+    /// The types of a statement's parameters, and its columns where it is a query.
+    async fn look_at(
+        &mut self,
+        request: Option<&Request>,
+        oids: &[u32],
+    ) -> Result<(Vec<Type>, Option<SchemaRef>), Failure> {
+        let Some((request, parsed)) = request.and_then(|request| Some((request, request.parsed()?))) else {
+            return Ok((Vec::new(), None));
+        };
+        let n_parameters = parameters::count(parsed)?.max(oids.len());
+        let is_query = matches!(request, Request::Rows(_));
+        let guessed = match is_query {
+            true => self.session.describe(parsed).await,
+            false => Ok(None),
+        };
+        let stated = |position: usize| oids.get(position).copied().filter(|oid| *oid != 0);
+        let inferred = |position: usize| {
+            let described = guessed.as_ref().ok().and_then(Option::as_ref)?;
+            described.parameters.get(&format!("${}", position + 1)).cloned().flatten()
+        };
+        let type_of = |position: usize| match stated(position) {
+            Some(oid) => Type::from_oid(oid)
+                .ok_or_else(|| Failure::statement("42704", format!("there is no type with number {oid}"))),
+            None => Ok(inferred(position).map_or(Type::TEXT, |inferred| parameter_type(&inferred))),
+        };
+        let types: Result<Vec<Type>, Failure> = (0..n_parameters).map(type_of).collect();
+        let types = types?;
+        if n_parameters == 0 || !is_query {
+            return Ok((types, guessed?.map(|described| described.schema)));
+        }
+        // Columns may depend on what the client says of its parameters.
+        let mut typed = parsed.clone();
+        let nulls: Vec<_> = types.iter().map(parameters::null_of).collect();
+        parameters::substitute(&mut typed, &nulls)?;
+        let described = self.session.describe(&typed).await?;
+        Ok((types, described.map(|described| described.schema)))
+    }
+
+    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), Failure> {
+        let Bind { portal, statement, formats, values, result_formats } = bind;
+        let prepared = self.statements.get(&statement).ok_or_else(|| no_statement(&statement))?;
+        let n_wanted = prepared.types.len();
+        if values.len() != n_wanted {
+            let message = format!("there are {} values for {n_wanted} parameters", values.len());
+            return Err(Failure::statement("08P01", message));
+        }
+        let format = |position: usize| match formats.as_slice() {
+            [] => Ok(0),
+            [format] => Ok(*format),
+            formats => formats
+                .get(position)
+                .copied()
+                .ok_or_else(|| Failure::statement("08P01", "there are fewer formats than values")),
+        };
+        let mut literals = Vec::new();
+        for (position, (value, of)) in values.iter().zip(&prepared.types).enumerate() {
+            literals.push(parameters::literal(value.as_ref(), of, format(position)?, position)?);
+        }
+        let mut request = prepared.request.clone();
+        if let Some(parsed) = request.as_mut().and_then(Request::parsed_mut) {
+            parameters::substitute(parsed, &literals)?;
+        }
+        if let Some(schema) = &prepared.schema {
+            fields(schema, &result_formats)?;
+        }
+        let bound = Portal {
+            state: PortalState::Ready(request.map(Box::new)),
+            formats: result_formats,
+            schema: prepared.schema.clone(),
+            origin: Origin::Bound,
+        };
+        if portal.is_empty() {
+            self.portals.remove("");
+        }
+        self.check_portals(&portal)?;
+        self.portals.insert(portal, bound);
+        Ok(self.wire.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))?)
+    }
+
+    pub(super) async fn describe(&mut self, target: Target) -> Result<(), Failure> {
+        match target {
+            Target::Statement(name) => {
+                let prepared = Arc::clone(self.statements.get(&name).ok_or_else(|| no_statement(&name))?);
+                let types = prepared.types.iter().map(Type::oid).collect();
+                let parameters = ParameterDescription::new(types);
+                self.wire.put(&PgWireBackendMessage::ParameterDescription(parameters))?;
+                let schema = match (&prepared.schema, &prepared.request) {
+                    (Some(schema), _) => Some(Arc::clone(schema)),
+                    // What lists something is run to see what its columns are; it changes nothing.
+                    (None, Some(request @ (Request::Rows(_) | Request::Show(_) | Request::Health)))
+                        if prepared.types.is_empty() =>
+                    {
+                        match self.run(request.clone(), None, &[]).await? {
+                            Answer::Rows(rows) => Some(rows.schema()),
+                            Answer::Done(_) => None,
+                        }
+                    }
+                    (None, Some(Request::Fetch { name, .. })) => {
+                        self.portals.get_mut(name).and_then(Portal::rows).map(|rows| rows.schema())
+                    }
+                    _ => None,
+                };
+                self.put_columns(schema.as_ref(), &[])
+            }
+            Target::Portal(name) => {
+                let portal = self.portals.get(&name).ok_or_else(|| no_portal(&name))?;
+                let formats = portal.formats.clone();
+                let schema = match &portal.state {
+                    PortalState::Rows(rows) => Some(rows.schema()),
+                    PortalState::Ready(Some(request)) => match request.as_ref() {
+                        Request::Rows(_) | Request::Show(_) | Request::Health => {
+                            self.start(&name).await?;
+                            self.portals.get_mut(&name).and_then(Portal::rows).map(|rows| rows.schema())
+                        }
+                        Request::Fetch { name, .. } => {
+                            let name = name.clone();
+                            self.portals.get_mut(&name).and_then(Portal::rows).map(|rows| rows.schema())
+                        }
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                self.put_columns(schema.as_ref(), &formats)
+            }
+        }
+    }
+
+    fn put_columns(&mut self, schema: Option<&SchemaRef>, formats: &[i16]) -> Result<(), Failure> {
+        let message = match schema {
+            Some(schema) => PgWireBackendMessage::RowDescription(description(&fields(schema, formats)?)),
+            None => PgWireBackendMessage::NoData(NoData::new()),
+        };
+        Ok(self.wire.put(&message)?)
+    }
+
+    /// Runs a portal that is a query, up to its first row.
+    async fn start(&mut self, name: &str) -> Result<(), Failure> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let PortalState::Ready(request) = std::mem::replace(&mut portal.state, PortalState::Finished) else {
+            return Err(no_portal(name));
+        };
+        let Some(request) = request else { return Ok(()) };
+        let (schema, formats) = (portal.schema.clone(), portal.formats.clone());
+        self.check_transaction(request.ends_transaction())?;
+        if let Answer::Rows(rows) = self.run(*request, schema, &formats).await?
+            && let Some(portal) = self.portals.get_mut(name)
+        {
+            portal.state = PortalState::Rows(rows);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), Failure> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        match &portal.state {
+            PortalState::Ready(None) => {
+                return Ok(self.wire.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?);
+            }
+            PortalState::Ready(Some(request))
+                if matches!(**request, Request::Rows(_) | Request::Show(_) | Request::Health) =>
+            {
+                self.start(name).await?;
+            }
+            PortalState::Ready(Some(_)) => {
+                let PortalState::Ready(Some(request)) = std::mem::replace(&mut portal.state, PortalState::Finished)
+                else {
+                    return Err(no_portal(name));
+                };
+                let formats = portal.formats.clone();
+                self.check_transaction(request.ends_transaction())?;
+                if let Answer::Done(tag) = self.run(*request, None, &formats).await?
+                    && !tag.is_empty()
+                {
+                    self.complete(&tag)?;
+                }
+                return Ok(());
+            }
+            PortalState::Rows(_) | PortalState::Finished => {}
+        }
+        self.check_transaction(false)?;
+        let now = self.session.revocations();
+        let Some(portal) = self.portals.get_mut(name) else { return Err(no_portal(name)) };
+        let Some(rows) = portal.rows() else { return self.complete("SELECT 0") };
+        check_revocations(rows, now)?;
+        match rows.send(&mut self.wire, (max_rows > 0).then_some(max_rows)).await? {
+            Sent::All(n_rows) => {
+                portal.state = PortalState::Finished;
+                self.count_rows(n_rows);
+                self.complete(&format!("SELECT {n_rows}"))
+            }
+            Sent::Some(n_rows) => {
+                self.count_rows(n_rows);
+                Ok(self.wire.put(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?)
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, target: &Target) -> Result<(), Failure> {
+        match target {
+            Target::Statement(name) => drop(self.statements.remove(name)),
+            Target::Portal(name) => drop(self.portals.remove(name)),
+        }
+        Ok(self.wire.put(&PgWireBackendMessage::CloseComplete(CloseComplete::new()))?)
+    }
+}
+
+/// The type a client should send for a parameter.
+fn parameter_type(inferred: &DataType) -> Type {
+    let field = Arc::new(Field::new("parameter", inferred.clone(), true));
+    match field_into_pg_type(&field) {
+        Ok(Type::UNKNOWN) | Err(_) => Type::TEXT,
+        Ok(known) => known,
+    }
+}
+
+fn no_statement(name: &str) -> Failure {
+    Failure::statement("26000", format!("there is no prepared statement \"{name}\""))
+}
+
+fn no_portal(name: &str) -> Failure {
+    Failure::statement("34000", format!("there is no portal \"{name}\""))
+}

@@ -1,0 +1,223 @@
+//! Running one request: rows, or an acknowledgement.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::TryStreamExt;
+use kohort_sql::Outcome;
+use kohort_sql::parser::Parsed;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::CommandComplete;
+
+use super::Connection;
+use super::extended::Portal;
+use crate::failure::{Failure, Refusal, notice};
+use crate::request::Request;
+use crate::rows::{Rows, Sent};
+
+/// Cursors and portals one connection may have open.
+const MOST_PORTALS: usize = 100;
+
+/// What a request gave.
+pub(super) enum Answer {
+    Rows(Rows),
+    Done(String),
+}
+
+impl Connection {
+    /// Runs a request of the simple protocol.
+    pub(super) async fn run_simply(&mut self, request: Request) -> Result<(), Failure> {
+        self.check_transaction(request.ends_transaction())?;
+        if let Request::Fetch { name, max_rows } = &request {
+            return self.fetch(name, *max_rows, Described::Yes).await;
+        }
+        match self.run(request, None, &[]).await? {
+            Answer::Rows(mut rows) => {
+                self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
+                let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, None).await?;
+                self.count_rows(n_rows);
+                self.complete(&format!("SELECT {n_rows}"))
+            }
+            Answer::Done(tag) => self.complete(&tag),
+        }
+    }
+
+    /// Runs a request; rows come as the client was told they would, in the formats it wishes.
+    pub(super) async fn run(
+        &mut self,
+        request: Request,
+        described: Option<SchemaRef>,
+        formats: &[i16],
+    ) -> Result<Answer, Failure> {
+        let tag = match request {
+            Request::Rows(parsed) => {
+                return match self.session.run(*parsed).await? {
+                    Outcome::Rows(stream) => self.rows(stream, described, formats),
+                    Outcome::Done(message) => {
+                        self.wire.put(&notice(&message))?;
+                        Ok(Answer::Done("DONE".to_owned()))
+                    }
+                };
+            }
+            Request::Command { parsed, tag } => {
+                self.command(*parsed).await?;
+                tag.to_owned()
+            }
+            Request::Change { parsed, tag } => format!("{tag} {}", self.change(*parsed).await?),
+            Request::Transaction(transaction) => self.transact(transaction)?.to_owned(),
+            Request::Set { name, value } => {
+                self.settings.set(&name, value.as_deref())?;
+                self.report(Some(&name))?;
+                if value.is_some() { "SET" } else { "RESET" }.to_owned()
+            }
+            Request::Show(name) => {
+                let value = self.settings.get(&name).unwrap_or_default().to_owned();
+                return self.rows(texts(&name.to_lowercase().replace(' ', "_"), value)?, described, formats);
+            }
+            Request::Health => return self.rows(texts("health", "ok".to_owned())?, described, formats),
+            Request::Declare { name, query } => {
+                self.check_portals(&name)?;
+                let Outcome::Rows(stream) = self.session.run(*query).await? else {
+                    return Err(Failure::statement("42P11", "a cursor is for a query"));
+                };
+                let rows = Rows::new(stream, None, &[], self.session.revocations())?;
+                self.portals.insert(name, Portal::declared(rows));
+                "DECLARE CURSOR".to_owned()
+            }
+            // In a series of messages a FETCH is a portal itself, and its rows come at once.
+            Request::Fetch { name, max_rows } => {
+                self.fetch(&name, max_rows, Described::No).await?;
+                return Ok(Answer::Done(String::new()));
+            }
+            Request::CloseCursor(None) => {
+                self.portals.retain(|_, portal| !portal.is_declared());
+                "CLOSE CURSOR ALL".to_owned()
+            }
+            Request::CloseCursor(Some(name)) => {
+                self.portals.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                "CLOSE CURSOR".to_owned()
+            }
+            Request::Deallocate(None) => {
+                self.statements.clear();
+                "DEALLOCATE ALL".to_owned()
+            }
+            Request::Deallocate(Some(name)) => {
+                let known = self.statements.remove(&name).is_some();
+                known
+                    .then(|| "DEALLOCATE".to_owned())
+                    .ok_or_else(|| Failure::statement("26000", format!("there is no prepared statement \"{name}\"")))?
+            }
+            Request::DiscardAll => {
+                self.statements.clear();
+                self.portals.clear();
+                "DISCARD ALL".to_owned()
+            }
+            Request::Nothing(tag) => tag.to_owned(),
+        };
+        Ok(Answer::Done(tag))
+    }
+
+    fn rows(
+        &self,
+        stream: SendableRecordBatchStream,
+        described: Option<SchemaRef>,
+        formats: &[i16],
+    ) -> Result<Answer, Failure> {
+        Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations())?))
+    }
+
+    /// Runs what gives no rows, and says what was done.
+    async fn command(&mut self, parsed: Parsed) -> Result<(), Failure> {
+        match self.session.run(parsed).await? {
+            Outcome::Done(message) if message == "done" => Ok(()),
+            Outcome::Done(message) => Ok(self.wire.put(&notice(&message))?),
+            Outcome::Rows(stream) => Ok(stream.try_for_each(|_| async { Ok(()) }).await?),
+        }
+    }
+
+    /// Runs what changes rows; returns how many.
+    async fn change(&mut self, parsed: Parsed) -> Result<u64, Failure> {
+        let stream = match self.session.run(parsed).await? {
+            Outcome::Rows(stream) => stream,
+            Outcome::Done(message) => {
+                self.wire.put(&notice(&message))?;
+                return Ok(0);
+            }
+        };
+        let batches: Vec<RecordBatch> = stream.try_collect().await?;
+        let count = |batch: &RecordBatch| {
+            let counts = batch.columns().first()?.as_primitive_opt::<UInt64Type>()?;
+            Some(counts.iter().flatten().sum::<u64>())
+        };
+        Ok(batches.iter().filter_map(count).sum())
+    }
+
+    /// Rows of a cursor.
+    pub(super) async fn fetch(
+        &mut self,
+        name: &str,
+        max_rows: Option<usize>,
+        described: Described,
+    ) -> Result<(), Failure> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
+        check_revocations(rows, self.session.revocations())?;
+        if described == Described::Yes {
+            self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
+        }
+        let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, max_rows).await?;
+        self.count_rows(n_rows);
+        self.complete(&format!("FETCH {n_rows}"))
+    }
+
+    pub(super) fn check_portals(&self, name: &str) -> Result<(), Failure> {
+        if !name.is_empty() && self.portals.contains_key(name) {
+            return Err(Failure::statement("42P03", format!("there is a cursor \"{name}\" already")));
+        }
+        if self.portals.len() >= MOST_PORTALS {
+            return Err(Failure::statement("53400", format!("{MOST_PORTALS} cursors are open, and no more can be")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, tag: &str) -> Result<(), Failure> {
+        self.server.metrics.answered.add(1);
+        Ok(self.wire.put(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag.to_owned())))?)
+    }
+
+    pub(super) fn count_rows(&self, n_rows: u64) {
+        self.server.metrics.rows.add(n_rows);
+    }
+}
+
+/// Whether the client is told what columns there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Described {
+    Yes,
+    No,
+}
+
+/// Refuses to go on with rows that may have been revoked since.
+pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), Failure> {
+    if rows.revocations == now {
+        return Ok(());
+    }
+    let refusal = Refusal::new("42501", "grants have changed since these rows were asked for");
+    Err(refusal.hint("ask for them again").into())
+}
+
+fn no_cursor(name: &str) -> Failure {
+    Failure::statement("34000", format!("there is no cursor \"{name}\""))
+}
+
+/// One row of one text.
+fn texts(name: &str, text: String) -> Result<SendableRecordBatchStream, Failure> {
+    let column = Arc::new(StringArray::from(vec![text]));
+    let batch = RecordBatch::try_from_iter([(name, column as _)]).map_err(DataFusionError::from)?;
+    let schema: Arc<Schema> = batch.schema();
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]))))
+}

@@ -1,0 +1,207 @@
+//! From the first byte to a login: TLS, cancel requests, SCRAM.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kohort_sql::Session;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::failure::{Failure, Refusal};
+use crate::frontend::{FrontendMessage, StartupMessage, read_sasl_initial};
+use crate::scram::{LoginProblem, Scram, mechanisms};
+use crate::server::Server;
+use crate::wire::{ByteStream, Wire};
+
+/// Somebody who has logged in.
+pub(crate) struct Login {
+    pub(crate) wire: Wire,
+    pub(crate) user: String,
+    pub(crate) session: Session,
+    pub(crate) parameters: Vec<(String, String)>,
+    /// Their place among those who may be connected.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
+
+/// A connection before anybody has logged in.
+struct Opening<'s> {
+    server: &'s Arc<Server>,
+    wire: Wire,
+    /// What a login over TLS is bound to.
+    binding: Option<Arc<[u8]>>,
+    channel: Channel,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    Plain,
+    Tls,
+}
+
+/// Leads a client to a login within the time it has for it. `None` where it wanted something else, or is gone.
+pub(crate) async fn log_in(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr) -> Option<Login> {
+    let time = Duration::from_secs(server.configuration.startup_timeout);
+    let mut stopping = server.stopping();
+    let opened = async {
+        let opening = Opening { server, wire: Wire::new(stream), binding: None, channel: Channel::Plain };
+        let (mut opening, parameters) = opening.start().await?;
+        match opening.authenticate(peer, &parameters).await {
+            Ok((user, session, place)) => Some(Login { wire: opening.wire, user, session, parameters, _place: place }),
+            Err(failure) => {
+                opening.end(failure).await;
+                None
+            }
+        }
+    };
+    tokio::select! {
+        opened = tokio::time::timeout(time, opened) => opened.ok().flatten(),
+        _ = stopping.wait_for(|stopping| *stopping) => None,
+    }
+}
+
+impl Opening<'_> {
+    /// Up to the message that says who it is.
+    async fn start(mut self) -> Option<(Self, Vec<(String, String)>)> {
+        // TLS and GSSAPI are each asked for once.
+        for _ in 0..3 {
+            match self.wire.read_startup().await {
+                Ok(StartupMessage::Startup { minor, parameters }) => {
+                    if minor > 0 || parameters.iter().any(|(name, _)| name.starts_with("_pq_.")) {
+                        self.negotiate(&parameters).ok()?;
+                    }
+                    return Some((self, parameters));
+                }
+                Ok(StartupMessage::Cancel { process, secret }) => {
+                    self.server.cancel(process, secret);
+                    return None;
+                }
+                Ok(StartupMessage::Gss) => {
+                    self.wire.put_byte(b'N');
+                    self.wire.flush().await.ok()?;
+                }
+                Ok(StartupMessage::Tls) => match (&self.server.tls, self.channel) {
+                    (Some(tls), Channel::Plain) => {
+                        self.wire.put_byte(b'S');
+                        self.wire.flush().await.ok()?;
+                        let stream = tls.acceptor.accept(self.wire.into_stream().ok()?).await.ok()?;
+                        self.wire = Wire::new(Box::new(stream));
+                        self.binding = tls.binding.clone();
+                        self.channel = Channel::Tls;
+                    }
+                    _ => {
+                        self.wire.put_byte(b'N');
+                        self.wire.flush().await.ok()?;
+                    }
+                },
+                Err(problem) => {
+                    self.end(problem.into()).await;
+                    return None;
+                }
+            }
+        }
+        self.end(Failure::fatal("08P01", "there was no startup message")).await;
+        None
+    }
+
+    /// Offers the version of the protocol that is spoken here.
+    fn negotiate(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
+        let unknown = parameters.iter().map(|(name, _)| name).filter(|name| name.starts_with("_pq_."));
+        let offer = NegotiateProtocolVersion::new(0, unknown.cloned().collect());
+        Ok(self.wire.put(&PgWireBackendMessage::NegotiateProtocolVersion(offer))?)
+    }
+
+    async fn authenticate(
+        &mut self,
+        peer: IpAddr,
+        parameters: &[(String, String)],
+    ) -> Result<(String, Session, OwnedSemaphorePermit), Failure> {
+        let parameter = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let server = self.server;
+        if server.configuration.require_tls && self.channel == Channel::Plain {
+            let refusal = Refusal::new("28000", "TLS is required").hint("connect with sslmode=require or stricter");
+            return Err(Failure::Fatal(Box::new(refusal)));
+        }
+        if parameter("replication").is_some_and(|value| !["false", "off", "no", "0"].contains(&value.as_str())) {
+            return Err(Failure::fatal("0A000", "there is no replication here"));
+        }
+        let user = parameter("user").ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
+        let Ok(place) = Arc::clone(&server.places).try_acquire_owned() else {
+            server.metrics.refused.add(1);
+            return Err(Failure::fatal("53300", "there are too many connections"));
+        };
+        if !server.attempts.may_try(peer, user, Instant::now()) {
+            server.metrics.failed_logins.add(1);
+            let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
+            return Err(Failure::Fatal(Box::new(refusal)));
+        }
+        let session = match self.scram(user).await {
+            Ok(session) => session,
+            Err(failure) => {
+                // Also of whoever hangs up half way, for they may have seen enough.
+                server.attempts.record_failure(peer, user, Instant::now());
+                server.metrics.failed_logins.add(1);
+                return Err(failure);
+            }
+        };
+        server.metrics.logins.add(1);
+        Ok((user.clone(), session, place))
+    }
+
+    async fn scram(&mut self, user: &str) -> Result<Session, Failure> {
+        let engine = &self.server.engine;
+        let accounts = engine.accounts().ok_or_else(|| Failure::fatal("28000", "nobody can log in"))?;
+        let offered = Authentication::SASL(mechanisms(self.binding.as_deref()));
+        self.say(offered).await?;
+        let (mechanism, first) = read_sasl_initial(self.read_password().await?).map_err(|_| wrong_login(user, None))?;
+        let (verifier, role) = accounts.verifier(user);
+        let refused = |problem| wrong_login(user, Some(problem));
+        let (scram, answer) = Scram::start(&mechanism, &first, verifier, self.binding.as_deref()).map_err(refused)?;
+        self.say(Authentication::SASLContinue(answer.into())).await?;
+        let last = self.read_password().await?;
+        let proof = scram.finish(&last).map_err(refused)?;
+        // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
+        let session = match role {
+            Some(_) => engine.session_of(user).map_err(|_| refused(LoginProblem::Wrong))?,
+            None => return Err(refused(LoginProblem::Wrong)),
+        };
+        self.wire.put(&PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into())))?;
+        self.wire.put(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
+        Ok(session)
+    }
+
+    async fn say(&mut self, message: Authentication) -> Result<(), Failure> {
+        self.wire.put(&PgWireBackendMessage::Authentication(message))?;
+        Ok(self.wire.flush().await?)
+    }
+
+    async fn read_password(&mut self) -> Result<bytes::Bytes, Failure> {
+        match self.wire.read().await? {
+            FrontendMessage::Password(body) => Ok(body),
+            FrontendMessage::Terminate => Err(Failure::Gone),
+            _ => Err(Failure::fatal("08P01", "expected a password message")),
+        }
+    }
+
+    /// Says why there is no login.
+    async fn end(mut self, failure: Failure) {
+        if let Failure::Fatal(refusal) | Failure::Statement(refusal) = failure
+            && self.wire.put(&refusal.message("FATAL")).is_ok()
+        {
+            let _ = self.wire.flush().await;
+        }
+        self.wire.close().await;
+    }
+}
+
+/// The same whether the password is wrong or nobody has this name.
+fn wrong_login(user: &str, problem: Option<LoginProblem>) -> Failure {
+    match problem {
+        Some(LoginProblem::Wrong) => {
+            Failure::fatal("28P01", format!("password authentication failed for user \"{user}\""))
+        }
+        Some(problem) => Failure::fatal("28000", problem.to_string()),
+        None => Failure::fatal("08P01", LoginProblem::Malformed.to_string()),
+    }
+}

@@ -1,0 +1,5 @@
+//! The command `kohort-serve`.
+
+fn main() -> std::process::ExitCode {
+    kohort_server::command::run()
+}

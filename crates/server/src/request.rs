@@ -1,0 +1,254 @@
+//! [`Request`]: what a statement asks of a connection: something of the engine, or something that only a connection
+//! knows, such as cursors, transactions and settings of PostgreSQL.
+
+use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
+use datafusion::sql::sqlparser::ast::{
+    CloseCursor, DeclareType, DiscardObject, FetchDirection, Set, Statement as SqlStatement, Value,
+};
+use kohort_sql::SqlError;
+use kohort_sql::parser::{AccessStatement, Parsed, Statement, parse};
+
+use crate::catalog::PgCatalog;
+use crate::failure::Failure;
+use crate::settings::{Settings, text_of};
+
+/// What a statement asks.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    /// Rows of the engine.
+    Rows(Box<Parsed>),
+    /// Something to be done by the engine, with the tag it is acknowledged by.
+    Command {
+        parsed: Box<Parsed>,
+        tag: &'static str,
+    },
+    /// Rows of a table to be changed; the answer is their number.
+    Change {
+        parsed: Box<Parsed>,
+        tag: &'static str,
+    },
+    Transaction(Transaction),
+    Set {
+        name: String,
+        value: Option<String>,
+    },
+    /// A setting, by the name it is asked by.
+    Show(String),
+    Health,
+    Declare {
+        name: String,
+        query: Box<Parsed>,
+    },
+    Fetch {
+        name: String,
+        max_rows: Option<usize>,
+    },
+    CloseCursor(Option<String>),
+    /// Forget a statement, or all.
+    Deallocate(Option<String>),
+    DiscardAll,
+    /// Accepted, and nothing follows from it.
+    Nothing(&'static str),
+}
+
+/// What is asked of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transaction {
+    Begin(&'static str),
+    Commit,
+    Rollback,
+    Savepoint,
+    Release,
+    RollbackToSavepoint,
+}
+
+impl Request {
+    /// The statements of a text.
+    pub(crate) fn read(text: &str, catalog: &PgCatalog, settings: &Settings) -> Result<Vec<Request>, Failure> {
+        match parse(text) {
+            Ok(statements) => statements.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
+            Err(problem) => match catalog.read(text) {
+                Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, text)))]),
+                None => Err(SqlError::from(problem).into()),
+            },
+        }
+    }
+
+    fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, Failure> {
+        let sql = match &parsed.statement {
+            Statement::Sql(sql) => sql.as_ref(),
+            own => {
+                let tag = own_tag(own);
+                let parsed = Box::new(parsed);
+                return Ok(tag.map_or(Request::Rows(parsed.clone()), |tag| Request::Command { parsed, tag }));
+            }
+        };
+        let statement = match sql {
+            DFStatement::Statement(statement) => statement.as_ref(),
+            DFStatement::Explain(_) => return Ok(Request::Rows(Box::new(parsed))),
+            DFStatement::Reset(ResetStatement::Variable(name)) if settings.knows(&name.to_string()) => {
+                return Ok(Request::Set { name: name.to_string(), value: None });
+            }
+            DFStatement::Reset(_) => return Ok(Request::Command { parsed: Box::new(parsed), tag: "RESET" }),
+            DFStatement::CreateExternalTable(_) => {
+                return Ok(Request::Command { parsed: Box::new(parsed), tag: "CREATE TABLE" });
+            }
+            DFStatement::CopyTo(_) => return Ok(Request::Change { parsed: Box::new(parsed), tag: "COPY" }),
+        };
+        Ok(match statement {
+            SqlStatement::Query(_) => match catalog.rewrite(statement, &parsed.text) {
+                Some(rewritten) => Request::Rows(Box::new(of_query(rewritten, &parsed.text))),
+                None => Request::Rows(Box::new(parsed)),
+            },
+            SqlStatement::Explain { .. } | SqlStatement::ShowTables { .. } | SqlStatement::ShowColumns { .. } => {
+                Request::Rows(Box::new(parsed))
+            }
+            SqlStatement::ExplainTable { .. } | SqlStatement::Execute { .. } => Request::Rows(Box::new(parsed)),
+            SqlStatement::ShowVariable { variable } => {
+                let name = variable.iter().map(|part| part.value.as_str()).collect::<Vec<_>>();
+                let (dotted, spaced) = (name.join("."), name.join(" "));
+                if dotted.eq_ignore_ascii_case("kohort.health") {
+                    Request::Health
+                } else if settings.knows(&spaced) {
+                    Request::Show(spaced)
+                } else {
+                    Request::Rows(Box::new(parsed))
+                }
+            }
+            SqlStatement::Set(set) => match of_set(set, settings) {
+                Some(request) => request,
+                None => Request::Command { parsed: Box::new(parsed), tag: "SET" },
+            },
+            SqlStatement::StartTransaction { begin, .. } => {
+                Request::Transaction(Transaction::Begin(if *begin { "BEGIN" } else { "START TRANSACTION" }))
+            }
+            SqlStatement::Commit { .. } => Request::Transaction(Transaction::Commit),
+            SqlStatement::Rollback { savepoint: None, .. } => Request::Transaction(Transaction::Rollback),
+            SqlStatement::Rollback { .. } => Request::Transaction(Transaction::RollbackToSavepoint),
+            SqlStatement::Savepoint { .. } => Request::Transaction(Transaction::Savepoint),
+            SqlStatement::ReleaseSavepoint { .. } => Request::Transaction(Transaction::Release),
+            SqlStatement::Declare { stmts } => match stmts.as_slice() {
+                [declared] if declared.declare_type == Some(DeclareType::Cursor) && declared.names.len() == 1 => {
+                    let name = declared.names[0].value.clone();
+                    let Some(query) = declared.for_query.clone() else { return Err(unsupported("this DECLARE")) };
+                    let query = Parsed {
+                        statement: Statement::Sql(Box::new(DFStatement::Statement(Box::new(SqlStatement::Query(
+                            query,
+                        ))))),
+                        access: parsed.access.clone(),
+                        text: parsed.text.clone(),
+                    };
+                    Request::Declare { name, query: Box::new(query) }
+                }
+                _ => return Err(unsupported("this DECLARE")),
+            },
+            SqlStatement::Fetch { name, direction, into: None, .. } => {
+                Request::Fetch { name: name.value.clone(), max_rows: fetched(direction)? }
+            }
+            SqlStatement::Close { cursor } => Request::CloseCursor(match cursor {
+                CloseCursor::All => None,
+                CloseCursor::Specific { name } => Some(name.value.clone()),
+            }),
+            SqlStatement::Deallocate { name, .. } => Request::Deallocate(
+                (name.quote_style.is_some() || !name.value.eq_ignore_ascii_case("all")).then(|| name.value.clone()),
+            ),
+            SqlStatement::Discard { object_type: DiscardObject::ALL } => Request::DiscardAll,
+            SqlStatement::Discard { .. } => Request::Nothing("DISCARD"),
+            SqlStatement::Insert(_) => Request::Change { parsed: Box::new(parsed), tag: "INSERT 0" },
+            SqlStatement::Update(_) => Request::Change { parsed: Box::new(parsed), tag: "UPDATE" },
+            SqlStatement::Delete(_) => Request::Change { parsed: Box::new(parsed), tag: "DELETE" },
+            SqlStatement::Copy { .. } => Request::Change { parsed: Box::new(parsed), tag: "COPY" },
+            SqlStatement::Prepare { .. } => Request::Command { parsed: Box::new(parsed), tag: "PREPARE" },
+            SqlStatement::CreateTable(_) => Request::Command { parsed: Box::new(parsed), tag: "CREATE TABLE" },
+            SqlStatement::CreateView(_) => Request::Command { parsed: Box::new(parsed), tag: "CREATE VIEW" },
+            SqlStatement::Drop { .. } => Request::Command { parsed: Box::new(parsed), tag: "DROP" },
+            _ => Request::Command { parsed: Box::new(parsed), tag: "DONE" },
+        })
+    }
+
+    /// The statement whose parameters can be given.
+    pub(crate) fn parsed(&self) -> Option<&Parsed> {
+        match self {
+            Request::Rows(parsed) | Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
+            Request::Declare { query, .. } => Some(query),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn parsed_mut(&mut self) -> Option<&mut Parsed> {
+        match self {
+            Request::Rows(parsed) | Request::Command { parsed, .. } | Request::Change { parsed, .. } => Some(parsed),
+            Request::Declare { query, .. } => Some(query),
+            _ => None,
+        }
+    }
+
+    /// Whether it may run while a transaction has failed.
+    pub(crate) fn ends_transaction(&self) -> bool {
+        let ends = [Transaction::Commit, Transaction::Rollback, Transaction::RollbackToSavepoint];
+        matches!(self, Request::Transaction(transaction) if ends.contains(transaction))
+    }
+}
+
+fn of_query(statement: SqlStatement, text: &str) -> Parsed {
+    let statement = Statement::Sql(Box::new(DFStatement::Statement(Box::new(statement))));
+    Parsed { statement, access: kohort_sql::parser::Access::default(), text: text.to_owned() }
+}
+
+/// Settings of PostgreSQL; `None` is the engine's.
+fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
+    match set {
+        Set::SingleAssignment { variable, values, .. } if settings.knows(&variable.to_string()) => {
+            Some(Request::Set { name: variable.to_string(), value: text_of(values) })
+        }
+        Set::SetTimeZone { value, .. } => {
+            Some(Request::Set { name: "timezone".to_owned(), value: text_of(std::slice::from_ref(value)) })
+        }
+        Set::SetNames { charset_name, .. } => {
+            Some(Request::Set { name: "client_encoding".to_owned(), value: Some(charset_name.value.clone()) })
+        }
+        // A view is one relation for as long as it is not refreshed: every level of isolation is kept by reading it.
+        Set::SetTransaction { .. } => Some(Request::Nothing("SET")),
+        _ => None,
+    }
+}
+
+/// How many rows a FETCH asks for; `None` is all.
+fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
+    let number = |limit: &Value| match limit {
+        Value::Number(digits, _) => digits.to_string().parse().ok(),
+        _ => None,
+    };
+    let rows = match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(Some(1)),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            number(&limit.value).map(Some)
+        }
+        FetchDirection::All | FetchDirection::ForwardAll => Some(None),
+        _ => None,
+    };
+    rows.ok_or_else(|| unsupported("FETCH in this direction"))
+}
+
+fn unsupported(what: &str) -> Failure {
+    Failure::statement("0A000", format!("{what} is not supported"))
+}
+
+/// The tag of a statement of ours that gives no rows.
+fn own_tag(statement: &Statement) -> Option<&'static str> {
+    Some(match statement {
+        Statement::CreateHierarchy { .. } => "CREATE DGH",
+        Statement::InsertHierarchy { .. } => "INSERT DGH",
+        Statement::DropHierarchy { .. } => "DROP DGH",
+        Statement::CreateView(_) => "CREATE ANONYMIZATION_VIEW",
+        Statement::DropView { .. } => "DROP ANONYMIZATION_VIEW",
+        Statement::RefreshView { .. } => "REFRESH ANONYMIZATION_VIEW",
+        Statement::ImportPolicy { .. } => "IMPORT POLICY",
+        Statement::Access(AccessStatement::CreateUser { .. }) => "CREATE ROLE",
+        Statement::Access(AccessStatement::SetPassword { .. }) => "ALTER ROLE",
+        Statement::Access(AccessStatement::DropUser { .. }) => "DROP ROLE",
+        Statement::Access(AccessStatement::Grant { .. }) => "GRANT",
+        Statement::Access(AccessStatement::Revoke { .. }) => "REVOKE",
+        _ => return None,
+    })
+}

@@ -1,0 +1,139 @@
+//! [`Rows`]: rows of an answer on their way to a client, some at a time.
+
+use std::sync::Arc;
+
+use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use pgwire::api::portal::Format;
+use pgwire::api::results::FieldInfo;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::{FieldDescription, RowDescription};
+
+use crate::failure::Failure;
+use crate::wire::Wire;
+
+/// Rows encoded at a time: as many as are sent before others get their turn.
+const SLICE: usize = 512;
+
+/// Rows that were asked for and not all sent.
+pub(crate) struct Rows {
+    stream: SendableRecordBatchStream,
+    /// As the client was told.
+    schema: SchemaRef,
+    fields: Arc<Vec<FieldInfo>>,
+    /// What was read and not sent.
+    rest: Option<RecordBatch>,
+    /// What had been revoked when it was asked for.
+    pub(crate) revocations: u64,
+}
+
+/// Whether there may be more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    All(u64),
+    Some(u64),
+}
+
+impl Rows {
+    /// Rows of these columns, written as the client wishes.
+    pub(crate) fn new(
+        stream: SendableRecordBatchStream,
+        described: Option<SchemaRef>,
+        formats: &[i16],
+        revocations: u64,
+    ) -> Result<Rows, Failure> {
+        let schema = described.unwrap_or_else(|| stream.schema());
+        let fields = Arc::new(fields(&schema, formats)?);
+        Ok(Rows { stream, schema, fields, rest: None, revocations })
+    }
+
+    pub(crate) fn description(&self) -> RowDescription {
+        description(&self.fields)
+    }
+
+    /// Its columns.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Sends up to so many rows.
+    pub(crate) async fn send(&mut self, wire: &mut Wire, max_rows: Option<usize>) -> Result<Sent, Failure> {
+        let mut n_sent = 0;
+        loop {
+            let left = max_rows.map_or(usize::MAX, |max_rows| max_rows - n_sent);
+            if left == 0 {
+                return Ok(Sent::Some(n_sent as u64));
+            }
+            let Some(batch) = self.next_batch().await? else { return Ok(Sent::All(n_sent as u64)) };
+            let n_rows = batch.num_rows().min(left).min(SLICE);
+            if n_rows < batch.num_rows() {
+                self.rest = Some(batch.slice(n_rows, batch.num_rows() - n_rows));
+            }
+            for row in encode_recordbatch(Arc::clone(&self.fields), batch.slice(0, n_rows)) {
+                let row = row.map_err(|_| Failure::statement("0A000", "a value can't be written as its type"))?;
+                wire.put(&PgWireBackendMessage::DataRow(row))?;
+            }
+            n_sent += n_rows;
+            wire.flush_if_full().await?;
+        }
+    }
+
+    /// The next rows, as the client was told they would be.
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>, Failure> {
+        if let Some(rest) = self.rest.take() {
+            return Ok(Some(rest));
+        }
+        loop {
+            let Some(batch) = self.stream.next().await else { return Ok(None) };
+            let batch = batch?;
+            if batch.num_rows() > 0 {
+                return Ok(Some(conform(&batch, &self.schema)?));
+            }
+        }
+    }
+}
+
+/// Columns as clients are told of them.
+pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
+    RowDescription::new(fields.iter().map(FieldDescription::from).collect())
+}
+
+/// Columns as clients know them.
+pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>, Failure> {
+    let n_columns = schema.fields().len();
+    let format = match formats {
+        [] => Format::UnifiedText,
+        [format] => Format::from(*format),
+        formats if formats.len() == n_columns => Format::Individual(formats.to_vec()),
+        formats => {
+            let message = format!("there are {} result formats and {n_columns} columns", formats.len());
+            return Err(Failure::statement("08P01", message));
+        }
+    };
+    arrow_schema_to_pg_fields(schema, &format, None)
+        .map_err(|_| Failure::statement("0A000", "a column has a type that PostgreSQL does not know"))
+}
+
+/// A batch with the types of a schema.
+fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
+    let own = batch.schema();
+    let mut pairs = own.fields().iter().zip(schema.fields());
+    if pairs.all(|(own, told)| own.data_type() == told.data_type()) {
+        return Ok(batch.clone());
+    }
+    if batch.num_columns() != schema.fields().len() {
+        return Err(Failure::statement("0A000", "the columns of this statement have changed"));
+    }
+    let told = batch.columns().iter().zip(schema.fields());
+    let columns: Result<Vec<_>, _> = told.map(|(column, field)| cast(column, field.data_type())).collect();
+    let columns = columns.map_err(DataFusionError::from)?;
+    // What is not null was nullable before it was planned.
+    let loose: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(loose)), columns);
+    Ok(batch.map_err(DataFusionError::from)?)
+}

@@ -1,0 +1,184 @@
+//! [`Scram`]: the server's side of a SCRAM-SHA-256 login (RFC 5802, 7677), with channel binding over TLS (RFC 5929).
+//!
+//! # Guarantee
+//! Somebody who is unknown goes through the same steps as somebody with a wrong password, and both are told the same.
+//! What proves a password is compared in constant time. A client that could bind to the channel and was told it could
+//! not is refused: somebody stands between.
+//! # Deviations
+//! The name in the client's first message is not looked at, as in PostgreSQL: the startup message names the user.
+
+use std::num::NonZeroU32;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kohort_sql::access::{Verifier, random_bytes};
+use ring::{digest, hmac};
+use subtle::ConstantTimeEq;
+
+/// Without channel binding.
+pub(crate) const PLAIN: &str = "SCRAM-SHA-256";
+/// With it.
+pub(crate) const BOUND: &str = "SCRAM-SHA-256-PLUS";
+const BINDING: &str = "tls-server-end-point";
+
+/// Why a login failed. None says whether there is such a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoginProblem {
+    #[error("malformed login message")]
+    Malformed,
+    #[error("this login mechanism is not offered")]
+    Mechanism,
+    #[error("the channel binding does not fit: somebody may stand between client and server")]
+    Binding,
+    #[error("password authentication failed")]
+    Wrong,
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+/// A login after the server's first message.
+pub(crate) struct Scram {
+    verifier: Verifier,
+    client_first_bare: String,
+    server_first: String,
+    nonce: String,
+    /// What the client must say of the channel.
+    channel: String,
+}
+
+/// What mechanisms are offered over a channel with this binding.
+pub(crate) fn mechanisms(binding: Option<&[u8]>) -> Vec<String> {
+    let offered = binding.map(|_| BOUND).into_iter().chain([PLAIN]);
+    offered.map(str::to_owned).collect()
+}
+
+impl Scram {
+    /// Takes the client's first message; returns the server's.
+    pub(crate) fn start(
+        mechanism: &str,
+        message: &[u8],
+        verifier: Verifier,
+        binding: Option<&[u8]>,
+    ) -> Result<(Scram, String), LoginProblem> {
+        let message = std::str::from_utf8(message).map_err(|_| LoginProblem::Malformed)?;
+        let (flag, rest) = message.split_once(',').ok_or(LoginProblem::Malformed)?;
+        let (authorize_as, bare) = rest.split_once(',').ok_or(LoginProblem::Malformed)?;
+        // Nobody logs in as somebody else, and nothing is extended that must be understood.
+        if !authorize_as.is_empty() || bare.starts_with("m=") {
+            return Err(LoginProblem::Malformed);
+        }
+        let header = format!("{flag},,");
+        let channel = match (mechanism, flag.strip_prefix("p="), binding) {
+            (BOUND, Some(BINDING), Some(binding)) => [header.as_bytes(), binding].concat(),
+            // It could, and believes that we can't: we offered it where there is a binding.
+            (PLAIN, None, Some(_)) if flag == "y" => return Err(LoginProblem::Binding),
+            (PLAIN, None, _) if flag == "n" || flag == "y" => header.into_bytes(),
+            _ => return Err(LoginProblem::Mechanism),
+        };
+        let client_nonce = bare.split(',').find_map(|part| part.strip_prefix("r=")).unwrap_or_default();
+        if client_nonce.is_empty() || !client_nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(LoginProblem::Malformed);
+        }
+        let own: [u8; 18] = random_bytes().map_err(|_| LoginProblem::NoRandomness)?;
+        let nonce = format!("{client_nonce}{}", STANDARD.encode(own));
+        let iterations: NonZeroU32 = verifier.iterations;
+        let server_first = format!("r={nonce},s={},i={iterations}", STANDARD.encode(&verifier.salt));
+        let scram = Scram {
+            verifier,
+            client_first_bare: bare.to_owned(),
+            server_first: server_first.clone(),
+            nonce,
+            channel: STANDARD.encode(channel),
+        };
+        Ok((scram, server_first))
+    }
+
+    /// Takes the client's last message; returns the server's, which proves that it knows the verifier.
+    pub(crate) fn finish(self, message: &[u8]) -> Result<String, LoginProblem> {
+        let message = std::str::from_utf8(message).map_err(|_| LoginProblem::Malformed)?;
+        let (without_proof, proof) = message.rsplit_once(",p=").ok_or(LoginProblem::Malformed)?;
+        let (channel, nonce) = without_proof.split_once(',').ok_or(LoginProblem::Malformed)?;
+        if channel.strip_prefix("c=") != Some(self.channel.as_str()) {
+            return Err(LoginProblem::Binding);
+        }
+        if nonce.strip_prefix("r=") != Some(self.nonce.as_str()) {
+            return Err(LoginProblem::Malformed);
+        }
+        let proof: [u8; 32] =
+            STANDARD.decode(proof).ok().and_then(|proof| proof.try_into().ok()).ok_or(LoginProblem::Malformed)?;
+        let said = format!("{},{},{without_proof}", self.client_first_bare, self.server_first);
+        let signature = sign(&self.verifier.stored_key, said.as_bytes());
+        let mut client_key = [0; 32];
+        for (byte, (proof, signature)) in client_key.iter_mut().zip(proof.iter().zip(signature)) {
+            *byte = proof ^ signature;
+        }
+        let stored_key = digest::digest(&digest::SHA256, &client_key);
+        if !bool::from(stored_key.as_ref().ct_eq(&self.verifier.stored_key)) {
+            return Err(LoginProblem::Wrong);
+        }
+        Ok(format!("v={}", STANDARD.encode(sign(&self.verifier.server_key, said.as_bytes()))))
+    }
+}
+
+fn sign(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message);
+    tag.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verifier() -> Verifier {
+        Verifier::of_password("correct horse").unwrap()
+    }
+
+    fn start(mechanism: &str, message: &str, binding: Option<&[u8]>) -> Result<(Scram, String), LoginProblem> {
+        Scram::start(mechanism, message.as_bytes(), verifier(), binding)
+    }
+
+    #[test]
+    fn a_client_that_was_told_of_no_binding_is_refused_where_there_is_one() {
+        assert!(matches!(start(PLAIN, "y,,n=,r=abc", Some(b"hash")), Err(LoginProblem::Binding)));
+        assert!(start(PLAIN, "y,,n=,r=abc", None).is_ok());
+        assert!(start(PLAIN, "n,,n=,r=abc", Some(b"hash")).is_ok());
+    }
+
+    #[test]
+    fn a_mechanism_and_what_is_said_of_the_channel_must_agree() {
+        for (mechanism, message, binding) in [
+            (BOUND, "n,,n=,r=abc", Some(b"hash".as_slice())),
+            (BOUND, "p=tls-unique,,n=,r=abc", Some(b"hash")),
+            (BOUND, "p=tls-server-end-point,,n=,r=abc", None),
+            (PLAIN, "p=tls-server-end-point,,n=,r=abc", Some(b"hash")),
+            ("PLAIN", "n,,n=,r=abc", None),
+        ] {
+            assert_eq!(
+                start(mechanism, message, binding).err(),
+                Some(LoginProblem::Mechanism),
+                "{mechanism} {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_login_is_refused() {
+        for message in ["", "n", "n,", "n,,", "n,,n=,r=", "n,,m=x,n=,r=abc", "n,a=root,n=,r=abc", "n,,n=,r=a c"] {
+            assert_eq!(start(PLAIN, message, None).err(), Some(LoginProblem::Malformed), "{message}");
+        }
+        let finish = |message: &str| start(PLAIN, "n,,n=,r=abc", None).unwrap().0.finish(message.as_bytes());
+        assert_eq!(finish("c=biws,r=abc,p=AAAA"), Err(LoginProblem::Malformed));
+        assert_eq!(finish("c=eSws,r=abc,p=AAAA"), Err(LoginProblem::Binding));
+        assert_eq!(finish(""), Err(LoginProblem::Malformed));
+    }
+
+    #[test]
+    fn a_wrong_proof_is_wrong_and_an_old_nonce_no_login() {
+        let (scram, first) = start(PLAIN, "n,,n=,r=abc", None).unwrap();
+        let nonce = first.split(',').next().unwrap();
+        let proof = STANDARD.encode([7; 32]);
+        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginProblem::Wrong));
+        let (scram, _) = start(PLAIN, "n,,n=,r=abc", None).unwrap();
+        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginProblem::Malformed));
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Server`]: accepts connections, bounds them, and ends them when it is to stop.
+//!
+//! # Guarantee
+//! At most `max_connections` are logged in or logging in; a few more are told that there are too many, others are cut
+//! off. A connection that fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new
+//! is heard, idle connections end at once, and running statements get `shutdown_timeout`.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kohort_sql::Engine;
+use kohort_sql::access::random_bytes;
+use subtle::ConstantTimeEq;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::attempts::Attempts;
+use crate::catalog::PgCatalog;
+use crate::configuration::Configuration;
+use crate::connection;
+use crate::metrics::Metrics;
+use crate::tls::Tls;
+use crate::wire::ByteStream;
+
+/// Serves the views of an engine.
+pub struct Server {
+    pub(crate) engine: Engine,
+    pub(crate) configuration: Configuration,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) attempts: Attempts,
+    pub(crate) catalog: PgCatalog,
+    pub(crate) places: Arc<Semaphore>,
+    running: Running,
+    /// Whether it is to stop.
+    stopping: watch::Sender<bool>,
+}
+
+impl Server {
+    /// A server of these views. The configuration has been checked, and this is its TLS.
+    pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> Arc<Server> {
+        let places = Arc::new(Semaphore::new(configuration.max_connections));
+        Arc::new(Server {
+            engine,
+            configuration,
+            tls,
+            metrics: Arc::default(),
+            attempts: Attempts::default(),
+            catalog: PgCatalog::new(),
+            places,
+            running: Running::default(),
+            stopping: watch::Sender::new(false),
+        })
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Serves clients until it is to stop, and then until running statements have ended or their time is up.
+    pub async fn serve(self: &Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let mut connections = JoinSet::new();
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = listener.accept() => self.accept(accepted, &mut connections).await,
+                // Those that have ended need not be remembered.
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(listener);
+        self.stopping.send_replace(true);
+        let ended = async { while connections.join_next().await.is_some() {} };
+        let time = Duration::from_secs(self.configuration.shutdown_timeout);
+        if tokio::time::timeout(time, ended).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+
+    async fn accept(self: &Arc<Self>, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &mut JoinSet<()>) {
+        match accepted {
+            // Twice as many as may log in are told so; more are cut off.
+            Ok(_) if connections.len() >= 2 * self.configuration.max_connections + 16 => self.metrics.refused.add(1),
+            Ok((stream, peer)) => {
+                let server = Arc::clone(self);
+                // Answers are written in large pieces anyway.
+                let _ = stream.set_nodelay(true);
+                connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip()).await });
+            }
+            // Out of files, most likely: connections may end meanwhile.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+
+    /// Serves one client until it is gone.
+    pub async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr) {
+        self.metrics.connections.add(1);
+        self.metrics.open.add(1);
+        let _open = Open(Arc::clone(&self.metrics));
+        connection::serve(&self, stream, peer).await;
+    }
+
+    /// Ends once the server is to stop.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    /// A number and a secret by which what a connection runs can be cancelled.
+    pub(crate) fn cancellable(self: &Arc<Self>) -> Option<Cancellable> {
+        let secret = i32::from_be_bytes(random_bytes().ok()?);
+        let process = self.running.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let cancelled = Arc::new(Notify::new());
+        self.running.connections().insert(process, (secret, Arc::clone(&cancelled)));
+        Some(Cancellable { server: Arc::clone(self), process, secret, cancelled })
+    }
+
+    /// Cancels what a connection runs, if the secret is right. Nobody is told whether it was.
+    pub(crate) fn cancel(&self, process: i32, secret: i32) {
+        let connections = self.running.connections();
+        if let Some((known, cancelled)) = connections.get(&process)
+            && bool::from(known.ct_eq(&secret))
+        {
+            cancelled.notify_waiters();
+        }
+    }
+}
+
+/// Counts a connection as open.
+struct Open(Arc<Metrics>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.less();
+    }
+}
+
+/// Connections by number, with their secrets.
+#[derive(Default)]
+struct Running {
+    next: AtomicI32,
+    connections: Mutex<HashMap<i32, (i32, Arc<Notify>)>>,
+}
+
+impl Running {
+    fn connections(&self) -> MutexGuard<'_, HashMap<i32, (i32, Arc<Notify>)>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection whose statements can be cancelled, as long as it is there.
+pub(crate) struct Cancellable {
+    server: Arc<Server>,
+    pub(crate) process: i32,
+    pub(crate) secret: i32,
+    pub(crate) cancelled: Arc<Notify>,
+}
+
+impl Drop for Cancellable {
+    fn drop(&mut self) {
+        self.server.running.connections().remove(&self.process);
+    }
+}

@@ -1,0 +1,118 @@
+//! TLS: a certificate and its key from files, and what a login binds to.
+//!
+//! # Guarantee
+//! A file that is missing, empty or does not fit the other is an error at the start; nothing falls back to plain text.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ring::digest;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// How connections are made secret.
+#[derive(Clone)]
+pub struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// The hash of the certificate that logins are bound to (`tls-server-end-point`); `None` where its signature has
+    /// no hash of its own.
+    pub(crate) binding: Option<Arc<[u8]>>,
+}
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsProblem {
+    /// A file that holds no certificate or key.
+    #[error("{}: there is no {what} in it: {reason}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What should be in it.
+        what: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A certificate and a key that do not fit.
+    #[error("{} and {} can't be used together: {source}", .certificate.display(), .key.display())]
+    Pair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+}
+
+impl Tls {
+    /// Reads a chain of certificates and the key of the first, both PEM.
+    ///
+    /// # Errors
+    /// Where they are none, or do not fit.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsProblem> {
+        let wrong = |path: &Path, what, reason: String| TlsProblem::File { path: path.to_owned(), what, reason };
+        let no_certificate = |reason: String| wrong(certificate, "certificate", reason);
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect)
+            .map_err(|error| no_certificate(error.to_string()))?;
+        let first = chain.first().ok_or_else(|| no_certificate("it is empty".to_owned()))?;
+        let binding = binding(first);
+        let private =
+            PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, "private key", error.to_string()))?;
+        let mismatch = |source| TlsProblem::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+            .map_err(mismatch)?;
+        Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)), binding })
+    }
+}
+
+/// The hash of a certificate by the hash of its signature, or by SHA-256 where that is weaker (RFC 5929).
+fn binding(certificate: &CertificateDer<'_>) -> Option<Arc<[u8]>> {
+    let algorithm: &digest::Algorithm = match signature_algorithm(certificate)? {
+        // PKCS #1 with MD5, SHA-1 and SHA-256; ECDSA with SHA-1 and SHA-256.
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 4 | 5 | 11]
+        | [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01]
+        | [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 2] => &digest::SHA256,
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 12] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 3] => {
+            &digest::SHA384
+        }
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 13] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 4] => {
+            &digest::SHA512
+        }
+        // Others, such as Ed25519 and PSS, have no single hash: there is no binding then.
+        _ => return None,
+    };
+    Some(digest::digest(algorithm, certificate).as_ref().into())
+}
+
+/// The object identifier of a certificate's signature: `SEQUENCE { contents, SEQUENCE { OID, ... }, signature }`.
+fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
+    const SEQUENCE: u8 = 0x30;
+    const OID: u8 = 0x06;
+    let (outer, _) = element(certificate, SEQUENCE)?;
+    let (_, after_contents) = element(outer, SEQUENCE)?;
+    let (algorithm, _) = element(after_contents, SEQUENCE)?;
+    Some(element(algorithm, OID)?.0)
+}
+
+/// The first element of some DER, and what follows it.
+fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&found, rest) = der.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+        }
+        _ => return None,
+    };
+    let (content, after) = rest.split_at_checked(length)?;
+    (found == tag).then_some((content, after))
+}

@@ -1,0 +1,143 @@
+//! [`Wire`]: whole messages from and to one client.
+//!
+//! # Guarantee
+//! A message that says it is longer than the limit ends the connection before it is read, and memory grows only with
+//! bytes that came. A client that stops reading is given up after [`STALLED`]. Reading and writing can be given up at
+//! any await without losing or repeating a byte.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use pgwire::messages::PgWireBackendMessage;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::frontend::{FrontendMessage, Malformed, StartupMessage};
+
+/// How long a client may take no byte of what it asked for.
+const STALLED: Duration = Duration::from_secs(60);
+/// Bytes of the longest message before somebody has logged in.
+const LONGEST_AT_START: usize = 10_000;
+/// Bytes that are kept before they are sent.
+const FULL: usize = 64 * 1024;
+const CHUNK: usize = 8 * 1024;
+
+/// Bytes from and to a client, plain or not.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// Why nothing more can be said or heard.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WireProblem {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("a message of {length} bytes is longer than the limit of {limit}")]
+    TooLarge { length: usize, limit: usize },
+    #[error("the client is gone")]
+    Gone,
+}
+
+/// Messages from and to a client.
+pub(crate) struct Wire {
+    stream: Box<dyn ByteStream>,
+    input: BytesMut,
+    output: BytesMut,
+    limit: usize,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: Box<dyn ByteStream>) -> Wire {
+        Wire { stream, input: BytesMut::new(), output: BytesMut::new(), limit: LONGEST_AT_START }
+    }
+
+    /// From here on messages may be this long.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// The stream itself, to speak TLS through. There must be nothing that was read ahead: it would have come in plain
+    /// text and be taken for what was said in secret.
+    pub(crate) fn into_stream(self) -> Result<Box<dyn ByteStream>, WireProblem> {
+        if self.input.is_empty() { Ok(self.stream) } else { Err(Malformed("there is more than was asked for").into()) }
+    }
+
+    /// The first message.
+    pub(crate) async fn read_startup(&mut self) -> Result<StartupMessage, WireProblem> {
+        let body = self.read_body(0).await?;
+        Ok(StartupMessage::read(body)?)
+    }
+
+    /// The next message.
+    pub(crate) async fn read(&mut self) -> Result<FrontendMessage, WireProblem> {
+        while self.input.is_empty() {
+            self.read_more().await?;
+        }
+        let kind = self.input[0];
+        let body = self.read_body(1).await?;
+        Ok(FrontendMessage::read(kind, body)?)
+    }
+
+    /// The body of the message whose length stands after so many bytes.
+    async fn read_body(&mut self, before: usize) -> Result<Bytes, WireProblem> {
+        loop {
+            if let Some(length) = self.input.get(before..before + 4) {
+                let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
+                if length < 4 {
+                    return Err(Malformed("it is shorter than its own length").into());
+                }
+                if length > self.limit {
+                    return Err(WireProblem::TooLarge { length, limit: self.limit });
+                }
+                if self.input.len() >= before + length {
+                    self.input.advance(before + 4);
+                    return Ok(self.input.split_to(length - 4).freeze());
+                }
+            }
+            self.read_more().await?;
+        }
+    }
+
+    async fn read_more(&mut self) -> Result<(), WireProblem> {
+        self.input.reserve(CHUNK);
+        match self.stream.read_buf(&mut self.input).await? {
+            0 => Err(WireProblem::Gone),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps a message until it is sent.
+    pub(crate) fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), WireProblem> {
+        Ok(message.encode(&mut self.output).map_err(io::Error::other)?)
+    }
+
+    /// Keeps bytes that are no message: the answer to a wish for TLS.
+    pub(crate) fn put_byte(&mut self, byte: u8) {
+        self.output.extend_from_slice(&[byte]);
+    }
+
+    /// Sends what is kept where it is much.
+    pub(crate) async fn flush_if_full(&mut self) -> Result<(), WireProblem> {
+        if self.output.len() >= FULL { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what is kept.
+    pub(crate) async fn flush(&mut self) -> Result<(), WireProblem> {
+        let stalled = |_| WireProblem::Io(io::ErrorKind::TimedOut.into());
+        while !self.output.is_empty() {
+            let written = self.stream.write_buf(&mut self.output);
+            if tokio::time::timeout(STALLED, written).await.map_err(stalled)?? == 0 {
+                return Err(WireProblem::Gone);
+            }
+        }
+        tokio::time::timeout(STALLED, self.stream.flush()).await.map_err(stalled)??;
+        Ok(())
+    }
+
+    /// Ends the connection. What the client makes of it is its own affair.
+    pub(crate) async fn close(mut self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.stream.shutdown()).await;
+    }
+}

@@ -1,0 +1,179 @@
+//! Users and grants over the wire: what is granted is read, what is revoked is not, also by what is open.
+
+use crate::client::connect;
+use crate::fixture::{ANALYST, OWNER, PEOPLE, as_owner, serve};
+
+/// A second view of the same persons, in other classes.
+const AGAIN: &str = "CREATE ANONYMIZATION_VIEW again ON SELECT name, age, zip FROM people WITH ANONYMIZATION_ID name
+  ANONYMIZATION_QUASI_ID (age, zip DGH_NAME zip) K 2 USING mondrian";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_revoked_is_refused_at_once() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    let mut owner = connect(&served, OWNER).await;
+    ann.rows("PREPARE kept AS SELECT ward FROM seen; BEGIN; DECLARE open CURSOR FOR SELECT ward FROM seen")
+        .await
+        .unwrap();
+    assert_eq!(ann.rows("FETCH 1 FROM open").await.unwrap().len(), 1);
+    let prepared = ann.client.prepare("SELECT ward FROM seen WHERE ward = $1").await.unwrap();
+    assert_eq!(ann.client.query(&prepared, &[&"north"]).await.unwrap().len(), 4);
+
+    owner.rows("REVOKE SELECT ON seen FROM ann").await.unwrap();
+    assert_eq!(ann.failure("FETCH 1 FROM open").await.0, "42501");
+    ann.rows("ROLLBACK").await.unwrap();
+    assert!(ann.client.query(&prepared, &[&"north"]).await.is_err());
+    for sql in ["EXECUTE kept", "SELECT * FROM seen"] {
+        ann.failure(sql).await;
+    }
+    let none: Vec<Vec<String>> = Vec::new();
+    assert_eq!(ann.rows("SHOW ANONYMIZATION_VIEWS").await.unwrap(), none);
+
+    owner.rows("GRANT SELECT ON seen TO ann").await.unwrap();
+    assert_eq!(ann.rows("EXECUTE kept").await.unwrap().len(), 8);
+    owner.rows("REVOKE PURPOSE care RECIPIENT nurse FROM ann").await.unwrap();
+    assert_eq!(ann.failure("SELECT * FROM seen").await.0, "42501");
+    owner.rows("DROP USER ann").await.unwrap();
+    assert_eq!(ann.failure("SELECT 1").await, ("28000".to_owned(), "this login is no more".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purpose_that_is_not_granted_counts_for_nothing() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    let (state, message) = ann.failure("SELECT * FROM seen PURPOSE study RECIPIENT lab").await;
+    assert_eq!((state.as_str(), message.as_str()), ("42501", "this purpose and recipient are not granted to you"));
+    ann.rows("SET kohort.purpose = 'study'").await.unwrap();
+    ann.failure("SELECT * FROM seen").await;
+    ann.rows("SET kohort.purpose = 'CARE'").await.unwrap();
+    assert_eq!(ann.rows("SELECT * FROM seen").await.unwrap().len(), 8);
+    ann.rows("RESET kohort.purpose").await.unwrap();
+    assert_eq!(ann.rows("SELECT * FROM seen").await.unwrap().len(), 8);
+    let asked = "SELECT * FROM seen PURPOSE care RECIPIENT lab";
+    ann.failure(asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_views_that_tell_more_together_are_not_granted_to_one_login() {
+    let served = serve(PEOPLE).await;
+    as_owner(&served.engine, AGAIN).await;
+    let mut owner = connect(&served, OWNER).await;
+    let (state, message) = owner.failure("GRANT SELECT ON again TO ann").await;
+    assert_eq!(state, "42501");
+    assert!(message.starts_with("whoever reads again and seen can tell some persons apart from all but"), "{message}");
+    // Whoever has read one may have kept the answers.
+    owner.rows("REVOKE SELECT ON seen FROM ann").await.unwrap();
+    assert_eq!(owner.failure("GRANT SELECT ON again TO ann").await.0, "42501");
+    owner.rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON again TO bob").await.unwrap();
+    assert_eq!(connect(&served, "bob").await.rows("SELECT * FROM again").await.unwrap().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_is_replaced_by_one_that_tells_more_is_refused_when_it_is_read() {
+    let served = serve(PEOPLE).await;
+    as_owner(
+        &served.engine,
+        "CREATE TABLE others (name TEXT, zip TEXT) AS VALUES ('x', '1'), ('y', '2');
+        CREATE ANONYMIZATION_VIEW again ON SELECT * FROM others WITH ANONYMIZATION_ID name
+          ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 2; GRANT SELECT ON again TO ann",
+    )
+    .await;
+    let mut ann = connect(&served, ANALYST).await;
+    assert_eq!(ann.rows("SELECT * FROM again").await.unwrap().len(), 2);
+    as_owner(&served.engine, &AGAIN.replace("CREATE ", "CREATE OR REPLACE ")).await;
+    for view in ["seen", "again"] {
+        assert_eq!(ann.failure(&format!("SELECT * FROM {view}")).await.0, "42501");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_with_a_partition_per_purpose_is_for_logins_with_one() {
+    let served = serve(PEOPLE).await;
+    let apart = "CREATE ANONYMIZATION_VIEW apart ON SELECT name, age, zip FROM people WITH ANONYMIZATION_ID name
+        ANONYMIZATION_QUASI_ID (age, zip DGH_NAME zip) name REFERENCES choices (k, level) PER PURPOSE";
+    as_owner(&served.engine, apart).await;
+    let mut owner = connect(&served, OWNER).await;
+    let make = "CREATE USER bob PASSWORD 'correct horse'; GRANT PURPOSE care RECIPIENT nurse TO bob; GRANT SELECT ON apart TO bob";
+    owner.rows(make).await.unwrap();
+    assert_eq!(owner.failure("GRANT PURPOSE study RECIPIENT lab TO bob").await.0, "42501");
+    owner.rows("REVOKE PURPOSE care RECIPIENT nurse FROM bob").await.unwrap();
+    assert_eq!(owner.failure("GRANT PURPOSE study RECIPIENT lab TO bob").await.0, "42501");
+    let make = "CREATE USER cem PASSWORD 'correct horse'; GRANT PURPOSE care RECIPIENT nurse TO cem; GRANT PURPOSE study RECIPIENT lab TO cem";
+    owner.rows(make).await.unwrap();
+    assert_eq!(owner.failure("GRANT SELECT ON apart TO cem").await.0, "42501");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn analysts_change_nothing() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    for sql in [
+        "CREATE USER eve PASSWORD 'correct horse'",
+        "ALTER USER olga PASSWORD 'correct horse'",
+        "DROP USER olga",
+        "GRANT PURPOSE study RECIPIENT lab TO ann",
+        "GRANT SELECT ON seen TO ann",
+        "REVOKE SELECT ON seen FROM ann",
+        "SHOW USERS",
+        "SHOW COMPLIANCE LOG",
+        "COPY seen TO STDOUT",
+        "COPY (SELECT 1) TO 'x.csv'",
+        "CREATE TABLE t AS SELECT 1",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        "INSERT INTO seen SELECT * FROM seen",
+        "SET datafusion.catalog.information_schema = false",
+        "SELECT * FROM '/etc/passwd'",
+    ] {
+        ann.failure(sql).await;
+    }
+    let granted = [["ann", "SELECT ON seen"], ["ann", "PURPOSE care RECIPIENT nurse"]];
+    assert_eq!(ann.rows("SHOW GRANTS").await.unwrap(), granted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_names_whatever_stands_in_them() {
+    let served = serve(PEOPLE).await;
+    let mut owner = connect(&served, OWNER).await;
+    let name = "x\"\"; DROP USER ann; --','[";
+    owner.rows(&format!("CREATE USER \"{name}\" PASSWORD 'correct horse'")).await.unwrap();
+    owner.rows(&format!("CREATE DGH \"{name}\" FROM MASK RIGHT")).await.unwrap();
+    let view = format!(
+        "CREATE ANONYMIZATION_VIEW \"{name}\" ON SELECT name AS \"{name}\", zip FROM people
+         WITH ANONYMIZATION_ID \"{name}\" ANONYMIZATION_QUASI_ID (zip DGH_NAME \"{name}\") K 2"
+    );
+    owner.rows(&view).await.unwrap();
+    owner.rows(&format!("GRANT SELECT ON \"{name}\" TO \"{name}\"")).await.unwrap();
+    let users = owner.rows("SHOW USERS").await.unwrap();
+    assert!(users.contains(&vec!["ann".to_owned(), "analyst".to_owned()]), "{users:?}");
+
+    let plain = name.replace("\"\"", "\"");
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(served.port).user(&plain).password("correct horse").dbname("kohort");
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let rows = client.query(&format!("SELECT zip FROM \"{name}\""), &[]).await.unwrap();
+    assert_eq!(rows.len(), 8);
+    let listed = client.query("SELECT relname::text FROM pg_catalog.pg_class WHERE relkind = 'v'", &[]).await.unwrap();
+    let listed: Vec<String> = listed.iter().map(|row| row.get(0)).collect();
+    assert!(listed.contains(&plain), "{listed:?}");
+    assert!(!listed.contains(&"seen".to_owned()), "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_names_logins_and_holds_no_password_and_no_value() {
+    let served = serve(PEOPLE).await;
+    let mut owner = connect(&served, OWNER).await;
+    owner.rows("CREATE USER bob PASSWORD 'battery staple'").await.unwrap();
+    owner.rows("ALTER USER bob PASSWORD 'staple battery'").await.unwrap();
+    let ann = connect(&served, ANALYST).await;
+    ann.client.query("SELECT zip FROM seen WHERE illness = $1", &[&"flu"]).await.unwrap();
+    let log = owner.rows("SHOW COMPLIANCE LOG").await.unwrap();
+    let text = format!("{log:?}");
+    for hidden in ["battery", "staple", "flu"] {
+        assert!(!text.contains(hidden), "{text}");
+    }
+    let last = log.last().unwrap();
+    let asked = "SELECT zip FROM seen WHERE illness = $1";
+    assert_eq!(last[1..6], ["analyst", "ann", asked, "care", "nurse"], "{last:?}");
+    assert!(text.contains("CREATE USER bob PASSWORD ?"), "{text}");
+}

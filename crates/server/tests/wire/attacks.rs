@@ -1,0 +1,144 @@
+//! The attacks on A-views, repeated over the wire by analysts who have logged in and to whom everything is granted that
+//! can be.
+//!
+//! The files are those of `kohort-sql`. Where the wire answers otherwise, [`DIFFERENT`] says so, and why; it must.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+
+use crate::client::{Connected, connect};
+use crate::fixture::{OWNER, Served, as_owner, serve};
+
+/// Files, parts of statements that the wire answers otherwise, and why.
+const DIFFERENT: [(&str, &str, &str); 0] = [];
+
+/// As many analysts as a file has connections.
+const ANALYSTS: [&str; 4] = ["ann", "bob", "cem", "dan"];
+
+struct Wired {
+    connected: Connected,
+    served: std::sync::Arc<Served>,
+    is_owner: bool,
+}
+
+#[derive(Debug)]
+struct Failed(String);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+#[async_trait::async_trait]
+impl AsyncDB for Wired {
+    type Error = Failed;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failed> {
+        let answer = self.connected.rows(sql).await.map_err(|error| match error.as_db_error() {
+            Some(error) => Failed(match error.hint() {
+                Some(hint) => format!("{}\nhint: {hint}", error.message()),
+                None => error.message().to_owned(),
+            }),
+            None => Failed(error.to_string()),
+        });
+        if self.is_owner {
+            grant_all(&self.served).await;
+        }
+        let rows = answer?;
+        let n_columns = rows.first().map_or(0, Vec::len);
+        Ok(DBOutput::Rows { types: vec![DefaultColumnType::Any; n_columns], rows })
+    }
+
+    async fn shutdown(&mut self) {}
+}
+
+/// Grants every view to every analyst, as far as that is safe.
+async fn grant_all(served: &Served) {
+    let mut owner = served.engine.session(kohort_sql::Role::Owner);
+    let views: BTreeSet<String> = served
+        .engine
+        .owner_context()
+        .catalog("kohort")
+        .unwrap()
+        .schema("public")
+        .unwrap()
+        .table_names()
+        .into_iter()
+        .collect();
+    for view in views {
+        for analyst in ANALYSTS {
+            for parsed in kohort_sql::parser::parse(&format!("GRANT SELECT ON \"{view}\" TO {analyst}")).unwrap() {
+                // Tables can't be granted, nor views that tell more beside another.
+                let _ = owner.run(parsed).await;
+            }
+        }
+    }
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests/attacks");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Runs one file; what was answered otherwise, as statement and difference.
+async fn run_file(file: &Path) -> Vec<(String, String)> {
+    let served = std::sync::Arc::new(serve("").await);
+    let mut setup = String::new();
+    for analyst in ANALYSTS {
+        if analyst != "ann" {
+            setup += &format!("CREATE USER {analyst} PASSWORD 'correct horse';");
+        }
+        for pair in [
+            "care RECIPIENT nurse",
+            "study RECIPIENT lab",
+            "marketing RECIPIENT lab",
+            "care RECIPIENT lab",
+            "study RECIPIENT nurse",
+        ] {
+            setup += &format!("GRANT PURPOSE {pair} TO {analyst};");
+        }
+    }
+    as_owner(&served.engine, &setup).await;
+    let mut users = std::iter::once(OWNER).chain(ANALYSTS);
+    let mut runner = Runner::new(|| {
+        let (user, served) = (users.next().expect("a file has few connections"), std::sync::Arc::clone(&served));
+        async move { Ok(Wired { connected: connect(&served, user).await, served, is_owner: user == OWNER }) }
+    });
+    let mut differences = Vec::new();
+    for record in sqllogictest::parse_file::<DefaultColumnType>(file).unwrap() {
+        let sql = match &record {
+            sqllogictest::Record::Statement { sql, .. } | sqllogictest::Record::Query { sql, .. } => sql.clone(),
+            _ => String::new(),
+        };
+        if let Err(failure) = runner.run_async(record).await {
+            differences.push((sql, failure.display(false).to_string()));
+        }
+    }
+    differences
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_attack_fails_over_the_wire() {
+    let mut failures = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in files() {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        for (sql, difference) in run_file(&file).await {
+            let known = DIFFERENT.iter().position(|(of, part, _)| *of == name && sql.contains(part));
+            match known {
+                Some(known) => drop(seen.insert(known)),
+                None => failures.push(format!("{name}: {sql}\n{difference}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n\n"));
+    assert_eq!(seen.len(), DIFFERENT.len(), "some differences are no more");
+}

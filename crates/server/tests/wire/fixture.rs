@@ -1,0 +1,179 @@
+//! A server within the test, with an owner and an analyst.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use chrono::{TimeZone, Utc};
+use kohort_server::{Configuration, Server};
+use kohort_sql::access::Accounts;
+use kohort_sql::parser::parse;
+use kohort_sql::{Engine, Outcome, Role};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) const OWNER: &str = "olga";
+pub(crate) const ANALYST: &str = "ann";
+pub(crate) const PASSWORD: &str = "correct horse";
+
+/// Eight persons with an illness each, and a view of them under two purposes.
+pub(crate) const PEOPLE: &str = "
+CREATE TABLE people (name TEXT, age INT, zip TEXT, ward TEXT, illness TEXT) AS VALUES
+  ('Ann', 31, '1001', 'north', 'flu'), ('Bea', 34, '1002', 'north', 'ulcer'), ('Cem', 36, '1001', 'south', 'flu'),
+  ('Dan', 52, '2001', 'south', 'cold'), ('Eva', 55, '2002', 'north', 'ulcer'), ('Fay', 58, '2002', 'south', 'cold'),
+  ('Gus', 41, '1002', 'south', 'cold'), ('Hal', 47, '2001', 'north', 'flu');
+CREATE TABLE choices (name TEXT, k INT, level INT, purpose TEXT, recipient TEXT) AS VALUES
+  ('*', 2, 0, 'care', 'nurse'), ('*', 2, 1, 'study', 'lab');
+CREATE DGH zip FROM MASK RIGHT;
+CREATE DGH illness;
+INSERT INTO DGH illness VALUES ('flu', 'infection'), ('cold', 'infection'), ('ulcer', 'stomach'),
+  ('infection', 'any'), ('stomach', 'any');
+CREATE ANONYMIZATION_VIEW seen ON SELECT name, age, zip, ward, illness FROM people
+  WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age, zip DGH_NAME zip)
+  ANONYMIZATION_SENSITIVE_ATTR (illness DGH_NAME illness) ANONYMIZATION_OTHER (ward)
+  name REFERENCES choices (k, level);
+GRANT SELECT ON seen TO ann;
+GRANT PURPOSE care RECIPIENT nurse TO ann;
+";
+
+/// A server, until it is dropped.
+pub(crate) struct Served {
+    pub(crate) port: u16,
+    pub(crate) server: Arc<Server>,
+    pub(crate) engine: Engine,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// An engine on the second of January 2026, with an owner and an analyst.
+pub(crate) fn engine() -> Engine {
+    let now = Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().unwrap();
+    let engine = Engine::new(Arc::new(move || now));
+    let accounts = Accounts::in_memory().unwrap();
+    accounts.create_user(OWNER, Role::Owner, PASSWORD).unwrap();
+    accounts.create_user(ANALYST, Role::Analyst, PASSWORD).unwrap();
+    engine.keep_accounts(accounts);
+    engine
+}
+
+/// Runs statements as the owner, beside the wire.
+pub(crate) async fn as_owner(engine: &Engine, sql: &str) {
+    let mut owner = engine.session(Role::Owner);
+    for parsed in parse(sql).unwrap() {
+        if let Outcome::Rows(stream) = owner.run(parsed).await.unwrap_or_else(|error| panic!("{error}\n{sql}")) {
+            futures::TryStreamExt::try_for_each(stream, |_| async { Ok(()) }).await.unwrap();
+        }
+    }
+}
+
+/// Serves what these statements make.
+pub(crate) async fn serve(sql: &str) -> Served {
+    serve_as(sql, |_| {}).await
+}
+
+/// Serves it under another configuration.
+pub(crate) async fn serve_as(sql: &str, configure: impl FnOnce(&mut Configuration)) -> Served {
+    let engine = engine();
+    as_owner(&engine, sql).await;
+    let mut configuration = Configuration::default();
+    configure(&mut configuration);
+    let tls = configuration.check().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = Server::new(engine.clone(), configuration, tls);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = Arc::clone(&server);
+    let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });
+    Served { port, server, engine, stop: Some(stop), task }
+}
+
+impl Served {
+    /// Stops it, and waits until it has.
+    pub(crate) async fn stop(mut self) {
+        drop(self.stop.take());
+        self.task.await.unwrap();
+    }
+
+    pub(crate) fn url(&self, user: &str) -> String {
+        format!("host=127.0.0.1 port={} user={user} dbname=kohort", self.port)
+    }
+}
+
+/// Where programs that tests need are kept.
+pub(crate) fn clients() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients")
+}
+
+/// Runs a program to its end, off the threads that serve it.
+pub(crate) async fn run(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// Installs a package of Debian where a program or file is missing.
+pub(crate) fn installed(found: impl Fn() -> Option<PathBuf>, package: &str) -> PathBuf {
+    static INSTALLING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one_at_a_time = INSTALLING.lock().unwrap();
+    if let Some(path) = found() {
+        return path;
+    }
+    let install = ["apt-get", "install", "--yes", "--quiet", package];
+    let command = |program: &[&str]| Command::new(program[0]).args(&program[1..]).output();
+    let done = command(&install).is_ok_and(|output| output.status.success())
+        || command(&[&["sudo", "--non-interactive"], install.as_slice()].concat()).is_ok_and(|o| o.status.success());
+    match found() {
+        Some(path) => path,
+        None => panic!("{package} is not installed, and can't be: {done}"),
+    }
+}
+
+/// A program on the path.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// A Python with psycopg and SQLAlchemy.
+pub(crate) fn python() -> &'static Path {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let folder = clients();
+        let python = folder.join("bin/python");
+        let is_there = |python: &Path| {
+            let mut command = Command::new(python);
+            command.args(["-c", "import psycopg, sqlalchemy"]).output().is_ok_and(|output| output.status.success())
+        };
+        if !is_there(&python) {
+            let step = |program: &Path, arguments: &[&str]| {
+                let output = Command::new(program).args(arguments).output().unwrap();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            };
+            let system = installed(|| on_path("python3"), "python3-venv");
+            step(&system, &["-m", "venv", folder.to_str().unwrap()]);
+            step(&python, &["-m", "pip", "install", "--quiet", "psycopg[binary]==3.2.*", "SQLAlchemy==2.0.*"]);
+        }
+        python
+    })
+}
+
+/// Runs psql as somebody; all it prints.
+pub(crate) async fn psql(served: &Served, user: &str, options: &[&str]) -> Output {
+    psql_with(&served.url(user), PASSWORD, options).await
+}
+
+/// Runs psql with a connection string.
+pub(crate) async fn psql_with(url: &str, password: &str, options: &[&str]) -> Output {
+    let mut command = Command::new(installed(|| on_path("psql"), "postgresql-client"));
+    command.args(["--no-psqlrc", "--no-align", "--dbname", url]).args(options);
+    command.env("PGPASSWORD", password).env("PSQL_PAGER", "").env("LC_ALL", "C");
+    run(command).await
+}
+
+pub(crate) fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}

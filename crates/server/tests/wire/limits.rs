@@ -1,0 +1,113 @@
+//! What a server bounds: time, connections, attempts, and its own end.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use kohort_server::tls::Tls;
+use tokio_postgres::NoTls;
+
+use crate::client::connect;
+use crate::fixture::{ANALYST, PASSWORD, PEOPLE, installed, on_path, serve, serve_as};
+
+/// A query that takes for ever.
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
+
+/// A certificate of its own and its key.
+pub(crate) fn make_certificate(folder: &Path) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
+    let mut command = Command::new(installed(|| on_path("openssl"), "openssl"));
+    command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+    let output = command.arg("-keyout").arg(&key).arg("-out").arg(&certificate).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (certificate, key)
+}
+
+#[test]
+fn a_bad_certificate_is_an_error_and_no_plain_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = make_certificate(folder.path());
+    assert!(Tls::read(&certificate, &key).is_ok());
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let (other_certificate, other_key) = make_certificate(&other);
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    for (certificate, key) in [
+        (&certificate, &other_key),
+        (&other_certificate, &key),
+        (&empty, &key),
+        (&certificate, &empty),
+        (&key, &key),
+        (&certificate, &certificate),
+    ] {
+        assert!(Tls::read(certificate, key).is_err(), "{} {}", certificate.display(), key.display());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_cancelled_by_its_client() {
+    let served = serve(PEOPLE).await;
+    let connected = connect(&served, ANALYST).await;
+    let cancel = connected.client.cancel_token();
+    let asked = tokio::spawn(async move { (connected.client.simple_query(ENDLESS).await.err(), connected) });
+    while !asked.is_finished() {
+        cancel.cancel_query(NoTls).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let (error, connected) = asked.await.unwrap();
+    assert_eq!(error.unwrap().code().unwrap().code(), "57014");
+    assert_eq!(connected.client.simple_query("SELECT 1").await.unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_takes_too_long_ends() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    ann.rows("SET statement_timeout = '50ms'").await.unwrap();
+    let (state, message) = ann.failure(ENDLESS).await;
+    assert_eq!((state.as_str(), message.as_str()), ("57014", "canceling statement due to statement timeout"));
+    assert_eq!(ann.failure("SET statement_timeout = 0").await.0, "22023");
+    assert_eq!(ann.rows("SHOW statement_timeout").await.unwrap(), [["50"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_allowed_are_told_so() {
+    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 2).await;
+    let first = connect(&served, ANALYST).await;
+    let _second = connect(&served, ANALYST).await;
+    let url = format!("{} password='{PASSWORD}'", served.url(ANALYST));
+    let third = tokio_postgres::connect(&url, NoTls).await.err().unwrap();
+    assert_eq!(third.code().unwrap().code(), "53300");
+    drop(first);
+    // Its place is free once the server has seen it go.
+    while tokio_postgres::connect(&url, NoTls).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_passwords_is_slow() {
+    let served = serve(PEOPLE).await;
+    let wrong = format!("{} password=wrong", served.url(ANALYST));
+    let mut states = Vec::new();
+    for _ in 0..6 {
+        states.push(tokio_postgres::connect(&wrong, NoTls).await.err().unwrap().code().unwrap().code().to_owned());
+    }
+    assert_eq!(states, ["28P01", "28P01", "28P01", "28P01", "28P01", "28000"]);
+    // Also with the right one, or it would be told apart.
+    let right = format!("{} password='{PASSWORD}'", served.url(ANALYST));
+    let refused = tokio_postgres::connect(&right, NoTls).await.err().unwrap();
+    assert_eq!(refused.as_db_error().unwrap().message(), "too many failed logins");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_finishes_what_runs_and_ends_what_is_idle() {
+    let served = serve_as(PEOPLE, |configuration| configuration.shutdown_timeout = 1).await;
+    let idle = connect(&served, ANALYST).await;
+    let busy = connect(&served, ANALYST).await;
+    let endless = tokio::spawn(async move { busy.client.simple_query(ENDLESS).await });
+    tokio::time::timeout(Duration::from_secs(60), served.stop()).await.unwrap();
+    assert!(endless.await.unwrap().is_err());
+    assert!(idle.client.simple_query("SELECT 1").await.is_err());
+}

@@ -1,0 +1,14 @@
+//! The server as clients see it: psql, psycopg, SQLAlchemy, pgjdbc, and whoever means no good.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod access;
+mod attacks;
+mod client;
+mod command;
+mod drivers;
+mod fixture;
+mod fuzz;
+mod golden;
+mod limits;
+mod psql;

@@ -1,0 +1,149 @@
+//! [`AccessProblem`]: why a user or a grant can't be made, used or taken away. Never shows a password.
+
+/// Why a user or a grant can't be made, used or taken away.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessProblem {
+    /// A name that is none.
+    #[error("a user's name has 1 to {longest} bytes and no control characters")]
+    BadName {
+        /// Bytes it may have.
+        longest: usize,
+    },
+    /// A password that is none.
+    #[error("a password has {shortest} to {longest} characters")]
+    BadPassword {
+        /// Characters it has at least.
+        shortest: usize,
+        /// Characters it has at most.
+        longest: usize,
+    },
+    /// Somebody has this name.
+    #[error("there is a user '{name}' already")]
+    UserExists {
+        /// The name.
+        name: String,
+    },
+    /// Nobody has this name.
+    #[error("there is no user '{name}'")]
+    UnknownUser {
+        /// The name.
+        name: String,
+    },
+    /// Nobody could change anything any more.
+    #[error("this is the last owner, without whom nobody could change anything")]
+    LastOwner,
+    /// Owners see everything.
+    #[error("'{name}' is an owner, who may read everything")]
+    IsOwner {
+        /// The name.
+        name: String,
+    },
+    /// Something to revoke that was not granted.
+    #[error("{what} is not granted to '{user}'")]
+    NotGranted {
+        /// What.
+        what: String,
+        /// The user.
+        user: String,
+    },
+    /// Two views that tell more when they are read together.
+    #[error("whoever reads {view} and {other} can tell some persons apart from all but {}", others(*.n_persons))]
+    Together {
+        /// The view to be granted or read.
+        view: String,
+        /// The one that is or was granted.
+        other: String,
+        /// Among how many persons somebody hides then.
+        n_persons: u64,
+    },
+    /// A view that can't be looked at beside another.
+    #[error("{view} is unusable, so that what it tells together with {other} can't be known")]
+    Unaudited {
+        /// The view that is unusable.
+        view: String,
+        /// The other one.
+        other: String,
+    },
+    /// A view with a partition per purpose, and several purposes.
+    #[error("{view} has a partition per purpose: whoever reads it can have one purpose and recipient, ever")]
+    SeveralPairs {
+        /// The view.
+        view: String,
+    },
+    /// A purpose and recipient that were not granted.
+    #[error("this purpose and recipient are not granted to you")]
+    PairNotGranted {
+        /// Those that are.
+        granted: Vec<String>,
+    },
+    /// A view that is not, or no longer, granted.
+    #[error("you may not read '{view}'")]
+    ViewNotGranted {
+        /// The view.
+        view: String,
+    },
+    /// A login whose user was dropped.
+    #[error("this login is no more")]
+    LoginGone,
+    /// A record of ours that can't be read.
+    #[error("a record of kind '{kind}' can't be read")]
+    BadRecord {
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// Records can't be read or written.
+    #[error("users and grants can't be read or written: {0}")]
+    Records(#[from] std::io::Error),
+    /// There is no randomness.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+impl AccessProblem {
+    pub(super) fn unknown_user(name: &str) -> AccessProblem {
+        AccessProblem::UnknownUser { name: name.to_owned() }
+    }
+
+    /// Whether it was well asked but not allowed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            AccessProblem::Together { .. }
+                | AccessProblem::Unaudited { .. }
+                | AccessProblem::SeveralPairs { .. }
+                | AccessProblem::PairNotGranted { .. }
+                | AccessProblem::ViewNotGranted { .. }
+                | AccessProblem::LoginGone
+                | AccessProblem::LastOwner
+        )
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            AccessProblem::UserExists { name } => Some(format!("ALTER USER {name} PASSWORD '...' changes a password")),
+            AccessProblem::UnknownUser { .. } => Some("SHOW USERS lists them".to_owned()),
+            AccessProblem::NotGranted { .. } => Some("SHOW GRANTS lists what is".to_owned()),
+            AccessProblem::Together { other, .. } => {
+                Some(format!("make one view that shows what is needed of both, or let somebody else read {other}"))
+            }
+            AccessProblem::Unaudited { view, .. } => Some(format!("REFRESH ANONYMIZATION_VIEW {view} says why")),
+            AccessProblem::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
+            AccessProblem::PairNotGranted { granted } if granted.is_empty() => {
+                Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())
+            }
+            AccessProblem::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
+            AccessProblem::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn others(n_persons: u64) -> String {
+    match n_persons {
+        0 | 1 => "nobody".to_owned(),
+        2 => "1 other".to_owned(),
+        n_persons => format!("{} others", n_persons - 1),
+    }
+}

@@ -1,0 +1,103 @@
+//! Users and grants in memory, and read again from their records.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// Records that two accounts share.
+struct Shared(Arc<MemoryRecords>);
+
+impl Records for Shared {
+    fn list(&self, kind: &str) -> std::io::Result<Vec<Record>> {
+        self.0.list(kind)
+    }
+
+    fn put(&self, kind: &str, name: &str, text: &str) -> std::io::Result<()> {
+        self.0.put(kind, name, text)
+    }
+
+    fn remove(&self, kind: &str, name: &str) -> std::io::Result<()> {
+        self.0.remove(kind, name)
+    }
+}
+
+fn pair(purpose: &str, recipient: &str) -> GrantedPair {
+    GrantedPair { purpose: purpose.to_owned(), recipient: recipient.to_owned() }
+}
+
+#[test]
+fn accounts_are_read_again_as_they_were_and_hold_no_password() {
+    let records = Arc::new(MemoryRecords::default());
+    let open = || Accounts::open(Box::new(Shared(Arc::clone(&records)))).unwrap();
+    let accounts = open();
+    accounts.create_user("olga", Role::Owner, "correct horse").unwrap();
+    accounts.create_user("a\"nn','x", Role::Analyst, "battery staple").unwrap();
+    accounts.grant_view("a\"nn','x", "se[en").unwrap();
+    accounts.grant_view("a\"nn','x", "other").unwrap();
+    accounts.revoke_view("a\"nn','x", "other").unwrap();
+    accounts.grant_pair("a\"nn','x", &pair("care", "nurse")).unwrap();
+    assert!(!format!("{records:?}").contains("horse"));
+
+    let again = open();
+    assert_eq!(again.users(), accounts.users());
+    assert_eq!(again.views("a\"nn','x"), BTreeSet::from(["se[en".to_owned()]));
+    assert_eq!(again.views_ever("a\"nn','x").len(), 2);
+    assert_eq!(again.pairs("a\"nn','x"), [pair("care", "nurse")]);
+    assert_eq!(again.verifier("nobody"), accounts.verifier("nobody"));
+    assert_eq!(again.verifier("olga").1, Some(Role::Owner));
+    assert_eq!(again.verifier("nobody").1, None);
+}
+
+#[test]
+fn names_and_passwords_that_are_none_are_refused() {
+    let accounts = Accounts::in_memory().unwrap();
+    let create = |name: &str, password: &str| accounts.create_user(name, Role::Analyst, password);
+    assert!(matches!(create("", "long enough"), Err(AccessProblem::BadName { .. })));
+    assert!(matches!(create("a\nb", "long enough"), Err(AccessProblem::BadName { .. })));
+    assert!(matches!(create(&"a".repeat(64), "long enough"), Err(AccessProblem::BadName { .. })));
+    let short = create("ann", "secret").unwrap_err();
+    assert!(matches!(short, AccessProblem::BadPassword { .. }));
+    assert!(!short.to_string().contains("secret"));
+    create("ann", "long enough").unwrap();
+    assert!(matches!(create("ann", "long enough"), Err(AccessProblem::UserExists { .. })));
+}
+
+#[test]
+fn the_last_owner_stays() {
+    let accounts = Accounts::in_memory().unwrap();
+    accounts.create_user("olga", Role::Owner, "correct horse").unwrap();
+    assert!(matches!(accounts.drop_user("olga", false), Err(AccessProblem::LastOwner)));
+    accounts.create_user("otto", Role::Owner, "correct horse").unwrap();
+    assert!(accounts.drop_user("olga", false).unwrap());
+    assert!(!accounts.drop_user("olga", true).unwrap());
+}
+
+#[test]
+fn what_is_revoked_is_remembered_and_not_held() {
+    let accounts = Accounts::in_memory().unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    accounts.grant_view("ann", "seen").unwrap();
+    accounts.grant_pair("ann", &pair("Care", "Nurse")).unwrap();
+    assert!(accounts.may_read("ann", "seen"));
+    let before = accounts.revocations();
+    accounts.revoke_view("ann", "seen").unwrap();
+    accounts.revoke_pair("ann", &pair("care", "NURSE")).unwrap();
+    assert!(accounts.revocations() > before);
+    assert!(!accounts.may_read("ann", "seen"));
+    assert!(accounts.pairs("ann").is_empty());
+    assert_eq!(accounts.views_ever("ann").len(), 1);
+    assert_eq!(accounts.pairs_ever("ann"), [pair("Care", "Nurse")]);
+    assert!(matches!(accounts.revoke_view("ann", "seen"), Err(AccessProblem::NotGranted { .. })));
+}
+
+#[test]
+fn a_user_that_was_dropped_comes_back_without_grants() {
+    let accounts = Accounts::in_memory().unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    accounts.grant_view("ann", "seen").unwrap();
+    accounts.drop_user("ann", false).unwrap();
+    assert!(!accounts.may_read("ann", "seen"));
+    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    assert!(!accounts.may_read("ann", "seen"));
+    assert_eq!(accounts.views_ever("ann").len(), 1);
+}

@@ -1,0 +1,264 @@
+//! Users and grants: statements about them, and what they allow a session.
+//!
+//! # Guarantee
+//! A login reads only views that are granted to it, under a purpose and recipient that are. Two views of the same
+//! persons can be intersected, so a login that reads or has read one gets a second only where both together keep
+//! everybody among as many persons as each promises. That is looked at when a view is granted, and again for every
+//! version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes.
+//! # Deviations
+//! A login with exactly one purpose and recipient need not state them: nothing is guessed, since it can use no other.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+
+use super::session::{Outcome, rows};
+use super::{Role, Session, Shared};
+use crate::SqlError;
+use crate::access::{AccessProblem, Accounts, GrantedPair};
+use crate::parser::{Access, AccessStatement, Granted, Password, Purposes};
+use crate::policy::UsedView;
+use crate::view::AView;
+
+impl Session {
+    pub(super) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {
+        let accounts = self.shared.accounts.get().ok_or(SqlError::NoAccounts)?;
+        let done = match statement {
+            AccessStatement::CreateUser { name, role, password } => {
+                let said = format!("created {} {name}", role.word());
+                self.hashing(move |accounts| accounts.create_user(&name, role, secret(&password))).await?;
+                said
+            }
+            AccessStatement::SetPassword { name, password } => {
+                let said = format!("changed the password of {name}");
+                self.hashing(move |accounts| accounts.set_password(&name, secret(&password))).await?;
+                said
+            }
+            AccessStatement::DropUser { name, if_exists } => match accounts.drop_user(&name, if_exists)? {
+                true => format!("dropped user {name}"),
+                false => format!("there is no user {name}"),
+            },
+            AccessStatement::Grant { what, user } => {
+                self.grant(accounts, &what, &user).await?;
+                format!("granted {} to {user}", described(&what))
+            }
+            AccessStatement::Revoke { what, user } => {
+                match &what {
+                    Granted::View(view) => accounts.revoke_view(&user, view)?,
+                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair)?,
+                }
+                format!("revoked {} from {user}", described(&what))
+            }
+            AccessStatement::ShowUsers => {
+                let users = accounts.users();
+                let names = users.iter().map(|(name, _)| name.clone()).collect();
+                return texts([("user", names), ("role", users.iter().map(|(_, role)| role.word().into()).collect())]);
+            }
+            AccessStatement::ShowGrants => return self.show_grants(accounts),
+        };
+        Ok(Outcome::Done(done))
+    }
+
+    /// Runs what hashes a password, which takes a while.
+    async fn hashing(
+        &self,
+        change: impl FnOnce(&Accounts) -> Result<(), AccessProblem> + Send + 'static,
+    ) -> Result<(), SqlError> {
+        let shared = Arc::clone(&self.shared);
+        let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
+        match changed {
+            Ok(Some(changed)) => Ok(changed?),
+            _ => Err(SqlError::NoAccounts),
+        }
+    }
+
+    async fn grant(&self, accounts: &Accounts, what: &Granted, user: &str) -> Result<(), SqlError> {
+        let role = accounts.user(user).ok_or_else(|| AccessProblem::UnknownUser { name: user.to_owned() })?.role;
+        if role == Role::Owner {
+            return Err(AccessProblem::IsOwner { name: user.to_owned() }.into());
+        }
+        // One grant after the other: two at once would not see each other.
+        let _granting = self.shared.granting.lock().await;
+        match what {
+            Granted::View(name) => {
+                let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
+                if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
+                    return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
+                }
+                for other in accounts.views_ever(user).iter().filter(|other| *other != name) {
+                    let Some(other) = self.shared.view(other) else { continue };
+                    for view in [&view, &other] {
+                        if view.version().is_none() {
+                            let other = other.definition.name.clone();
+                            let view = view.definition.name.clone();
+                            return Err(AccessProblem::Unaudited { view, other }.into());
+                        }
+                    }
+                    self.shared.audit(&view, &other).await?;
+                }
+                Ok(accounts.grant_view(user, name)?)
+            }
+            Granted::Pair(pair) => {
+                let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
+                let views = accounts.views_ever(user);
+                let apart = views.iter().filter_map(|name| self.shared.view(name)).find(|view| is_apart(view));
+                if let (true, Some(view)) = (is_second, apart) {
+                    return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
+                }
+                Ok(accounts.grant_pair(user, pair)?)
+            }
+        }
+    }
+
+    fn show_grants(&self, accounts: &Accounts) -> Result<Outcome, SqlError> {
+        let (mut users, mut granted) = (Vec::new(), Vec::new());
+        for (user, _) in accounts.users() {
+            if self.role == Role::Analyst && self.login.as_deref() != Some(user.as_str()) {
+                continue;
+            }
+            let views = accounts.views(&user).into_iter().map(Granted::View);
+            for what in views.chain(accounts.pairs(&user).into_iter().map(Granted::Pair)) {
+                users.push(user.clone());
+                granted.push(described(&what));
+            }
+        }
+        texts([("user", users), ("granted", granted)])
+    }
+
+    /// Purpose and recipient of a statement as far as they are granted: a claim counts for nothing.
+    ///
+    /// # Errors
+    /// Where they are stated and not granted.
+    pub(super) fn granted(&self, access: &Access) -> Result<Access, AccessProblem> {
+        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
+            return Ok(access.clone());
+        };
+        let stated = self.stated(access);
+        let pairs = accounts.pairs(login);
+        let fitting: Vec<&GrantedPair> =
+            pairs.iter().filter(|pair| pair.fits(stated.purpose.as_deref(), stated.recipient.as_deref())).collect();
+        match fitting.as_slice() {
+            [pair] => Ok(Access { purpose: Some(pair.purpose.clone()), recipient: Some(pair.recipient.clone()) }),
+            [] if stated != Access::default() => {
+                Err(AccessProblem::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
+            }
+            _ => Ok(stated),
+        }
+    }
+
+    /// Whether a login may still do anything.
+    pub(super) fn check_login(&self) -> Result<(), AccessProblem> {
+        match (&self.login, self.shared.accounts.get()) {
+            (Some(login), Some(accounts)) if accounts.user(login).is_none_or(|user| user.role != self.role) => {
+                Err(AccessProblem::LoginGone)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a login may read these views, beside all others it reads or has read.
+    pub(super) async fn check_readable(&self, used: &[UsedView]) -> Result<(), SqlError> {
+        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
+            return Ok(());
+        };
+        for UsedView { name, .. } in used {
+            if !accounts.may_read(login, name) {
+                return Err(AccessProblem::ViewNotGranted { view: name.clone() }.into());
+            }
+            let Some(view) = self.shared.view(name) else { continue };
+            for other in accounts.views_ever(login).iter().filter(|other| *other != name) {
+                let Some(other) = self.shared.view(other) else { continue };
+                self.shared.audit(&view, &other).await?;
+            }
+            // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
+            if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
+                return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that end once what they are read by is revoked.
+    pub(super) fn watched(
+        &self,
+        stream: SendableRecordBatchStream,
+        views: &[UsedView],
+        access: Access,
+    ) -> SendableRecordBatchStream {
+        let (Role::Analyst, Some(login)) = (self.role, self.login.clone()) else { return stream };
+        let shared = Arc::clone(&self.shared);
+        let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
+        let schema = stream.schema();
+        let watched = stream.map(move |batch| {
+            let Some(accounts) = shared.accounts.get() else { return batch };
+            let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
+            let problem = match revoked {
+                Some(view) => AccessProblem::ViewNotGranted { view: view.clone() },
+                None if !names.is_empty() && !holds(accounts, &login, &access) => {
+                    AccessProblem::PairNotGranted { granted: Vec::new() }
+                }
+                None => return batch,
+            };
+            Err(DataFusionError::External(Box::new(SqlError::Access(problem))))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, watched))
+    }
+}
+
+impl Shared {
+    /// Refuses two views that together tell more than each.
+    async fn audit(&self, view: &Arc<AView>, other: &Arc<AView>) -> Result<(), SqlError> {
+        let (Some(version), Some(other_version)) = (view.version(), other.version()) else { return Ok(()) };
+        let numbers = (version.number.min(other_version.number), version.number.max(other_version.number));
+        let known = self.audits().get(&numbers).copied();
+        let fewer = match known {
+            Some(fewer) => fewer,
+            None => {
+                let audited = tokio::task::spawn_blocking(move || version.fewer_together(&other_version)).await;
+                // What could not be looked at is refused.
+                let fewer = audited.unwrap_or(Some(0));
+                self.audits().insert(numbers, fewer);
+                fewer
+            }
+        };
+        match fewer {
+            None => Ok(()),
+            Some(n_persons) => {
+                let (view, other) = (view.definition.name.clone(), other.definition.name.clone());
+                Err(AccessProblem::Together { view, other, n_persons }.into())
+            }
+        }
+    }
+}
+
+fn holds(accounts: &Accounts, login: &str, access: &Access) -> bool {
+    *access == Access::default()
+        || accounts.pairs(login).iter().any(|pair| pair.fits(access.purpose.as_deref(), access.recipient.as_deref()))
+}
+
+fn is_apart(view: &AView) -> bool {
+    view.definition.purposes == Purposes::Apart
+}
+
+fn described(what: &Granted) -> String {
+    match what {
+        Granted::View(view) => format!("SELECT ON {view}"),
+        Granted::Pair(pair) => pair.to_string(),
+    }
+}
+
+fn secret(password: &Password) -> &str {
+    &password.0
+}
+
+fn texts<const N: usize>(columns: [(&str, Vec<String>); N]) -> Result<Outcome, SqlError> {
+    let columns: Vec<(&str, ArrayRef, bool)> = columns
+        .into_iter()
+        .map(|(name, texts)| (name, Arc::new(texts.into_iter().map(Some).collect::<StringArray>()) as ArrayRef, true))
+        .collect();
+    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)
+}
