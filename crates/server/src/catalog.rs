@@ -12,10 +12,15 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, visit_expressions, visit_relations};
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    SelectItem, SetExpr, Statement, Value, visit_expressions, visit_expressions_mut, visit_relations,
+};
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
 
 use crate::settings::SERVER_VERSION;
 
@@ -39,11 +44,23 @@ impl PgCatalog {
         context.register_udf(constant("version", version));
         context.register_udf(constant("session_user", user.to_owned()));
         context.register_udf(constant("current_user", user.to_owned()));
-        // Sizes of what is under a view are nobody's business, and there are no types but PostgreSQL's own.
-        let (text, oid) = (ScalarValue::Utf8, ScalarValue::Int32);
-        context.register_udf(always("pg_size_pretty", DataType::Int64, text(Some("0 bytes".to_owned()))));
-        context.register_udf(always("pg_table_size", DataType::Int32, ScalarValue::Int64(Some(0))));
-        context.register_udf(always("to_regtype", DataType::Utf8, oid(None)));
+        // What is under a view is nobody's business, there are no comments, and no types but PostgreSQL's own.
+        let (oid, int, text, truth) = (DataType::Int32, DataType::Int64, DataType::Utf8, DataType::Boolean);
+        let no_text = ScalarValue::Utf8(None);
+        let unsized_text = ScalarValue::Utf8(Some("0 bytes".to_owned()));
+        for (name, of, says) in [
+            ("pg_size_pretty", vec![int.clone()], unsized_text),
+            ("pg_table_size", vec![oid.clone()], ScalarValue::Int64(Some(0))),
+            ("to_regtype", vec![text.clone()], ScalarValue::Int32(None)),
+            ("obj_description", vec![oid.clone(), text.clone()], no_text.clone()),
+            ("shobj_description", vec![oid.clone(), text], no_text.clone()),
+            ("col_description", vec![oid.clone(), int], no_text.clone()),
+            ("pg_get_viewdef", vec![oid.clone(), truth], no_text),
+            ("pg_type_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
+            ("pg_function_is_visible", vec![oid], ScalarValue::Boolean(Some(true))),
+        ] {
+            context.register_udf(always(name, of, says));
+        }
         Ok(())
     }
 
@@ -54,9 +71,39 @@ impl PgCatalog {
         }
         let mut rewritten = self.parser.parse(text).ok()?;
         match (rewritten.pop(), rewritten.is_empty()) {
-            (Some(statement @ Statement::Query(_)), true) => Some(statement),
+            (Some(statement @ Statement::Query(_)), true) => Some(adapted(statement)),
             _ => None,
         }
+    }
+
+    /// The empty answer to a query of keys, constraints or indexes, which views do not have; `None` of another query.
+    /// Clients ask for them in ways that can't be planned.
+    pub(crate) fn nothing_for(parsed: &Parsed) -> Option<Parsed> {
+        let OwnStatement::Sql(sql) = &parsed.statement else { return None };
+        let DFStatement::Statement(statement) = sql.as_ref() else { return None };
+        let mut asks_for_keys = false;
+        let _ = visit_relations(statement.as_ref(), |name| {
+            asks_for_keys |= ["pg_constraint", "pg_index"].contains(&last(name).as_str());
+            ControlFlow::<()>::Continue(())
+        });
+        let Statement::Query(query) = statement.as_ref() else { return None };
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        if !asks_for_keys || !reads_catalog_only(statement) {
+            return None;
+        }
+        let column = |(position, item): (usize, &SelectItem)| match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(path)) => {
+                path.last().map(|name| name.value.clone()).unwrap_or_default()
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => name.value.clone(),
+            _ => format!("column{position}"),
+        };
+        let columns = select.projection.iter().enumerate().map(column);
+        let columns: Vec<String> =
+            columns.map(|name| format!("CAST(NULL AS TEXT) AS \"{}\"", name.replace('"', "\"\""))).collect();
+        let empty = parse(&format!("SELECT {} WHERE false", columns.join(", "))).ok()?.pop()?;
+        Some(Parsed { text: parsed.text.clone(), ..empty })
     }
 
     /// A query of the catalog that only the rewriting parser can read.
@@ -67,6 +114,47 @@ impl PgCatalog {
             _ => None,
         }
     }
+}
+
+/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, and subqueries
+/// anywhere in a column become NULL, as those that are a column do already.
+fn adapted(mut statement: Statement) -> Statement {
+    if let Statement::Query(query) = &mut statement
+        && let SetExpr::Select(select) = query.body.as_mut()
+    {
+        let _ = visit_expressions_mut(&mut select.projection, |expression| {
+            if matches!(expression, Expr::Subquery(_)) {
+                *expression = Expr::value(Value::Null);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    let _ = visit_expressions_mut(&mut statement, |expression| {
+        if let Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } = expression
+            && let Some(escape) = escape_char.take()
+        {
+            let text = |text: &str| Expr::value(Value::SingleQuotedString(text.to_owned()));
+            let Some(escape) = escape.into_string() else { return ControlFlow::<()>::Continue(()) };
+            let arguments = [pattern.as_ref().clone(), text(&escape), text("\\")];
+            let arguments = arguments.map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
+            **pattern = Expr::Function(Function {
+                name: ObjectName::from(vec![Ident::new("replace")]),
+                uses_odbc_syntax: false,
+                parameters: FunctionArguments::None,
+                args: FunctionArguments::List(FunctionArgumentList {
+                    duplicate_treatment: None,
+                    args: arguments.to_vec(),
+                    clauses: Vec::new(),
+                }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: Vec::new(),
+            });
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    statement
 }
 
 /// Whether a query reads tables of the catalog and no others, or none and calls a function of the catalog.
@@ -135,11 +223,11 @@ fn last(name: &ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map(|part| part.value.to_lowercase()).unwrap_or_default()
 }
 
-/// A function of one argument that always says the same.
-fn always(name: &str, of: DataType, says: ScalarValue) -> ScalarUDF {
+/// A function that always says the same.
+fn always(name: &str, of: Vec<DataType>, says: ScalarValue) -> ScalarUDF {
     let returns = says.data_type();
     let function = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(says.clone()));
-    create_udf(name, vec![of], returns, Volatility::Stable, Arc::new(function))
+    create_udf(name, of, returns, Volatility::Stable, Arc::new(function))
 }
 
 /// A function without arguments that always says the same.

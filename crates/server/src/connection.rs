@@ -20,6 +20,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
 
+use crate::catalog::PgCatalog;
 use crate::failure::Failure;
 use crate::frontend::FrontendMessage;
 use crate::login::{Login, log_in};
@@ -250,10 +251,21 @@ impl Connection {
         if requests.is_empty() {
             self.wire.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
         }
-        for request in requests {
+        for mut request in requests {
+            self.answer_keys(&mut request).await;
             self.run_simply(request).await?;
         }
         Ok(())
+    }
+
+    /// Puts the empty answer in the place of a query of keys that can't be planned.
+    async fn answer_keys(&mut self, request: &mut Request) {
+        if let Request::Rows(parsed) = request
+            && let Some(nothing) = PgCatalog::nothing_for(parsed)
+            && self.session.describe(parsed).await.is_err()
+        {
+            **parsed = nothing;
+        }
     }
 
     /// Tells the client what settings are, all of them or one.

@@ -216,7 +216,7 @@ fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
 /// How many rows a FETCH asks for; `None` is all.
 fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
     let number = |limit: &Value| match limit {
-        Value::Number(digits, _) => digits.to_string().parse().ok(),
+        Value::Number(digits, _) => digits.parse().ok(),
         _ => None,
     };
     let rows = match direction {

@@ -89,7 +89,10 @@ impl Connection {
             return Err(Failure::statement("53400", "too many statements are prepared: close some"));
         }
         let mut requests = Request::read(query, &self.server.catalog, &self.settings)?;
-        let request = requests.pop();
+        let mut request = requests.pop();
+        if let Some(request) = &mut request {
+            self.answer_keys(request).await;
+        }
         if !requests.is_empty() {
             return Err(Failure::statement("42601", "cannot insert multiple commands into a prepared statement"));
         }

@@ -6,13 +6,30 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use kohort_sql::parser::{Statement, parse};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use crate::client::{Connected, connect};
 use crate::fixture::{OWNER, Served, as_owner, serve};
 
 /// Files, parts of statements that the wire answers otherwise, and why.
-const DIFFERENT: [(&str, &str, &str); 0] = [];
+const DIFFERENT: [(&str, &str, &str); 15] = [
+    ("before_and_after_insert", "DELETE FROM people", "how many rows changed is a tag"),
+    ("before_and_after_insert", "UPDATE people", "how many rows changed is a tag"),
+    ("errors", "FROM costs", "a second view of the same persons is not granted"),
+    ("information_schema", "FROM information_schema.tables", "PostgreSQL's own catalog is listed too"),
+    ("information_schema", "FROM information_schema.views", "PostgreSQL's own catalog is listed too"),
+    ("information_schema", "SHOW TABLES", "PostgreSQL's own catalog is listed too"),
+    ("prepared_statements", "SHOW COMPLIANCE LOG", "it names logins, and what was granted to them"),
+    ("side_effects", "BEGIN", "drivers send it, and it does nothing"),
+    ("time_zone_and_collation", "SET TIME ZONE", "refused as a setting of PostgreSQL"),
+    ("time_zone_and_collation", "arrived_on WHERE", "a second view of the same persons is not granted"),
+    ("time_zone_and_collation", "FROM arrived_on", "a second view of the same persons is not granted"),
+    ("two_recipients", "RECIPIENT ''", "refused as a pair that is not granted"),
+    ("two_views", "JOIN again", "a second view of the same persons is not granted"),
+    ("view_on_view", "FROM north_seen", "a second view of the same persons is not granted"),
+    ("withdrawn_view", "EXECUTE kept_again", "what is dropped takes its grants along"),
+];
 
 /// As many analysts as a file has connections.
 const ANALYSTS: [&str; 4] = ["ann", "bob", "cem", "dan"];
@@ -48,7 +65,7 @@ impl AsyncDB for Wired {
             None => Failed(error.to_string()),
         });
         if self.is_owner {
-            grant_all(&self.served).await;
+            grant_new(&self.served, sql).await;
         }
         let rows = answer?;
         let n_columns = rows.first().map_or(0, Vec::len);
@@ -58,23 +75,14 @@ impl AsyncDB for Wired {
     async fn shutdown(&mut self) {}
 }
 
-/// Grants every view to every analyst, as far as that is safe.
-async fn grant_all(served: &Served) {
+/// Grants views that a statement made to every analyst, as far as that is safe.
+async fn grant_new(served: &Served, sql: &str) {
     let mut owner = served.engine.session(kohort_sql::Role::Owner);
-    let views: BTreeSet<String> = served
-        .engine
-        .owner_context()
-        .catalog("kohort")
-        .unwrap()
-        .schema("public")
-        .unwrap()
-        .table_names()
-        .into_iter()
-        .collect();
-    for view in views {
+    for made in parse(sql).unwrap_or_default() {
+        let Statement::CreateView(view) = made.statement else { continue };
         for analyst in ANALYSTS {
-            for parsed in kohort_sql::parser::parse(&format!("GRANT SELECT ON \"{view}\" TO {analyst}")).unwrap() {
-                // Tables can't be granted, nor views that tell more beside another.
+            for parsed in parse(&format!("GRANT SELECT ON \"{}\" TO {analyst}", view.name)).unwrap() {
+                // Views that tell more beside another are not granted.
                 let _ = owner.run(parsed).await;
             }
         }
@@ -128,14 +136,14 @@ async fn run_file(file: &Path) -> Vec<(String, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_attack_fails_over_the_wire() {
     let mut failures = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeSet<usize> = BTreeSet::new();
     for file in files() {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         for (sql, difference) in run_file(&file).await {
             let known = DIFFERENT.iter().position(|(of, part, _)| *of == name && sql.contains(part));
             match known {
                 Some(known) => drop(seen.insert(known)),
-                None => failures.push(format!("{name}: {sql}\n{difference}")),
+                None => failures.push(format!("{name}: {sql}\n{}", difference.chars().take(700).collect::<String>())),
             }
         }
     }

@@ -81,7 +81,7 @@ async fn a_message_that_says_it_is_huge_is_refused_before_it_comes() {
     let served = serve(PEOPLE).await;
     for length in [u32::MAX, i32::MAX as u32, 1 << 30, 10_001, 0, 3] {
         say(&served, &[length.to_be_bytes().as_slice(), &[0; 100]].concat()).await;
-        let message = [&[b'p'], length.to_be_bytes().as_slice(), &[0; 100]].concat();
+        let message = [b"p".as_slice(), length.to_be_bytes().as_slice(), &[0; 100]].concat();
         let heard = say(&served, &[startup("somebody else"), message].concat()).await;
         assert!(heard.windows(5).any(|word| word == b"FATAL"), "{length}: {heard:?}");
     }

@@ -205,11 +205,11 @@ mod tests {
         let mut log = ComplianceLog::new();
         log.record(entry("SELECT * FROM patients WHERE name = 'Smith' -- Smith")).unwrap();
         insta::assert_snapshot!(pretty_format_batches(&[log.to_batch()]).unwrap(), @r"
-        +----------------------+---------+---------------------------------------+-----------+-----------+------------+----------+
-        | time                 | role    | statement                             | purpose   | recipient | views      | outcome  |
-        +----------------------+---------+---------------------------------------+-----------+-----------+------------+----------+
-        | 1970-01-01T00:00:00Z | analyst | SELECT * FROM patients WHERE name = ? | Treatment |           | patients 3 | answered |
-        +----------------------+---------+---------------------------------------+-----------+-----------+------------+----------+
+        +----------------------+---------+-------+---------------------------------------+-----------+-----------+------------+----------+
+        | time                 | role    | login | statement                             | purpose   | recipient | views      | outcome  |
+        +----------------------+---------+-------+---------------------------------------+-----------+-----------+------------+----------+
+        | 1970-01-01T00:00:00Z | analyst |       | SELECT * FROM patients WHERE name = ? | Treatment |           | patients 3 | answered |
+        +----------------------+---------+-------+---------------------------------------+-----------+-----------+------------+----------+
         ");
         assert!(!format!("{log:?}").contains("Smith"));
     }
@@ -223,6 +223,6 @@ mod tests {
         }
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written.lines().count(), 2);
-        insta::assert_snapshot!(written.lines().next().unwrap(), @r#"{"outcome":"answered","purpose":"Treatment","recipient":null,"role":"analyst","statement":"SELECT ?","time":"1970-01-01T00:00:00.000000Z","views":[{"name":"patients","version":3}]}"#);
+        insta::assert_snapshot!(written.lines().next().unwrap(), @r#"{"login":null,"outcome":"answered","purpose":"Treatment","recipient":null,"role":"analyst","statement":"SELECT ?","time":"1970-01-01T00:00:00.000000Z","views":[{"name":"patients","version":3}]}"#);
     }
 }
