@@ -4,13 +4,16 @@
 //! Clients write queries of the catalog that DataFusion can't run as they are. They are rewritten, some roughly (a
 //! subquery among the columns becomes NULL), so only queries that read nothing but the catalog ever are.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
+use datafusion::prelude::SessionConfig;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
@@ -18,7 +21,9 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, Statement, Value, visit_expressions, visit_expressions_mut, visit_relations,
 };
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
-use datafusion_pg_catalog::pg_catalog::setup_pg_catalog;
+use datafusion_pg_catalog::pg_catalog::generate_series_arg_coercion::CoerceIntArgsToBigInt;
+use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
+use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables, setup_pg_catalog};
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
 
@@ -30,16 +35,48 @@ const PG_CATALOG: &str = "pg_catalog";
 /// Makes queries of PostgreSQL's catalog run.
 pub(crate) struct PgCatalog {
     parser: PostgresCompatibilityParser,
+    /// What is the same for all sessions: 5 MB of PostgreSQL's own types, functions and operators.
+    tables: Arc<PgCatalogStaticTables>,
+    /// The functions of the catalog.
+    functions: Vec<Arc<ScalarUDF>>,
 }
 
 impl PgCatalog {
     pub(crate) fn new() -> PgCatalog {
-        PgCatalog { parser: PostgresCompatibilityParser::new() }
+        PgCatalog::load().expect("PostgreSQL's own tables are part of the program")
+    }
+
+    fn load() -> Result<PgCatalog, DataFusionError> {
+        let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, "public");
+        let template = SessionContext::new_with_config(config);
+        let known: HashSet<String> = template.state().scalar_functions().keys().cloned().collect();
+        setup_pg_catalog(&template, CATALOG, EmptyContextProvider).map_err(|error| *error)?;
+        let functions = template.state().scalar_functions().clone();
+        let functions = functions.into_iter().filter(|(name, _)| !known.contains(name)).map(|(_, function)| function);
+        Ok(PgCatalog {
+            parser: PostgresCompatibilityParser::new(),
+            tables: Arc::new(PgCatalogStaticTables::try_new()?),
+            functions: functions.collect(),
+        })
     }
 
     /// Adds the catalog to the session of a user.
     pub(crate) fn install(&self, context: &SessionContext, user: &str) -> Result<(), DataFusionError> {
-        setup_pg_catalog(context, CATALOG, EmptyContextProvider).map_err(|error| *error)?;
+        let catalogs = Arc::clone(context.state().catalog_list());
+        let tables = PgCatalogSchemaProvider::try_new(catalogs, Arc::clone(&self.tables), EmptyContextProvider)?;
+        let catalog =
+            context.catalog(CATALOG).ok_or_else(|| DataFusionError::Plan("there is no catalog".to_owned()))?;
+        catalog.register_schema(PG_CATALOG, Arc::new(tables))?;
+        for function in &self.functions {
+            context.register_udf(function.as_ref().clone());
+        }
+        context.register_udtf("pg_get_keywords", Arc::clone(&self.tables.pg_get_keywords) as _);
+        let state = context.state_ref();
+        let with_types = SessionStateBuilder::new_from_existing(context.state())
+            .with_type_planner(Arc::new(PgOidTypePlanner))
+            .build();
+        *state.write() = with_types;
+        CoerceIntArgsToBigInt::widen(context);
         let version = format!("PostgreSQL {SERVER_VERSION} (kohort {})", env!("CARGO_PKG_VERSION"));
         context.register_udf(constant("version", version));
         context.register_udf(constant("session_user", user.to_owned()));

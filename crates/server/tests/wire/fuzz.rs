@@ -77,6 +77,21 @@ async fn a_query_without_a_login_is_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_in_plain_text_before_tls_is_not_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = crate::limits::make_certificate(folder.path());
+    let served = serve_as(PEOPLE, |configuration| {
+        configuration.tls_certificate = Some(certificate);
+        configuration.tls_key = Some(key);
+    })
+    .await;
+    let wish = framed(None, &80_877_103u32.to_be_bytes());
+    let heard = say(&served, &[wish, startup(ANALYST)].concat()).await;
+    assert_eq!(heard, b"S");
+    is_up(&served).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_says_it_is_huge_is_refused_before_it_comes() {
     let served = serve(PEOPLE).await;
     for length in [u32::MAX, i32::MAX as u32, 1 << 30, 10_001, 0, 3] {
