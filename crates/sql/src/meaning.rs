@@ -23,6 +23,7 @@ mod dates;
 mod function;
 mod like;
 mod mask;
+mod pairs;
 mod point;
 mod possible;
 mod tree;
@@ -30,6 +31,7 @@ mod tree;
 pub use condition::{Comparison, Condition};
 pub use function::{CouldBe, CouldMatch, Side, avlike, is_avlike};
 pub use like::{LetterCase, Pattern};
+pub use pairs::PairFinder;
 pub use point::Point;
 pub use possible::Possible;
 
