@@ -19,7 +19,7 @@ use closeness::Ground;
 const TOLERANCE: f64 = 1e-10;
 
 /// The requirements of a release, compiled for the rows that take part in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rules {
     k: u32,
     /// Per row of the table the person, where persons have several rows.
@@ -30,7 +30,7 @@ pub struct Rules {
 }
 
 /// One sensitive column with everything asked of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sensitive {
     column: String,
     /// Per row of the table.
@@ -41,7 +41,7 @@ struct Sensitive {
 }
 
 /// One requirement of a sensitive column.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Bound {
     DistinctL(u32),
     EntropyL(f64),
@@ -125,6 +125,14 @@ impl Rules {
     /// The k a row's person needs.
     pub fn k_of_row(&self, row: u32) -> u32 {
         self.own_k.as_ref().map_or(self.k, |own_k| own_k[row as usize].max(self.k))
+    }
+
+    /// The same with the largest k that anybody asks for as everybody's; `None` where nobody's differs from it.
+    pub fn with_largest_k(&self) -> Option<Rules> {
+        let own_k = self.own_k.as_ref()?;
+        let (least, most) = (own_k.iter().min()?, own_k.iter().max()?);
+        let k = self.k.max(*most);
+        (k > self.k.max(*least)).then(|| Rules { k, own_k: None, ..self.clone() })
     }
 
     /// Whether a class may stand as soon as it weighs k: nothing but k is asked and each row is a person.

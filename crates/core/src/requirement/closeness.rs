@@ -11,14 +11,14 @@ use kohort_model::Hierarchy;
 use crate::encode::{Tree, WithNull};
 
 /// The ground distance between sensitive values, prepared for one distribution of the release.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Ground {
     Equal,
     Ordered(OrderedGround),
     Hierarchical(HierarchicalGround),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OrderedGround {
     /// `below[i]` is the share of the values with rank `<= i`, only values that occur.
     below: Vec<f64>,
@@ -28,7 +28,7 @@ pub(super) struct OrderedGround {
     ranks: Vec<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HierarchicalGround {
     /// Per node its parent, its height over the tree's, and the release's share below it. One node more than the
     /// hierarchy's for NULL.
