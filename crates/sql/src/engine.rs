@@ -8,6 +8,7 @@ mod allowed;
 mod create;
 mod session;
 mod show;
+mod unplanned;
 mod utility;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
 use datafusion::catalog::CatalogProviderList;
-use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::TableScan;
+use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
@@ -30,8 +31,10 @@ use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
-use crate::rewrite::{JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons};
-use crate::view::{AView, Generations, Traced};
+use crate::rewrite::{
+    FindPairs, JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
+};
+use crate::view::{AView, Generations, ShownLabels, Traced};
 
 const CATALOG: &str = "kohort";
 const SCHEMA: &str = "public";
@@ -144,7 +147,8 @@ fn context() -> SessionContext {
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
         .with_analyzer_rules(analyzer)
-        .with_optimizer_rule(Arc::new(JoinThroughPairs))
+        .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
+        .with_physical_optimizer_rule(Arc::new(FindPairs))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_udf(avlike());
@@ -156,4 +160,10 @@ fn meanings(scan: &TableScan) -> Option<Meanings> {
     let provider = source_as_provider(&scan.source).ok()?;
     let of_view = provider.downcast_ref::<AView>().map(AView::meanings);
     of_view.or_else(|| provider.downcast_ref::<Traced>().map(Traced::meanings))
+}
+
+/// The labels that a scanned view can show in a column.
+fn labels(scan: &TableScan, column: usize) -> Option<Arc<dyn TableSource>> {
+    let labels = ShownLabels::of(source_as_provider(&scan.source).ok()?, column)?;
+    Some(provider_as_source(Arc::new(labels)))
 }

@@ -174,12 +174,33 @@ impl From<DataFusionError> for SqlError {
                 DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => *inner,
                 DataFusionError::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
                     Ok(inner) => inner,
-                    Err(shared) => return SqlError::Query(DataFusionError::Shared(shared)),
+                    Err(shared) => {
+                        return ours_in(&shared).unwrap_or_else(|| SqlError::Query(DataFusionError::Shared(shared)));
+                    }
                 },
                 DataFusionError::External(inner) => return from_external(inner),
                 other => return SqlError::Query(other),
             };
         }
+    }
+}
+
+/// An error of ours that others hold too: parallel parts of a query all fail with the first failure.
+fn ours_in(shared: &DataFusionError) -> Option<SqlError> {
+    let DataFusionError::External(error) = shared.find_root() else { return None };
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return Some(SqlError::Refused(refusal.clone()));
+    }
+    if let Some(problem) = error.downcast_ref::<MeaningProblem>() {
+        return Some(SqlError::Meaning(problem.clone()));
+    }
+    match error.downcast_ref::<ViewProblem>()? {
+        ViewProblem::Stale => Some(SqlError::View(ViewProblem::Stale)),
+        ViewProblem::Unusable { view, reason } => {
+            Some(SqlError::View(ViewProblem::Unusable { view: view.clone(), reason: reason.clone() }))
+        }
+        ViewProblem::Query { view, kind } => Some(SqlError::View(ViewProblem::Query { view: view.clone(), kind })),
+        _ => None,
     }
 }
 

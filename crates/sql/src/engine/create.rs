@@ -173,6 +173,7 @@ impl Session {
         let batches = frame.collect().await.map_err(failed)?;
         let schema = batches.first().map_or(schema, datafusion::arrow::array::RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
+        let most_kept_bytes = self.options().keep_mb.saturating_mul(1_000_000);
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
@@ -180,7 +181,8 @@ impl Session {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);
             let policies = read_policies.as_ref();
-            build(Sources { definition: &definition, policies, trees, fingerprint, number }, &rows, progress.as_ref())
+            let sources = Sources { definition: &definition, policies, trees, fingerprint, most_kept_bytes, number };
+            build(sources, &rows, progress.as_ref())
         });
         let built = built.await.map_err(|_| ViewProblem::Query {
             view: planned.definition.name.clone(),

@@ -1,6 +1,7 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer.
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer. An answer that fails
+//! while its rows leave is recorded once more.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
-use super::{Role, Shared, allowed};
+use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Answers, Parsed, Statement};
@@ -77,8 +78,25 @@ impl Session {
             Err(_) => LogOutcome::Failed,
         };
         let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&access), outcome);
-        self.shared.log().record(entry.reading(views)).map_err(SqlError::Log)?;
-        answer
+        let entry = entry.reading(views);
+        self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+        Ok(match answer? {
+            Outcome::Rows(stream) => Outcome::Rows(self.watched(stream, entry)),
+            done => done,
+        })
+    }
+
+    /// Rows that are recorded as broken off where they fail on their way.
+    fn watched(&self, stream: SendableRecordBatchStream, entry: LogEntry) -> SendableRecordBatchStream {
+        let (shared, schema) = (Arc::clone(&self.shared), stream.schema());
+        let record = move |error: DataFusionError| {
+            let entry = LogEntry { time: (shared.clock)(), outcome: LogOutcome::BrokenOff, ..entry.clone() };
+            match shared.log().record(entry) {
+                Ok(()) => error,
+                Err(unwritten) => DataFusionError::External(Box::new(SqlError::Log(unwritten))),
+            }
+        };
+        Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(record)))
     }
 
     /// Names of tables and columns that statements of this session can use, for completion.
@@ -167,7 +185,7 @@ impl Session {
             return self.reset(option);
         }
         let context = self.scoped(access);
-        let plan = context.state().statement_to_plan(statement).await?;
+        let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
         let mut changed = changed_table(&plan);
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
@@ -203,11 +221,31 @@ impl Session {
             self.shared.generations.bump(&name);
             return Ok(Outcome::Done(format!("{done} {name}")));
         }
-        let stream = said_by_kind(frame.execute_stream().await?);
+        // A view may get another version between two looks at it: an answer is of one.
+        let stream = loop {
+            let stream = frame.clone().execute_stream().await;
+            let seen = views_of(frame.logical_plan())?;
+            if seen == *views {
+                break said_by_kind(stream?);
+            }
+            *views = seen;
+        };
         match changed {
             // Statements that change rows do so while their stream is read.
             Some(name) => self.changed_rows(stream, &name).await,
             None => Ok(Outcome::Rows(stream)),
+        }
+    }
+
+    async fn planned(&self, context: &SessionContext, statement: &DFStatement) -> Result<LogicalPlan, SqlError> {
+        let state = context.state();
+        match state.statement_to_plan(statement.clone()).await {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
+                let refusal = unplanned::refusal(statement, |name| self.shared.view(name), is_aggregate);
+                Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
+            }
         }
     }
 
@@ -245,7 +283,7 @@ impl Session {
         SessionContext::new_with_state(state)
     }
 
-    fn options(&self) -> ViewOptions {
+    pub(super) fn options(&self) -> ViewOptions {
         let state = self.context.state();
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
