@@ -9,7 +9,7 @@ mod refresh;
 mod standard;
 mod tree;
 
-pub use epochs::{Departures, Epochs};
+pub use epochs::{Closing, Departures, Epochs};
 pub use index::{Change, ClassIndex};
 pub use ledger::{
     AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown, Standing,

@@ -26,6 +26,17 @@ pub enum Departures {
     Withdraw,
 }
 
+/// When it is decided whether those who wait, or leave, are a crowd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// As soon as they satisfy the requirement. Where it speaks of values, whoever knows who came when learns
+    /// something of the last one: before, the values did not suffice.
+    Earliest,
+    /// As soon as they are so many, and as many as each of them asks for; numbers alone say when. Newcomers whose
+    /// values do not suffice then are hidden until a refresh, and an atom that can't be parted then goes as a whole.
+    BySize(u32),
+}
+
 /// The rule, over the classes of one view.
 #[derive(Clone, Copy, Debug)]
 pub struct Epochs<'a> {
@@ -37,6 +48,8 @@ pub struct Epochs<'a> {
     pub standard: &'a Standard,
     /// How rows go.
     pub departures: Departures,
+    /// When crowds are counted.
+    pub closing: Closing,
 }
 
 impl Epochs<'_> {
@@ -164,8 +177,7 @@ impl<'a, L: Ledger> Batch<'a, L> {
         Ok(())
     }
 
-    /// Remembers of some members of an atom which tuples may be theirs: those of the core, and what was remembered
-    /// before.
+    /// Remembers of some members of an atom which tuples may be theirs: those of the core they came with.
     fn remember_members(
         &mut self,
         members: &[AtomMember],
@@ -174,17 +186,9 @@ impl<'a, L: Ledger> Batch<'a, L> {
         let core = members.iter().filter(|member| member.standing == Standing::Core);
         let core: BTreeSet<_> = core.map(|member| member.member.tuple.clone()).collect();
         for member in members.iter().filter(|member| which(member)) {
-            let past = match (member.standing, self.past(member.member.person)?) {
-                (_, Past::Alone) => continue,
-                (Standing::Core, Past::Nothing) => Past::Among(core.clone()),
-                (Standing::Core, Past::Among(known)) => Past::Among(&known | &core),
-                (Standing::Rider, Past::Nothing) => Past::Among(BTreeSet::from([member.member.tuple.clone()])),
-                (Standing::Rider, Past::Among(mut known)) => {
-                    known.insert(member.member.tuple.clone());
-                    Past::Among(known)
-                }
-            };
-            self.remember(member.member.person, past);
+            if member.standing == Standing::Core && self.past(member.member.person)? == Past::Nothing {
+                self.remember(member.member.person, Past::Among(core.clone()));
+            }
         }
         Ok(())
     }
@@ -224,11 +228,25 @@ impl<'a, L: Ledger> Batch<'a, L> {
                 Shown::Stays => staying.push(candidate),
             }
         }
-        // Where those who stay are too few for a while, some of those who leave stay with them.
-        while !staying.is_empty() && !leaving.is_empty() && !self.judge.is_part(&staying) {
-            staying.extend(leaving.pop());
-        }
-        let goes = !leaving.is_empty() && (staying.is_empty() || self.judge.is_part(&leaving));
+        let goes = match self.rule.closing {
+            Closing::Earliest => {
+                // Where those who stay are too few, some of those who leave stay with them for a while.
+                while !staying.is_empty() && !leaving.is_empty() && !self.judge.is_part(&staying) {
+                    staying.extend(leaving.pop());
+                }
+                !leaving.is_empty() && (staying.is_empty() || self.judge.is_part(&leaving))
+            }
+            Closing::BySize(size) => {
+                let was_leaving = |candidate: &Candidate<'_>| !new.contains(&candidate.member.key);
+                let (before, now): (Vec<_>, Vec<_>) = leaving.iter().partition(|candidate| was_leaving(candidate));
+                let stayed: Vec<Candidate<'_>> = staying.iter().copied().chain(now).collect();
+                let are_many = |part: &[Candidate<'_>]| self.judge.are_many(part, size);
+                let was_decided = are_many(&before) && are_many(&stayed);
+                let is_decided = are_many(&leaving) && are_many(&staying);
+                let may_part = !was_decided && is_decided;
+                staying.is_empty() || may_part && self.judge.is_part(&leaving) && self.judge.is_part(&staying)
+            }
+        };
         let gone: Vec<MemberKey> = leaving.iter().filter(|_| goes).map(|candidate| candidate.member.key).collect();
         for &member in new.iter().filter(|key| !gone.contains(key)) {
             self.effects.push(Effect::Leave { member });
@@ -250,7 +268,10 @@ impl<'a, L: Ledger> Batch<'a, L> {
             (0 | 1, Past::Alone) => self.effects.push(Effect::ShowAlone { member }),
             // Who is seen alone now would be known in the old crowd, and who was seen alone hides nobody.
             (0 | 1, Past::Among(_)) | (_, Past::Alone) => self.effects.push(Effect::Hide { member }),
-            (_, Past::Among(_)) if !self.rule.standard.carries_riders() => self.effects.push(Effect::Hide { member }),
+            // Whether a new tuple is shown must not depend on which one it is.
+            (_, Past::Among(tuples)) if !(self.rule.standard.carries_riders() && tuples.contains(&member.tuple)) => {
+                self.effects.push(Effect::Hide { member });
+            }
             (_, Past::Nothing | Past::Among(_)) => {
                 let class = self.class_for(&member);
                 self.effects.push(Effect::Wait { class, member: member.clone() });
@@ -289,8 +310,10 @@ impl<'a, L: Ledger> Batch<'a, L> {
             waiting.retain(|key, _| !self.went.contains(key));
             waiting.extend(came.into_iter().map(|member| (member.key, member)));
             let waiting: Vec<Member> = waiting.into_values().collect();
-            if let Some(members) = self.admissible(&waiting)? {
-                self.admit_at(class, &members);
+            match self.crowd(&waiting)? {
+                Crowd::None => {}
+                Crowd::Stands(members) => self.admit_at(class, &members),
+                Crowd::Fails(members) => self.effects.push(Effect::Seal { members }),
             }
         }
         Ok(())
@@ -310,41 +333,49 @@ impl<'a, L: Ledger> Batch<'a, L> {
         }
         group.retain(|key, _| !self.went.contains(key));
         let group: Vec<Member> = group.into_values().collect();
-        if let Some(members) = self.admissible(&group)? {
-            let nodes = self.common_nodes(&members);
-            let class = self.found(nodes);
-            self.push_admission(class, &members);
+        match self.crowd(&group)? {
+            Crowd::None => {}
+            Crowd::Stands(members) => {
+                let nodes = self.common_nodes(&members);
+                let class = self.found(nodes);
+                self.push_admission(class, &members);
+            }
+            Crowd::Fails(members) => {
+                self.went.extend(members.iter().copied());
+                self.effects.push(Effect::Seal { members });
+            }
         }
         Ok(())
     }
 
     /// Of those who wait, the largest part that may be an atom: whoever does not ask for more persons than there are,
     /// and whoever was shown before as long as the others hide them.
-    fn admissible(&mut self, waiting: &[Member]) -> Result<Option<Vec<(Member, Standing)>>, L::Error> {
+    fn crowd(&mut self, waiting: &[Member]) -> Result<Crowd, L::Error> {
         if waiting.len() < self.rule.standard.k() as usize {
-            return Ok(None);
+            return Ok(Crowd::None);
         }
         let pasts = waiting.iter().map(|member| self.past(member.person)).collect::<Result<Vec<_>, _>>()?;
-        let is_new = |past: &Past| *past == Past::Nothing;
-        let mut core: Vec<&Member> =
-            waiting.iter().zip(&pasts).filter(|(_, past)| is_new(past)).map(|(member, _)| member).collect();
-        core.sort_by_key(|member| member.k);
-        while core.last().is_some_and(|member| member.k as usize > core.len()) {
-            core.pop();
+        let (new, seen): (Vec<_>, Vec<_>) = waiting.iter().zip(&pasts).partition(|(_, past)| **past == Past::Nothing);
+        let candidate = |standing| move |(member, past)| Candidate { member, standing, past };
+        let mut members: Vec<Candidate<'_>> = new.into_iter().map(candidate(Standing::Core)).collect();
+        members.sort_by_key(|candidate| candidate.member.k);
+        while members.last().is_some_and(|candidate| candidate.member.k as usize > members.len()) {
+            members.pop();
         }
-        let nothing = Past::Nothing;
-        let candidate = |member| Candidate { member, standing: Standing::Core, past: &nothing };
-        let mut members: Vec<Candidate<'_>> = core.into_iter().map(candidate).collect();
-        if !self.judge.is_part(&members) {
-            return Ok(None);
+        let keys = |members: &[Candidate<'_>]| members.iter().map(|candidate| candidate.member.key).collect();
+        match self.rule.closing {
+            Closing::BySize(size) if !self.judge.are_many(&members, size) => return Ok(Crowd::None),
+            Closing::BySize(_) if !self.judge.is_part(&members) => return Ok(Crowd::Fails(keys(&members))),
+            Closing::Earliest if !self.judge.is_part(&members) => return Ok(Crowd::None),
+            Closing::BySize(_) | Closing::Earliest => {}
         }
-        for (member, past) in waiting.iter().zip(&pasts).filter(|(_, past)| !is_new(past)) {
-            members.push(Candidate { member, standing: Standing::Rider, past });
+        for rider in seen.into_iter().map(candidate(Standing::Rider)) {
+            members.push(rider);
             if !self.judge.is_part(&members) {
                 members.pop();
             }
         }
-        Ok(Some(members.iter().map(|candidate| (candidate.member.clone(), candidate.standing)).collect()))
+        Ok(Crowd::Stands(members.iter().map(|candidate| (candidate.member.clone(), candidate.standing)).collect()))
     }
 
     /// Admits members to the class they waited at if they fit into its labels, else as a class of their own.
@@ -378,4 +409,14 @@ impl<'a, L: Ledger> Batch<'a, L> {
         });
         nodes.collect()
     }
+}
+
+/// What those who wait at a class are.
+enum Crowd {
+    /// Too few, or not yet what is asked.
+    None,
+    /// They may be shown.
+    Stands(Vec<(Member, Standing)>),
+    /// They are many and may not be shown.
+    Fails(Vec<MemberKey>),
 }

@@ -179,6 +179,7 @@ impl ClassIndex {
                 Effect::Wait { .. }
                 | Effect::Hide { .. }
                 | Effect::ShowAlone { .. }
+                | Effect::Seal { .. }
                 | Effect::Leave { .. }
                 | Effect::Forget { .. }
                 | Effect::Remember { .. } => continue,

@@ -184,6 +184,11 @@ pub enum Effect {
         /// Who, and what they are to the atom.
         members: Vec<(MemberKey, Standing)>,
     },
+    /// Rows that waited are hidden until a refresh.
+    Seal {
+        /// The rows.
+        members: Vec<MemberKey>,
+    },
     /// A shown row is on its way out.
     Leave {
         /// The row.

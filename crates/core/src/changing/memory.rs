@@ -64,6 +64,9 @@ impl MemoryLedger {
                 self.atoms.insert(*atom, (*class, members));
                 self.next_atom = self.next_atom.max(atom.0 + 1);
             }
+            Effect::Seal { members } => {
+                self.places.extend(members.iter().map(|key| (*key, Place::Hidden)));
+            }
             Effect::Leave { member } => {
                 let Some(Place::Atom { atom, .. }) = self.places.get(member) else { return };
                 let (_, members) = self.atoms.get_mut(atom).expect("a place is an atom's");

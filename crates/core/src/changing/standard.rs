@@ -161,6 +161,14 @@ impl Judge<'_> {
         })
     }
 
+    /// Whether the core is so many persons, and as many as each of them asks for, whatever their values. Nobody at all
+    /// is not.
+    pub(super) fn are_many(&self, members: &[Candidate<'_>], size: u32) -> bool {
+        let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
+        let largest_k = core.clone().map(|candidate| candidate.member.k).fold(self.standard.k.max(size), u32::max);
+        core.count() >= largest_k as usize
+    }
+
     /// Whether these may be an atom, or leave one together: the core stands by itself, and has each tuple that may be
     /// a rider's at least as often as there are riders.
     pub(super) fn is_part(&mut self, members: &[Candidate<'_>]) -> bool {
@@ -183,7 +191,7 @@ impl Judge<'_> {
                 Past::Among(tuples) => {
                     members.len() >= rider.member.k as usize
                         && rider.member.k >= 2
-                        && often(&rider.member.tuple)
+                        && tuples.contains(&rider.member.tuple)
                         && tuples.iter().all(often)
                 }
                 Past::Nothing | Past::Alone => false,
