@@ -4,7 +4,7 @@
 //! - Who is shown together from now on, who is shown no more, and who stays of an atom that lost members: each of these
 //!   sets satisfies every requirement by the members who were never shown elsewhere, its core. An atom gains nobody.
 //! - Who was shown elsewhere is in a set whose core shows each tuple that may be theirs at least as often as there are
-//!   such members, and only where nothing is asked of values but how many there are.
+//!   such members, all of them together as often as the person asks for, and only where nothing is asked of values but how many there are.
 //! - Every label covers what is under it, and labels of a class that was there before only rise.
 //!
 //! Coverage is decided by the paths of values, as texts. Shares are compared with those of the view as it was built.
@@ -279,8 +279,13 @@ impl Counter<'_> {
             | Requirement::Beta { .. }
             | Requirement::EnhancedBeta { .. } => false,
         });
+        let k = self.requirements.iter().filter_map(|requirement| match requirement {
+            Requirement::K(k) => Some(*k),
+            _ => None,
+        });
+        let k = k.fold(rider.k, u32::max) as usize;
         only_counts
-            && core.len() + n_riders >= rider.k as usize
+            && rider.remembered.iter().map(n_holders).sum::<usize>() >= k
             && rider.remembered.contains(&rider.values)
             && rider.remembered.iter().all(|tuple| n_holders(tuple) >= n_riders)
     }

@@ -77,13 +77,15 @@ impl MemoryLedger {
                 self.take(*atom, members);
             }
             Effect::Withdraw { class, atom, gone, survivors, to } => {
-                self.take(*atom, gone);
                 let place = match to {
                     Survivors::Wait => Place::Waiting(*class),
                     Survivors::Hide => Place::Hidden,
                 };
-                for member in self.take(*atom, survivors) {
-                    self.put_outside(member.member, place);
+                let all: Vec<MemberKey> = gone.iter().chain(survivors).copied().collect();
+                for member in self.take(*atom, &all) {
+                    if survivors.contains(&member.member.key) {
+                        self.put_outside(member.member, place);
+                    }
                 }
             }
             Effect::Dissolve { class } => {

@@ -169,8 +169,8 @@ impl Judge<'_> {
         core.count() >= largest_k as usize
     }
 
-    /// Whether these may be an atom, or leave one together: the core stands by itself, and has each tuple that may be
-    /// a rider's at least as often as there are riders.
+    /// Whether these may be an atom, or leave one together: the core stands by itself, has each tuple that may be a
+    /// rider's at least as often as there are riders, and all of these together as often as the rider asks for.
     pub(super) fn is_part(&mut self, members: &[Candidate<'_>]) -> bool {
         let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
         if !self.stands(core.clone().map(|candidate| candidate.member)) {
@@ -185,14 +185,15 @@ impl Judge<'_> {
         for candidate in core {
             *n_in_core.entry(&candidate.member.tuple).or_default() += 1;
         }
-        let often = |tuple: &Tuple| n_in_core.get(tuple).is_some_and(|&n| n >= n_riders);
+        let n_holders = |tuple: &Tuple| n_in_core.get(tuple).copied().unwrap_or(0);
         self.standard.carries_riders()
             && riders.into_iter().all(|rider| match rider.past {
                 Past::Among(tuples) => {
-                    members.len() >= rider.member.k as usize
-                        && rider.member.k >= 2
+                    let n_like = tuples.iter().map(n_holders).sum::<usize>();
+                    rider.member.k >= 2
+                        && n_like >= rider.member.k.max(self.standard.k) as usize
                         && tuples.contains(&rider.member.tuple)
-                        && tuples.iter().all(often)
+                        && tuples.iter().all(|tuple| n_holders(tuple) >= n_riders)
                 }
                 Past::Nothing | Past::Alone => false,
             })

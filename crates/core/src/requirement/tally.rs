@@ -151,7 +151,8 @@ impl Sensitive {
     /// The same where values may have come after the shares were measured: these satisfy nothing that shares are
     /// compared with.
     pub(crate) fn holds_for_any(&self, counts: &mut Counts, n_persons: u64) -> bool {
-        let all_known = counts.codes.iter().all(|&code| (code as usize) < self.shares.len());
+        let all_known =
+            counts.codes.iter().all(|&code| self.shares.get(code as usize).is_some_and(|&share| share > 0.0));
         (all_known || !self.bounds.iter().any(Bound::compares_shares)) && self.holds(counts, n_persons)
     }
 
