@@ -145,7 +145,7 @@ pub(super) struct Candidate<'a> {
 
 impl Judge<'_> {
     /// Whether these satisfy everything by themselves.
-    pub(super) fn stands<'m>(&mut self, members: impl Iterator<Item = &'m Member> + Clone) -> bool {
+    fn stands<'m>(&mut self, members: &(impl Iterator<Item = &'m Member> + Clone)) -> bool {
         let n_persons = members.clone().count() as u64;
         let largest_k = members.clone().map(|member| member.k).fold(self.standard.k, u32::max);
         if n_persons < u64::from(largest_k) || members.clone().any(|member| member.k < 2) {
@@ -173,7 +173,7 @@ impl Judge<'_> {
     /// rider's at least as often as there are riders, and all of these together as often as the rider asks for.
     pub(super) fn is_part(&mut self, members: &[Candidate<'_>]) -> bool {
         let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
-        if !self.stands(core.clone().map(|candidate| candidate.member)) {
+        if !self.stands(&core.clone().map(|candidate| candidate.member)) {
             return false;
         }
         let riders = members.iter().filter(|candidate| candidate.standing == Standing::Rider);

@@ -66,7 +66,7 @@ impl View {
     fn key_of(&self, person: u64) -> MemberKey {
         let shown = self.ledger.all_atoms().values().flat_map(|(_, members)| members);
         let found = shown.filter(|member| member.member.person == PersonKey(person) && member.shown == Shown::Stays);
-        found.map(|member| member.member.key).last().unwrap()
+        found.map(|member| member.member.key).next_back().unwrap()
     }
 
     /// Persons of each atom.
@@ -204,8 +204,11 @@ fn by_size_values_do_not_decide_when() {
     assert_eq!(view.atoms().len(), 1, "who was hidden does not come out by whoever comes next");
 }
 
-/// Per way in which six who come one after the other can be ill, what a reader sees after each: who, and with what.
-fn seen_by_values(closing: Closing) -> BTreeMap<Vec<Vec<(Vec<u64>, Vec<u32>)>>, Vec<Vec<u32>>> {
+/// After each newcomer the atoms: who, and with what.
+type Snapshots = Vec<Vec<(Vec<u64>, Vec<u32>)>>;
+
+/// Per way in which six who come one after the other can be ill, what a reader sees.
+fn seen_by_values(closing: Closing) -> BTreeMap<Snapshots, Vec<Vec<u32>>> {
     let mut seen: BTreeMap<_, Vec<Vec<u32>>> = BTreeMap::new();
     for bits in 0..64u32 {
         let diseases: Vec<u32> = (0..6).map(|person| bits >> person & 1).collect();
