@@ -10,7 +10,9 @@
 //! A tree over boxes: each inner cell divides one column by the children of one DGH node. A query goes best first,
 //! with a bound from below for each cell; siblings that the row is not under share one bound, and are opened only if
 //! it is the best that is left. Adding and removing go down one path. Bounds of a cell are not tightened when a class
-//! goes; after as many removals as there are classes the tree is made anew.
+//! goes. A query opens few cells where some class holds the row already, and many where every class is far, in
+//! sparse data of many columns: bounds are then alike. After as many
+//! removals as there are classes the tree is made anew.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
