@@ -332,3 +332,66 @@ impl Counter<'_> {
         judge(requirement, &ClassView { n_persons, own_k, sensitive: Some(sensitive) }).holds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(person: u64, age: &str, disease: &str) -> StepMember {
+        let paths = vec![vec![age.to_owned(), format!("{}0s", &age[..1]), "*".to_owned()]];
+        let (values, remembered) = (vec![Some(disease.to_owned())], BTreeSet::new());
+        StepMember { person, k: 2, paths, values, remembered, seen: Seen::Never }
+    }
+
+    fn rider(person: u64, diseases: &[&str]) -> StepMember {
+        let remembered = diseases.iter().map(|&disease| vec![Some(disease.to_owned())]).collect();
+        StepMember { remembered, seen: Seen::Elsewhere, ..member(person, "20", diseases[0]) }
+    }
+
+    fn problems(label: &str, before: &[StepMember], after: &[StepMember]) -> Vec<StepProblem> {
+        let labels_before = (!before.is_empty()).then(|| vec!["20s".to_owned()]);
+        let (before, after) = (before.to_vec(), after.to_vec());
+        let step = Step { atoms: vec![AtomStep { labels_before, labels: vec![label.to_owned()], before, after }] };
+        let columns = [StepColumn { name: "disease".to_owned(), reference: BTreeMap::new() }];
+        let requirements = [Requirement::K(2), Requirement::DistinctL { column: "disease".to_owned(), l: 2 }];
+        verify_step(step, &columns, &requirements).err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+    }
+
+    #[test]
+    fn each_rule_is_held() {
+        let crowd = [member(1, "20", "flu"), member(2, "21", "gout")];
+        let four = [crowd.to_vec(), vec![member(3, "20", "flu"), member(4, "20", "gout")]].concat();
+        assert_eq!(problems("20s", &[], &crowd), []);
+        assert_eq!(problems("20s", &four, &crowd), []);
+        assert_eq!(problems("*", &crowd, &crowd), []);
+        assert_eq!(problems("20s", &crowd, &[]), []);
+
+        let alike = [member(1, "20", "flu"), member(2, "21", "flu")];
+        assert!(matches!(problems("20s", &[], &alike)[..], [StepProblem::Unmet { part: Part::Shown, .. }]));
+        let one_goes = problems("20s", &four, &four[..3]);
+        assert!(matches!(one_goes[0], StepProblem::Unmet { part: Part::Removed, n_persons: 1, .. }));
+        assert!(matches!(problems("20s", &crowd, &four)[..], [StepProblem::Gained { n: 2, .. }]));
+        assert!(matches!(problems("30s", &[], &crowd)[..], [StepProblem::NotCovered { n: 2, .. }]));
+        let lowered = problems("20", &crowd, &crowd);
+        assert!(lowered.contains(&StepProblem::NotRaised { atom: 1, column: 1 }));
+        let twice = [crowd.to_vec(), vec![crowd[0].clone()]].concat();
+        assert!(matches!(problems("20s", &[], &twice)[..], [StepProblem::PersonTwice { n: 1, .. }]));
+        let mut demanding = crowd.clone();
+        demanding[0].k = 3;
+        let unmet = problems("20s", &[], &demanding);
+        assert!(matches!(unmet[..], [StepProblem::Unmet { requirement: Requirement::PersonK { .. }, .. }]));
+    }
+
+    #[test]
+    fn who_was_shown_elsewhere_must_be_hidden_by_the_others() {
+        let crowd = vec![member(1, "20", "flu"), member(2, "21", "gout")];
+        let with = |riders: &[StepMember]| problems("20s", &[], &[crowd.clone(), riders.to_vec()].concat());
+        assert_eq!(with(&[rider(3, &["flu", "gout"])]), []);
+        assert!(matches!(with(&[rider(3, &["flu", "cold"])])[..], [StepProblem::NotHidden { n: 1, .. }]));
+        let two = [rider(3, &["flu", "gout"]), rider(4, &["flu", "gout"])];
+        assert!(matches!(with(&two)[..], [StepProblem::NotHidden { n: 2, .. }]));
+        let mut false_core = rider(3, &["flu", "gout"]);
+        false_core.seen = Seen::Never;
+        assert!(matches!(with(&[false_core])[..], [StepProblem::CoreSeen { n: 1, .. }]));
+    }
+}
