@@ -5,6 +5,7 @@
 
 pub mod audiences;
 mod blocks;
+pub mod changing;
 pub mod encode;
 pub mod loss;
 pub mod partition;

@@ -6,13 +6,14 @@
 mod closeness;
 mod tally;
 
+pub(crate) use tally::Counts;
 pub use tally::Tally;
 
 use kohort_model::{Column, Distance, Hierarchy, NULL, Requirement, Table, ValueType};
 use rayon::prelude::*;
 
 use crate::encode::{Tree, WithNull};
-use closeness::Ground;
+pub(crate) use closeness::Ground;
 
 /// Shares within this of a bound count as on it: less than the verifier allows, so that rounding in another order
 /// there never refuses what stood here.
@@ -31,18 +32,18 @@ pub struct Rules {
 
 /// One sensitive column with everything asked of it.
 #[derive(Clone, Debug)]
-struct Sensitive {
-    column: String,
+pub(crate) struct Sensitive {
+    pub(crate) column: String,
     /// Per row of the table.
-    codes: Vec<u32>,
+    pub(crate) codes: Vec<u32>,
     /// Per code its share in the release.
-    shares: Vec<f64>,
-    bounds: Vec<Bound>,
+    pub(crate) shares: Vec<f64>,
+    pub(crate) bounds: Vec<Bound>,
 }
 
 /// One requirement of a sensitive column.
 #[derive(Clone, Debug)]
-enum Bound {
+pub(crate) enum Bound {
     DistinctL(u32),
     EntropyL(f64),
     RecursiveCL { c: f64, l: u32 },
@@ -143,10 +144,7 @@ impl Rules {
     /// Whether any requirement compares a class with the whole release, so that leaving somebody out changes it for
     /// all others.
     pub fn measures_against_release(&self) -> bool {
-        self.sensitive.iter().flat_map(|sensitive| &sensitive.bounds).any(|bound| match bound {
-            Bound::TCloseness { .. } | Bound::Beta(_) | Bound::EnhancedBeta(_) => true,
-            Bound::DistinctL(_) | Bound::EntropyL(_) | Bound::RecursiveCL { .. } | Bound::Alpha(_) => false,
-        })
+        self.sensitive.iter().flat_map(|sensitive| &sensitive.bounds).any(Bound::compares_shares)
     }
 
     /// The name of a compiled sensitive column.
@@ -167,6 +165,16 @@ impl Rules {
     /// Per row its person, where some person has several rows.
     pub fn person_of_row(&self) -> Option<&[u32]> {
         self.person_of_row.as_deref()
+    }
+}
+
+impl Bound {
+    /// Whether it compares a class with the whole release.
+    fn compares_shares(&self) -> bool {
+        match self {
+            Bound::TCloseness { .. } | Bound::Beta(_) | Bound::EnhancedBeta(_) => true,
+            Bound::DistinctL(_) | Bound::EntropyL(_) | Bound::RecursiveCL { .. } | Bound::Alpha(_) => false,
+        }
     }
 }
 

@@ -12,14 +12,14 @@ use crate::encode::{Tree, WithNull};
 
 /// The ground distance between sensitive values, prepared for one distribution of the release.
 #[derive(Clone, Debug)]
-pub(super) enum Ground {
+pub(crate) enum Ground {
     Equal,
     Ordered(OrderedGround),
     Hierarchical(HierarchicalGround),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct OrderedGround {
+pub(crate) struct OrderedGround {
     /// `below[i]` is the share of the values with rank `<= i`, only values that occur.
     below: Vec<f64>,
     /// `sums[i]` is `below[0] + ... + below[i - 1]`.
@@ -29,7 +29,7 @@ pub(super) struct OrderedGround {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct HierarchicalGround {
+pub(crate) struct HierarchicalGround {
     /// Per node its parent, its height over the tree's, and the release's share below it. One node more than the
     /// hierarchy's for NULL.
     parents: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) struct HierarchicalGround {
 }
 
 impl Ground {
-    pub(super) fn equal() -> Ground {
+    pub(crate) fn equal() -> Ground {
         Ground::Equal
     }
 
