@@ -1,0 +1,6 @@
+//! The store as its users meet it: tables, transactions, refusals, backups, and histories against a model.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod sample;
+mod tables;
