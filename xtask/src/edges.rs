@@ -16,12 +16,12 @@ struct Allowed {
     tests_use: &'static [&'static str],
 }
 
-const ALLOWED: [Allowed; 10] = [
+const ALLOWED: [Allowed; 11] = [
     Allowed { package: "kohort-model", uses: &[], tests_use: &[] },
     Allowed { package: "kohort-core", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-verify", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-io", uses: &["kohort-model", "kohort-verify"], tests_use: &["kohort-testkit"] },
-    Allowed { package: "kohort-store", uses: &[], tests_use: &[] },
+    Allowed { package: "kohort-store", uses: &[], tests_use: &["kohort-crashkit"] },
     Allowed {
         package: "kohort",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
@@ -30,8 +30,9 @@ const ALLOWED: [Allowed; 10] = [
     Allowed {
         package: "kohort-sql",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store"],
-        tests_use: &["kohort-testkit"],
+        tests_use: &["kohort-testkit", "kohort-crashkit"],
     },
+    Allowed { package: "kohort-crashkit", uses: &[], tests_use: &[] },
     Allowed {
         package: "kohort-testkit",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],

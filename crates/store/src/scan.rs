@@ -12,6 +12,9 @@ mod rows;
 
 pub use rows::Rows;
 
+/// Values of conditions are numbered from here on; the numbers before are for where a batch begins and ends.
+const FIRST_VALUE: usize = 3;
+
 /// SQLite binds at most 32,766 values to a statement, and nests at most 1,000 expressions.
 const MOST_VALUES: usize = 30_000;
 const MOST_CONDITIONS: usize = 500;
@@ -138,7 +141,7 @@ impl Condition {
 
 /// Conditions as SQL over the names of the file, and the values to bind.
 pub(crate) struct Filter {
-    /// Each begins with ` AND `. Values are numbered from the first number that was asked for.
+    /// Each begins with ` AND `. Values are numbered from [`FIRST_VALUE`] on.
     pub(crate) sql: String,
     pub(crate) values: Vec<Stored>,
     /// Whether an index can find the rows.
@@ -146,8 +149,8 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Conditions on a table, with values numbered from `first` on.
-    pub(crate) fn new(table: &Table, conditions: &[Condition], first: usize) -> Result<Self, StoreError> {
+    /// Conditions on a table.
+    pub(crate) fn new(table: &Table, conditions: &[Condition]) -> Result<Self, StoreError> {
         let mut filter = Self { sql: String::new(), values: Vec::new(), by_index: false };
         let too_many = || StoreError::TooManyValues { table: table.description.name.clone(), most: MOST_VALUES };
         if conditions.len() > MOST_CONDITIONS {
@@ -161,7 +164,7 @@ impl Filter {
                     data_type: table.types[position].data_type(),
                 })?;
                 filter.values.push(stored);
-                Ok(format!("?{}", first + filter.values.len() - 1))
+                Ok(format!("?{}", FIRST_VALUE + filter.values.len() - 1))
             };
             let sql = match condition {
                 Condition::Compare { comparison, value, .. } => {

@@ -18,6 +18,8 @@ use crate::format;
 /// More connections than these are closed when their readers are done.
 const IDLE_READERS: usize = 8;
 const CACHED_STATEMENTS: usize = 64;
+/// Pages that a connection keeps, in KiB (negative, as SQLite has it).
+const CACHE: i64 = -8_192;
 
 /// A connection, and what is known of the state it sees.
 pub(crate) struct Held {
@@ -186,6 +188,7 @@ impl Home {
         // Sorted rows must not land in temporary files outside the folder.
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         connection.pragma_update(None, "cell_size_check", true)?;
+        connection.pragma_update(None, "cache_size", CACHE)?;
         if access == OpenFlags::SQLITE_OPEN_READ_WRITE {
             let mode: String =
                 connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(refused)?;

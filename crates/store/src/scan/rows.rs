@@ -15,9 +15,9 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use rusqlite::types::Value as Stored;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, Statement};
 
-use super::{Filter, ScanRequest};
+use super::{FIRST_VALUE, Filter, ScanRequest};
 use crate::StoreError;
 use crate::encoding::{ColumnBuilder, StoredType};
 use crate::session::{Held, Session};
@@ -26,7 +26,7 @@ use crate::session::{Held, Session};
 const MOST_BYTES: usize = 1 << 28;
 
 /// Lists of numbers up to so long are made whatever the size of the table.
-const SHORT_LIST: i64 = 65_536;
+const SHORT_LIST: usize = 65_536;
 
 /// The rows of a scan, in batches. Keeps the snapshot it reads from; one of a change ends with it.
 pub struct Rows {
@@ -142,24 +142,13 @@ impl Source {
         let table = held.catalog.table(table)?;
         let id = table.id;
         let columns: String = positions.iter().map(|position| format!(", c{position}")).collect();
-        let filter = Filter::new(table, &request.conditions, 3)?;
-        if filter.by_index {
-            let highest = held
-                .sql
-                .prepare_cached(&format!("SELECT max(row) FROM t{id}"))?
-                .query_row([], |row| row.get::<_, Option<i64>>(0))?;
-            let most = SHORT_LIST.max(highest.unwrap_or(0) / 8);
-            let filter = Filter::new(table, &request.conditions, 2)?;
-            let sql = format!("SELECT row FROM t{id} WHERE TRUE{} LIMIT ?1", filter.sql);
-            let mut statement = held.sql.prepare_cached(&sql)?;
-            let bound = std::iter::once(Stored::Integer(most + 1)).chain(filter.values);
-            let found = statement.query_map(params_from_iter(bound), |row| row.get(0))?;
-            let mut numbers = found.collect::<Result<Vec<i64>, _>>()?;
-            if numbers.len() as u64 <= most.cast_unsigned() {
-                numbers.sort_unstable();
-                let sql = format!("SELECT row{columns} FROM t{id} WHERE row = ?");
-                return Ok(Self::Listed { sql, numbers: numbers.into_iter() });
-            }
+        let filter = Filter::new(table, &request.conditions)?;
+        if filter.by_index
+            && let Some(mut numbers) = list(&held.sql, id, &filter)?
+        {
+            numbers.sort_unstable();
+            let sql = format!("SELECT row{columns} FROM t{id} WHERE row = ?");
+            return Ok(Self::Listed { sql, numbers: numbers.into_iter() });
         }
         let sql =
             format!("SELECT row{columns} FROM t{id} NOT INDEXED WHERE row > ?1{} ORDER BY row LIMIT ?2", filter.sql);
@@ -174,9 +163,7 @@ impl Source {
                 let mut statement = connection.prepare_cached(sql)?;
                 statement.raw_bind_parameter(1, *number)?;
                 statement.raw_bind_parameter(2, i64::try_from(batch.wanted).unwrap_or(i64::MAX))?;
-                for (position, value) in values.iter().enumerate() {
-                    statement.raw_bind_parameter(position + 3, value)?;
-                }
+                bind(&mut statement, values)?;
                 let mut rows = statement.raw_query();
                 while let Some(row) = rows.next()? {
                     *number = batch.push(row)?;
@@ -202,6 +189,35 @@ impl Source {
             }
         }
     }
+}
+
+/// The numbers of the rows that meet the conditions, unless they are so many that a pass over the table is cheaper.
+fn list(connection: &Connection, table_id: i64, filter: &Filter) -> Result<Option<Vec<i64>>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT row FROM t{table_id} WHERE TRUE{}", filter.sql))?;
+    bind(&mut statement, &filter.values)?;
+    let mut rows = statement.raw_query();
+    let mut most = SHORT_LIST;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        if numbers.len() == SHORT_LIST {
+            let highest: i64 =
+                connection.query_row(&format!("SELECT max(row) FROM t{table_id}"), [], |row| row.get(0))?;
+            most = most.max(usize::try_from(highest / 8).unwrap_or(0));
+        }
+        if numbers.len() == most {
+            return Ok(None);
+        }
+        numbers.push(row.get(0)?);
+    }
+    Ok(Some(numbers))
+}
+
+/// Binds the values of conditions, whose numbers begin with [`FIRST_VALUE`].
+fn bind(statement: &mut Statement<'_>, values: &[Stored]) -> Result<(), rusqlite::Error> {
+    for (number, value) in (FIRST_VALUE..).zip(values) {
+        statement.raw_bind_parameter(number, value)?;
+    }
+    Ok(())
 }
 
 /// Why a batch can't be filled.
