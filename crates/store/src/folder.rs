@@ -17,7 +17,7 @@ pub(crate) struct Folder {
     /// The file of the store. Absolute, so SQLite can't take it for a URI.
     pub(crate) file: PathBuf,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Folder {
 
         let file = path_found.join("kohort.db");
         private_file(&file).map_err(|error| refused("can't open the data folder", error))?;
-        let folder = Self { file, path: path_found, _lock: lock };
+        let folder = Self { file, path: path_found, lock };
         folder.flush_names().map_err(|error| refused("can't write to the data folder", error))?;
         Ok(folder)
     }
@@ -62,6 +62,14 @@ impl Folder {
     fn flush_names(&self) -> std::io::Result<()> {
         flush_folder(&self.path)?;
         self.path.parent().map_or(Ok(()), flush_folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing the file would not do: a process that is being started shares it for a moment. If this fails, the end
+        // of the last such process unlocks.
+        let _ = self.lock.unlock();
     }
 }
 

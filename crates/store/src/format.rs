@@ -27,29 +27,40 @@ const STEPS: &[&str] = &[
          STRICT, WITHOUT ROWID;",
 ];
 
+/// Says whether the file is a store of a format that is known, or empty, without writing to it.
+pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    n_steps_done(connection, file, STEPS).map(drop)
+}
+
 /// Brings the file to the newest format.
 pub(crate) fn upgrade(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
     upgrade_by(connection, file, STEPS)
 }
 
-fn upgrade_by(connection: &mut Connection, file: &Path, steps: &[&str]) -> Result<(), StoreError> {
+/// How many of the steps led to the file.
+fn n_steps_done(connection: &Connection, file: &Path, steps: &[&str]) -> Result<usize, StoreError> {
     let foreign = || StoreError::Foreign { file: file.to_owned() };
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let application = match number("application_id") {
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => return Err(foreign()),
-        found => found?,
-    };
+    let application = number("application_id")?;
     let found = number("user_version")?;
     let n_entries: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let is_new = application == 0 && found == 0 && n_entries == 0;
     if application != APPLICATION && !is_new {
         return Err(foreign());
     }
-    let known = i64::try_from(steps.len()).expect("there are few steps");
-    if found > known {
-        return Err(StoreError::NewerFormat { found, known });
+    if found > number_of(steps) {
+        return Err(StoreError::NewerFormat { found, known: number_of(steps) });
     }
-    let done = usize::try_from(found).map_err(|_| foreign())?;
+    usize::try_from(found).map_err(|_| foreign())
+}
+
+/// The format that all steps lead to.
+fn number_of(steps: &[&str]) -> i64 {
+    i64::try_from(steps.len()).expect("there are few steps")
+}
+
+fn upgrade_by(connection: &mut Connection, file: &Path, steps: &[&str]) -> Result<(), StoreError> {
+    let done = n_steps_done(connection, file, steps)?;
     if done == steps.len() {
         return Ok(());
     }
@@ -58,7 +69,7 @@ fn upgrade_by(connection: &mut Connection, file: &Path, steps: &[&str]) -> Resul
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", known)?;
+    transaction.pragma_update(None, "user_version", number_of(steps))?;
     Ok(transaction.commit()?)
 }
 

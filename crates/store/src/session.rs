@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::StoreError;
 use crate::catalog::Catalog;
@@ -166,39 +166,51 @@ impl Home {
             folder,
         };
         let mut writer = home.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // A file that is refused is not written to, so this comes before the log is set up.
+        format::check(&writer, &home.folder.file)?;
+        home.set_up_writer(&writer)?;
         format::upgrade(&mut writer, &home.folder.file)?;
         home.writer = Mutex::new(Some(Held::new(writer)));
         Ok(home)
     }
 
     /// A new connection to the file.
-    pub(crate) fn connect(&self, access: OpenFlags) -> Result<Connection, StoreError> {
-        let refused = |error: rusqlite::Error| match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly) => {
+    fn connect(&self, access: OpenFlags) -> Result<Connection, StoreError> {
+        let open = || {
+            let connection = Connection::open_with_flags(&self.folder.file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            // Sorted rows must not land in temporary files outside the folder.
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            connection.pragma_update(None, "cell_size_check", true)?;
+            connection.pragma_update(None, "cache_size", CACHE)?;
+            Ok(connection)
+        };
+        open().map_err(|error| self.refused(error))
+    }
+
+    fn set_up_writer(&self, writer: &Connection) -> Result<(), StoreError> {
+        let mode: String = writer
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+            .map_err(|error| self.refused(error))?;
+        if mode != "wal" {
+            return Err(StoreError::ReadOnly { folder: self.folder.path().to_owned() });
+        }
+        writer.pragma_update(None, "synchronous", "FULL")?;
+        writer.pragma_update(None, "secure_delete", true)?;
+        Ok(())
+    }
+
+    /// Why the file can't be opened.
+    fn refused(&self, error: rusqlite::Error) -> StoreError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
                 StoreError::ReadOnly { folder: self.folder.path().to_owned() }
             }
-            Some(rusqlite::ErrorCode::NotADatabase) => StoreError::Foreign { file: self.folder.file.clone() },
+            Some(ErrorCode::NotADatabase) => StoreError::Foreign { file: self.folder.file.clone() },
             _ => error.into(),
-        };
-        let connection = Connection::open_with_flags(&self.folder.file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-            .map_err(refused)?;
-        connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        // Sorted rows must not land in temporary files outside the folder.
-        connection.pragma_update(None, "temp_store", "MEMORY")?;
-        connection.pragma_update(None, "cell_size_check", true)?;
-        connection.pragma_update(None, "cache_size", CACHE)?;
-        if access == OpenFlags::SQLITE_OPEN_READ_WRITE {
-            let mode: String =
-                connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(refused)?;
-            if mode != "wal" {
-                return Err(StoreError::ReadOnly { folder: self.folder.path().to_owned() });
-            }
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_update(None, "secure_delete", true)?;
         }
-        Ok(connection)
     }
 
     fn take_writer(&self) -> Result<Held, StoreError> {

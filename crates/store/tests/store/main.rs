@@ -2,5 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod backups;
+mod histories;
+mod refusals;
 mod sample;
+mod snapshots;
 mod tables;
+mod transactions;
+mod values;
