@@ -1,6 +1,7 @@
 //! How fast the store reads and writes, beside SQLite without it: `cargo run --release --example store_rates -p kohort-store`.
 //!
-//! Each figure is the best of several runs; both sides read and write the same values in files with the same settings.
+//! Scans and lookups are the best of several runs, in processor time; writes are timed by the clock, since they wait for
+//! the disk. Both sides read and write the same values in files with the same settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let theirs = best(|| scan_plain(&plain))?;
     report("scan 1 M rows of 4 columns", ours, theirs);
+    let theirs = best(|| sum_plain(&plain))?;
+    report("the same, beside sums inside SQLite", ours, theirs);
 
     let lookups = 20_000;
     let snapshot = store.read()?;
@@ -166,16 +169,29 @@ fn scan_plain(plain: &Connection) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// The same in SQLite's own loop, without a call for each row.
+fn sum_plain(plain: &Connection) -> Result<(), Box<dyn std::error::Error>> {
+    let sql = "SELECT sum(id), sum(age), sum(weight), sum(octet_length(town)) FROM people";
+    let n_bytes: i64 = plain.query_row(sql, [], |row| row.get(3))?;
+    assert!(n_bytes > 0);
+    Ok(())
+}
+
 fn best(
     mut run: impl FnMut() -> Result<(), Box<dyn std::error::Error>>,
 ) -> Result<Duration, Box<dyn std::error::Error>> {
     let mut best = Duration::MAX;
     for _ in 0..RUNS {
-        let start = Instant::now();
+        let start = processor_time()?;
         run()?;
-        best = best.min(start.elapsed());
+        best = best.min(processor_time()? - start);
     }
     Ok(best)
+}
+
+/// What this process has had of the processors. Other processes do not disturb it, as they do the clock.
+fn processor_time() -> Result<Duration, nix::Error> {
+    Ok(nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }
 
 fn report(what: &str, ours: Duration, theirs: Duration) {

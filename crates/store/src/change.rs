@@ -22,10 +22,11 @@ pub struct Change {
     state: State,
 }
 
-/// A place in a change to which it can be undone.
+/// A place in a change to which it can be undone. One that a later call of [`Change::undo`] or [`Change::release`] for an
+/// earlier savepoint took with it is not known any more.
 #[derive(Debug)]
 pub struct Savepoint {
-    depth: u64,
+    name: String,
 }
 
 impl Deref for Change {
@@ -180,22 +181,23 @@ impl Change {
     /// Marks a place to which the change can be undone.
     pub fn savepoint(&self) -> Result<Savepoint, StoreError> {
         self.state.session.with(|held| {
-            held.depth += 1;
-            held.sql.execute_batch(&format!("SAVEPOINT s{}", held.depth))?;
-            Ok(Savepoint { depth: held.depth })
+            held.n_savepoints += 1;
+            let name = format!("s{}", held.n_savepoints);
+            held.run(&format!("SAVEPOINT {name}"))?;
+            Ok(Savepoint { name })
         })
     }
 
     /// Keeps what was done since the savepoint, as part of the change.
     #[expect(clippy::needless_pass_by_value, reason = "a savepoint ends once")]
     pub fn release(&self, savepoint: Savepoint) -> Result<(), StoreError> {
-        self.state.session.with(|held| Ok(held.sql.execute_batch(&format!("RELEASE s{}", savepoint.depth))?))
+        self.state.session.with(|held| held.run(&format!("RELEASE {}", savepoint.name)))
     }
 
     /// Undoes what was done since the savepoint, and nothing before.
     #[expect(clippy::needless_pass_by_value, reason = "a savepoint ends once")]
     pub fn undo(&self, savepoint: Savepoint) -> Result<(), StoreError> {
-        self.state.session.with(|held| held.undo(savepoint.depth))
+        self.state.session.with(|held| held.undo(&savepoint.name))
     }
 
     /// Keeps the change, on the disk, for all who read from now on.
@@ -207,7 +209,7 @@ impl Change {
                 statement.execute(params![next, table_id])?;
             }
             drop(statement);
-            Ok(held.sql.prepare_cached("COMMIT")?.execute([]).map(drop)?)
+            held.run("COMMIT")
         })?;
         session.close()
     }
@@ -220,19 +222,17 @@ impl Change {
     /// Does the work, or undoes what it did.
     fn all_or_nothing<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.state.session.with(|held| {
-            held.depth += 1;
-            let depth = held.depth;
-            held.sql.execute_batch(&format!("SAVEPOINT s{depth}"))?;
+            held.run("SAVEPOINT step")?;
             match work(held) {
                 Ok(done) => {
-                    held.sql.execute_batch(&format!("RELEASE s{depth}"))?;
+                    held.run("RELEASE step")?;
                     Ok(done)
                 }
                 Err(error) => {
                     // After some failures SQLite has undone the whole transaction already; then there is nothing to undo,
                     // and the next call finds the transaction over.
                     if !held.sql.is_autocommit() {
-                        held.undo(depth)?;
+                        held.undo("step")?;
                     }
                     Err(error)
                 }
@@ -242,9 +242,15 @@ impl Change {
 }
 
 impl Held {
-    /// Undoes what was done since a savepoint.
-    fn undo(&mut self, depth: u64) -> Result<(), StoreError> {
-        self.sql.execute_batch(&format!("ROLLBACK TO s{depth}; RELEASE s{depth}"))?;
+    fn run(&self, statement: &str) -> Result<(), StoreError> {
+        self.sql.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    /// Undoes what was done since a savepoint, and ends it.
+    fn undo(&mut self, savepoint: &str) -> Result<(), StoreError> {
+        self.run(&format!("ROLLBACK TO {savepoint}"))?;
+        self.run(&format!("RELEASE {savepoint}"))?;
         for n_writes in self.writes.values_mut() {
             *n_writes += 1;
         }

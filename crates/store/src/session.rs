@@ -20,6 +20,8 @@ const IDLE_READERS: usize = 8;
 const CACHED_STATEMENTS: usize = 64;
 /// Pages that a connection keeps, in KiB (negative, as SQLite has it).
 const CACHE: i64 = -8_192;
+/// A log that grew beyond so many bytes is cut when it is reused.
+const LONGEST_LOG: i64 = 64 << 20;
 
 /// A connection, and what is known of the state it sees.
 pub(crate) struct Held {
@@ -32,13 +34,13 @@ pub(crate) struct Held {
     /// The next number of a row, of the tables that got rows in this transaction.
     pub(crate) next_rows: HashMap<i64, i64>,
     /// How many savepoints this transaction made.
-    pub(crate) depth: u64,
+    pub(crate) n_savepoints: u64,
 }
 
 impl Held {
     fn new(sql: Connection) -> Self {
         let catalog = Arc::new(Catalog::default());
-        Self { sql, catalog, catalog_version: None, writes: HashMap::new(), next_rows: HashMap::new(), depth: 0 }
+        Self { sql, catalog, catalog_version: None, writes: HashMap::new(), next_rows: HashMap::new(), n_savepoints: 0 }
     }
 
     /// Begins a transaction and fixes the state it sees.
@@ -65,7 +67,7 @@ impl Held {
     fn roll_back(&mut self) -> Result<(), StoreError> {
         self.writes.clear();
         self.next_rows.clear();
-        self.depth = 0;
+        self.n_savepoints = 0;
         if !self.sql.is_autocommit() {
             self.sql.execute_batch("ROLLBACK")?;
         }
@@ -199,6 +201,7 @@ impl Home {
         }
         writer.pragma_update(None, "synchronous", "FULL")?;
         writer.pragma_update(None, "secure_delete", true)?;
+        writer.pragma_update_and_check(None, "journal_size_limit", LONGEST_LOG, |_| Ok(()))?;
         Ok(())
     }
 

@@ -49,37 +49,32 @@ impl ColumnBuilder {
         Self { stored, nulls: NullBufferBuilder::new(n_rows), values }
     }
 
-    /// Appends a value.
+    /// Appends a value; says how many bytes of text or blob it has.
     #[inline]
-    pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), Malformed> {
+    pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<usize, Malformed> {
         match (&mut self.values, value) {
             (Values::Integers(integers), ValueRef::Integer(integer)) => {
                 integers.push(integer);
                 self.nulls.append_non_null();
+                Ok(0)
             }
             (Values::Bytes { bytes, ends }, ValueRef::Text(found) | ValueRef::Blob(found)) => {
                 bytes.extend_from_slice(found);
                 ends.push(i32::try_from(bytes.len()).map_err(|_| Malformed)?);
                 self.nulls.append_non_null();
+                Ok(found.len())
             }
             (Values::Integers(integers), ValueRef::Null) => {
                 integers.push(0);
                 self.nulls.append_null();
+                Ok(0)
             }
             (Values::Bytes { bytes, ends }, ValueRef::Null) => {
                 ends.push(i32::try_from(bytes.len()).map_err(|_| Malformed)?);
                 self.nulls.append_null();
+                Ok(0)
             }
-            _ => return Err(Malformed),
-        }
-        Ok(())
-    }
-
-    /// How many bytes of text or blobs are collected.
-    pub(crate) fn n_bytes(&self) -> usize {
-        match &self.values {
-            Values::Integers(_) => 0,
-            Values::Bytes { bytes, .. } => bytes.len(),
+            _ => Err(Malformed),
         }
     }
 

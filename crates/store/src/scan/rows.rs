@@ -22,7 +22,7 @@ use crate::StoreError;
 use crate::encoding::{ColumnBuilder, StoredType};
 use crate::session::{Held, Session};
 
-/// A batch ends early when a column has so many bytes: its offsets are of 32 bits.
+/// A batch ends early when its texts and blobs have so many bytes: offsets are of 32 bits.
 const MOST_BYTES: usize = 1 << 28;
 
 /// Lists of numbers up to so long are made whatever the size of the table.
@@ -166,8 +166,9 @@ impl Source {
                 bind(&mut statement, values)?;
                 let mut rows = statement.raw_query();
                 while let Some(row) = rows.next()? {
-                    *number = batch.push(row)?;
+                    batch.push(row)?;
                     if batch.is_full() {
+                        *number = row.get(0)?;
                         return Ok(false);
                     }
                 }
@@ -245,6 +246,8 @@ struct Batch {
     columns: Vec<ColumnBuilder>,
     wanted: usize,
     n_rows: usize,
+    /// Of texts and blobs, in all columns.
+    n_bytes: usize,
 }
 
 impl Batch {
@@ -255,25 +258,25 @@ impl Batch {
             columns: types.iter().map(|stored| ColumnBuilder::new(stored.clone(), room)).collect(),
             wanted,
             n_rows: 0,
+            n_bytes: 0,
         }
     }
 
-    /// Appends a row whose first column is its number, and returns that.
+    /// Appends a row whose first column is its number.
     #[inline]
-    fn push(&mut self, row: &Row<'_>) -> Result<i64, Failure> {
+    fn push(&mut self, row: &Row<'_>) -> Result<(), Failure> {
         for (position, column) in self.columns.iter_mut().enumerate() {
-            column.push(row.get_ref(position + 1)?).map_err(|_| Failure::Malformed(position))?;
+            self.n_bytes += column.push(row.get_ref(position + 1)?).map_err(|_| Failure::Malformed(position))?;
         }
-        let number = row.get_ref(0)?;
         if let Some(numbers) = &mut self.numbers {
-            numbers.push(number).map_err(|_| Failure::Malformed(0))?;
+            numbers.push(row.get_ref(0)?).map_err(|_| Failure::Malformed(0))?;
         }
         self.n_rows += 1;
-        number.as_i64().map_err(|_| Failure::Malformed(0))
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
-        self.n_rows == self.wanted || self.columns.iter().any(|column| column.n_bytes() >= MOST_BYTES)
+        self.n_rows == self.wanted || self.n_bytes >= MOST_BYTES
     }
 
     fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
