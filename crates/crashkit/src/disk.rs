@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::Chance;
 use crate::locks::{FileLocks, SharedMemory};
@@ -17,7 +17,8 @@ use crate::vfs;
 
 const SECTOR: usize = 512;
 
-/// The disk of one folder. SQLite takes it for the real one in this process, for the files directly in that folder.
+/// The disk of one folder. SQLite takes it for the real one in this process, for the files directly in that folder, until
+/// the last clone is dropped.
 #[derive(Clone)]
 pub struct Disk {
     contents: Arc<Mutex<Contents>>,
@@ -56,7 +57,7 @@ impl Disk {
     pub fn at(folder: &Path) -> Self {
         let folder = folder.canonicalize().expect("the folder of a disk is there");
         let disk = Self { contents: Arc::new(Mutex::new(Contents::default())) };
-        vfs::mount(folder, disk.clone());
+        vfs::mount(folder, Arc::downgrade(&disk.contents));
         disk
     }
 
@@ -91,13 +92,9 @@ impl Disk {
         *self.lock() = Contents { image: Image { files }, ..Contents::default() };
     }
 
-    /// Turns over one bit of a file.
-    pub fn damage(&self, name: &str, position: usize) {
-        let mut contents = self.lock();
-        let file = contents.image.files.get_mut(name).expect("the file is on the disk");
-        for bytes in [&mut file.current, &mut file.flushed] {
-            bytes.as_mut().expect("the file is there")[position] ^= 1;
-        }
+    /// A mounted disk, unless it is gone.
+    pub(crate) fn mounted(contents: &Weak<Mutex<Contents>>) -> Option<Self> {
+        Some(Self { contents: contents.upgrade()? })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Contents> {

@@ -52,11 +52,6 @@ impl History {
         Self { chance: Chance::new(seed), model: Model::default(), next: 1 }
     }
 
-    /// What the tables hold after the transactions so far.
-    pub fn model(&self) -> &Model {
-        &self.model
-    }
-
     /// The next transaction.
     pub fn next_transaction(&mut self) -> Vec<Operation> {
         (0..=self.chance.below(8)).map(|_| self.next_operation()).collect()

@@ -5,30 +5,34 @@
 
 #![allow(unsafe_code, reason = "a VFS is a table of C functions")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, PoisonError, Weak};
 
 use rusqlite::ffi;
 
 use crate::Disk;
-use crate::disk::Failed;
+use crate::disk::{Contents, Failed};
 use crate::locks::FileLocks;
 
-static DISKS: Mutex<Option<HashMap<PathBuf, Disk>>> = Mutex::new(None);
+/// The disks by their folders.
+static DISKS: Mutex<BTreeMap<PathBuf, Weak<Mutex<Contents>>>> = Mutex::new(BTreeMap::new());
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Has SQLite find the files of a folder on a disk.
-pub(crate) fn mount(folder: PathBuf, disk: Disk) {
+pub(crate) fn mount(folder: PathBuf, contents: Weak<Mutex<Contents>>) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
-    DISKS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(folder, disk);
+    let mut disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    disks.retain(|_, contents| contents.strong_count() > 0);
+    disks.insert(folder, contents);
 }
 
 fn disk_of(path: &Path) -> Option<Disk> {
-    DISKS.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(path.parent()?).cloned()
+    let disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    disks.get(path.parent()?).and_then(Disk::mounted)
 }
 
 fn register() {

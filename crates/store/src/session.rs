@@ -45,6 +45,8 @@ impl Held {
 
     /// Begins a transaction and fixes the state it sees.
     fn begin(&mut self, statement: &str) -> Result<(), StoreError> {
+        // The end of the transaction before may have failed.
+        self.roll_back()?;
         self.sql.execute_batch(statement)?;
         // A deferred transaction has its state from the first read on; this is it.
         let version: i64 = self.sql.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))?;
@@ -200,6 +202,9 @@ impl Home {
             return Err(StoreError::ReadOnly { folder: self.folder.path().to_owned() });
         }
         writer.pragma_update(None, "synchronous", "FULL")?;
+        // Without these, macOS flushes to the disk's cache only. Elsewhere they do nothing.
+        writer.pragma_update(None, "fullfsync", true)?;
+        writer.pragma_update(None, "checkpoint_fullfsync", true)?;
         writer.pragma_update(None, "secure_delete", true)?;
         writer.pragma_update_and_check(None, "journal_size_limit", LONGEST_LOG, |_| Ok(()))?;
         Ok(())
