@@ -16,11 +16,12 @@ struct Allowed {
     tests_use: &'static [&'static str],
 }
 
-const ALLOWED: [Allowed; 9] = [
+const ALLOWED: [Allowed; 11] = [
     Allowed { package: "kohort-model", uses: &[], tests_use: &[] },
     Allowed { package: "kohort-core", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-verify", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-io", uses: &["kohort-model", "kohort-verify"], tests_use: &["kohort-testkit"] },
+    Allowed { package: "kohort-store", uses: &[], tests_use: &["kohort-crashkit"] },
     Allowed {
         package: "kohort",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
@@ -28,9 +29,10 @@ const ALLOWED: [Allowed; 9] = [
     },
     Allowed {
         package: "kohort-sql",
-        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
-        tests_use: &["kohort-testkit"],
+        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store"],
+        tests_use: &["kohort-testkit", "kohort-crashkit"],
     },
+    Allowed { package: "kohort-crashkit", uses: &[], tests_use: &[] },
     Allowed {
         package: "kohort-testkit",
         uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io"],
@@ -46,7 +48,7 @@ const ALLOWED: [Allowed; 9] = [
 
 /// Families of outside crates that only some of ours may name.
 const FENCED: [(&str, &[&str]); 2] = [
-    ("arrow", &["kohort-io", "kohort-bench", "kohort-testkit"]),
+    ("arrow", &["kohort-io", "kohort-store", "kohort-bench", "kohort-testkit"]),
     ("parquet", &["kohort-io", "kohort-bench", "kohort-testkit"]),
 ];
 
@@ -199,7 +201,10 @@ mod tests {
         add_dependency(&mut metadata, "kohort-core", json!({ "name": "arrow", "kind": "dev" }));
         add_dependency(&mut metadata, "kohort-core", json!({ "name": "arrowhead", "kind": null }));
         let found = complaints(&metadata);
-        assert_eq!(found, ["'kohort-core' must not use 'arrow': only kohort-io, kohort-bench, kohort-testkit may"]);
+        assert_eq!(
+            found,
+            ["'kohort-core' must not use 'arrow': only kohort-io, kohort-store, kohort-bench, kohort-testkit may"]
+        );
     }
 
     #[test]
