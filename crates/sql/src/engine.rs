@@ -5,15 +5,20 @@
 //! says of purpose and recipient counts for that statement alone.
 
 mod allowed;
+mod copy;
 mod create;
+mod folder;
+mod import;
+mod materialize;
 mod session;
 mod show;
+mod stored;
 mod unplanned;
 mod utility;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use chrono::{DateTime, Utc};
 use datafusion::catalog::CatalogProviderList;
@@ -25,6 +30,7 @@ use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
+use folder::Data;
 pub use session::{Outcome, Session};
 
 use crate::hierarchies::Hierarchies;
@@ -79,6 +85,8 @@ struct Shared {
     /// Tables that were imported as policies.
     imported: Mutex<BTreeSet<String>>,
     log: Mutex<ComplianceLog>,
+    /// Where tables are kept; `None` where nothing outlives the engine.
+    data: Option<Data>,
 }
 
 impl Engine {
@@ -89,6 +97,10 @@ impl Engine {
 
     /// An engine without tables that keeps this log.
     pub fn with_log(clock: Clock, log: ComplianceLog) -> Engine {
+        Engine::with(clock, log, None)
+    }
+
+    fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
         let shared = Shared {
             clock,
             owner: context(),
@@ -99,6 +111,7 @@ impl Engine {
             next_version: AtomicU64::new(1),
             imported: Mutex::default(),
             log: Mutex::new(log),
+            data,
         };
         Engine { shared: Arc::new(shared) }
     }
@@ -117,6 +130,18 @@ impl Engine {
 impl Shared {
     fn log(&self) -> MutexGuard<'_, ComplianceLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hierarchies(&self) -> RwLockReadGuard<'_, Hierarchies> {
+        self.hierarchies.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hierarchies_mut(&self) -> RwLockWriteGuard<'_, Hierarchies> {
+        self.hierarchies.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn imported(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.imported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn view(&self, name: &str) -> Option<Arc<AView>> {

@@ -1,6 +1,7 @@
 //! [`SqlError`]: why a statement gave no answer, and what to do about it.
 
 use datafusion::error::DataFusionError;
+use kohort_store::StoreError;
 
 use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
@@ -84,6 +85,75 @@ pub enum SqlError {
     /// `EXPLAIN UTILITY` of something it can't measure.
     #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ...")]
     NoUtility,
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A transaction in a transaction.
+    #[error("a transaction is under way already")]
+    InTransaction,
+    /// The end of a transaction that was never begun.
+    #[error("no transaction is under way")]
+    NoTransaction,
+    /// A statement about tables in a transaction.
+    #[error("tables, indexes and views are made and dropped outside of transactions")]
+    NotInTransaction,
+    /// A statement that needs a data folder.
+    #[error("this needs a data folder")]
+    NoDataFolder,
+    /// A statement about a stored table that names another.
+    #[error("'{name}' is no table of the data folder")]
+    NotStored {
+        /// The name.
+        name: String,
+    },
+    /// What stored tables do not do.
+    #[error("stored tables do not take {what}")]
+    NotForStored {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A table that a view is made from.
+    #[error("the materialized view '{view}' is made from '{name}'")]
+    InUse {
+        /// The table.
+        name: String,
+        /// The view.
+        view: String,
+    },
+    /// A materialized view that would be replaced.
+    #[error("'{name}' is a materialized view: whoever kept its answers could combine them with those of another")]
+    Kept {
+        /// The view.
+        name: String,
+    },
+    /// Something a data folder keeps that can't be read.
+    #[error("the data folder is damaged: {what} can't be read")]
+    Damaged {
+        /// What it is.
+        what: String,
+    },
+    /// A file that can't be opened.
+    #[error("'{file}' can't be read: {kind}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why.
+        kind: std::io::ErrorKind,
+    },
+    /// A file whose name does not say what it is.
+    #[error("'{file}' is no .csv, .parquet or .arrow file")]
+    UnknownFormat {
+        /// The file.
+        file: String,
+    },
+    /// A file with columns that the table lacks.
+    #[error("'{file}' has columns that the table lacks: {}", .columns.join(", "))]
+    OtherColumns {
+        /// The file.
+        file: String,
+        /// Their names.
+        columns: Vec<String>,
+    },
     /// The record of the statement could not be kept.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
@@ -123,6 +193,17 @@ impl SqlError {
             SqlError::NothingAsked => {
                 Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
             }
+            SqlError::Store(error) => error.hint().map(str::to_owned),
+            SqlError::InTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
+            SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
+            SqlError::NotInTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
+            SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),
+            SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),
+            SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
+            SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
+            SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
+            SqlError::OtherColumns { .. } => Some("columns are found by their names".to_owned()),
+            SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -149,6 +230,14 @@ impl SqlError {
         match self {
             SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
             SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
+            SqlError::Store(
+                StoreError::Full
+                | StoreError::Corrupt { .. }
+                | StoreError::ReadOnly { .. }
+                | StoreError::Io { .. }
+                | StoreError::Sqlite { .. },
+            )
+            | SqlError::Damaged { .. } => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
             SqlError::Query(DataFusionError::Internal(_)) => 3,
             _ => 2,
@@ -211,6 +300,10 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     };
     let error = match error.downcast::<Refusal>() {
         Ok(refusal) => return SqlError::Refused(*refusal),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<StoreError>() {
+        Ok(error) => return SqlError::Store(*error),
         Err(error) => error,
     };
     let error = match error.downcast::<SqlError>() {

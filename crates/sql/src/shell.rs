@@ -30,7 +30,7 @@ use tokio::sync::Mutex;
 
 use crate::parser::{self, ParseProblem};
 use crate::policy::ComplianceLog;
-use crate::{Engine, Role, Session, SqlError};
+use crate::{Clock, Engine, Role, Session, SqlError};
 use arguments::Arguments;
 use editor::{Editor, Input};
 use output::Format;
@@ -124,7 +124,11 @@ impl Shell {
             None => ComplianceLog::new(),
             Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::log(path, &error))?,
         };
-        let engine = Engine::with_log(Arc::new(chrono::Utc::now), log);
+        let clock: Clock = Arc::new(chrono::Utc::now);
+        let engine = match &arguments.data {
+            Some(folder) => runtime.block_on(Engine::open(folder, clock, log))?,
+            None => Engine::with_log(clock, log),
+        };
         let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };
         Ok(Shell { runtime, engine, format: arguments.format(), timing })
     }

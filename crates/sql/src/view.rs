@@ -20,6 +20,7 @@ mod exec;
 mod fingerprint;
 mod kept;
 mod labels;
+mod materialized;
 mod partition;
 mod plan;
 mod problem;
@@ -36,6 +37,10 @@ pub use directory::Directory;
 pub use exec::AnonymizeExec;
 pub use fingerprint::{Fingerprint, Generations};
 pub use labels::ShownLabels;
+pub(crate) use materialized::EVERYBODY;
+pub use materialized::{
+    Changed, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Standing, check,
+};
 pub use plan::{Plan, PlanWish};
 pub use problem::ViewProblem;
 pub(crate) use problem::kind_of;

@@ -88,6 +88,11 @@ impl Change {
         })
     }
 
+    /// The number that the next row of a table gets.
+    pub fn next_row(&self, table: &str) -> Result<i64, StoreError> {
+        self.state.session.with(|held| held.next_row(held.catalog.table(table)?.id))
+    }
+
     /// Appends rows, whose columns are those of the table in its order, and returns their numbers.
     pub fn insert(&self, table: &str, rows: &RecordBatch) -> Result<Range<i64>, StoreError> {
         self.all_or_nothing(|held| {
@@ -201,7 +206,7 @@ impl Change {
     }
 
     /// Keeps the change, on the disk, for all who read from now on.
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(&self) -> Result<(), StoreError> {
         let session = &self.state.session;
         session.with(|held| {
             let mut statement = held.sql.prepare_cached("UPDATE tables SET next_row = ? WHERE id = ?")?;
@@ -215,7 +220,7 @@ impl Change {
     }
 
     /// Forgets the change, as dropping it does, and says if that failed.
-    pub fn rollback(self) -> Result<(), StoreError> {
+    pub fn rollback(&self) -> Result<(), StoreError> {
         self.state.session.close()
     }
 

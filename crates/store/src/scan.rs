@@ -26,6 +26,8 @@ pub struct ScanRequest {
     pub columns: Option<Vec<String>>,
     /// Whether the numbers of the rows come first, as an `Int64` column `rowid`.
     pub with_rowid: bool,
+    /// Only rows of these numbers, as far as they are there; any if `None`. Conditions are not asked then.
+    pub numbers: Option<Vec<i64>>,
     /// Rows that meet all of these.
     pub conditions: Vec<Condition>,
     /// At most so many rows: those of the least numbers.
@@ -36,7 +38,7 @@ pub struct ScanRequest {
 
 impl Default for ScanRequest {
     fn default() -> Self {
-        Self { columns: None, with_rowid: false, conditions: Vec::new(), limit: None, batch_size: 8_192 }
+        Self { columns: None, with_rowid: false, numbers: None, conditions: Vec::new(), limit: None, batch_size: 8_192 }
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) fn check(statement: &Statement) -> Result<(), SqlError> {
         Statement::ShowCollection { .. } => "what is collected is the owner's to know",
         Statement::ExplainUtility(_) => "it compares a view with what is under it",
         Statement::ImportPolicy { .. } => "it changes policies",
+        Statement::CopyFrom { .. } => "COPY reads or writes files",
     };
     Err(SqlError::NotAllowed { what })
 }

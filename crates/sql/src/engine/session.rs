@@ -9,7 +9,6 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
@@ -17,16 +16,19 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
+use super::stored::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Answers, Parsed, Statement};
-use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView, import_policy};
-use crate::view::AView;
+use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
+use crate::store::Reading;
+use crate::view::{AView, Force, State, ViewProblem};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -42,6 +44,10 @@ pub struct Session {
     pub(super) role: Role,
     pub(super) context: SessionContext,
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
+    /// The change under way.
+    pub(super) transaction: Option<Transaction>,
+    /// Whether statements run that a data folder has kept.
+    pub(super) is_restoring: bool,
 }
 
 impl Session {
@@ -53,7 +59,8 @@ impl Session {
         // The catalog is shared, options and prepared statements are not.
         let mut state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
-        Session { context: SessionContext::new_with_state(state), shared, role, progress: Arc::new(Silent) }
+        let context = SessionContext::new_with_state(state);
+        Session { context, shared, role, progress: Arc::new(Silent), transaction: None, is_restoring: false }
     }
 
     /// Tells somebody how far long statements are.
@@ -69,7 +76,7 @@ impl Session {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let answer = match self.check(&statement) {
-            Ok(()) => self.answer(statement, &access, &mut views).await,
+            Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),
         };
         let outcome = match &answer {
@@ -99,6 +106,19 @@ impl Session {
         Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(record)))
     }
 
+    /// Runs a statement that a data folder has kept, as if it had never been away.
+    pub(super) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
+        self.is_restoring = true;
+        let Parsed { statement, access, text } = parsed;
+        let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
+        self.is_restoring = false;
+        match done {
+            // A view that can't be built is there, and says why.
+            Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Names of tables and columns that statements of this session can use, for completion.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
@@ -126,45 +146,56 @@ impl Session {
         &mut self,
         statement: Statement,
         access: &Access,
+        text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
         match statement {
-            Statement::Sql(statement) => self.sql(*statement, access, views).await,
+            Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
-                self.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
+                self.shared.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
-                self.hierarchies_mut().insert(&name, &pairs)?;
+                self.shared.hierarchies_mut().insert(&name, &pairs)?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
-                let was_there = self.hierarchies_mut().remove(&name, if_exists)?;
+                let was_there = self.shared.hierarchies_mut().remove(&name, if_exists)?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => self.create_view(*statement).await,
-            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists),
-            Statement::RefreshView { name } => self.refresh_view(&name).await,
+            Statement::CreateView(statement) => {
+                let name = statement.name.clone();
+                let created = self.create_view(*statement).await;
+                if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
+                    self.keep_statement(&name, text).await?;
+                }
+                created
+            }
+            Statement::DropView { name, if_exists } => {
+                let known = self.shared.view(&name);
+                let kept = known.filter(|view| matches!(view.state(), State::Materialized { .. }));
+                if let Some(view) = kept {
+                    self.outside_of_transactions()?;
+                    self.unmaterialize(Arc::clone(&view.definition)).await?;
+                }
+                let dropped = self.drop_view(&name, if_exists)?;
+                self.forget_statement(&name).await?;
+                Ok(dropped)
+            }
+            Statement::RefreshView { name, force } => {
+                self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
+            }
+            Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
             Statement::ShowHierarchies => self.show_hierarchies(),
             Statement::ShowLog => rows(self.shared.log().to_batch()),
             Statement::ShowCollection { view } => self.show_collection(&view),
             Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
             Statement::ImportPolicy { file, table, person, k } => {
-                let today = (self.shared.clock)().date_naive();
-                let batch = import_policy(file.as_ref(), &ImportDefaults { person, k }, today)?;
-                let n_rows = batch.num_rows();
-                let name = table.table().to_owned();
-                // A policy may be imported again, but takes no other table's place.
-                if self.context.table_exist(table.clone())? && !self.imported().contains(&name) {
-                    return Err(SqlError::Taken { name });
-                }
-                self.imported().insert(name.clone());
-                let policies = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
-                self.context.deregister_table(table.clone())?;
-                self.context.register_table(table, Arc::new(policies))?;
-                self.shared.generations.bump(&name);
-                Ok(Outcome::Done(format!("imported {} into {name}", counted(n_rows, "rule"))))
+                self.import_policy(&file, table, &ImportDefaults { person, k }).await
             }
         }
     }
@@ -174,8 +205,12 @@ impl Session {
         &mut self,
         statement: DFStatement,
         access: &Access,
+        text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
+        if let Some(step) = transaction_step(&statement) {
+            return self.transaction_step(step).await;
+        }
         if self.role == Role::Analyst {
             allowed::check_options(&statement)?;
         }
@@ -184,7 +219,7 @@ impl Session {
         {
             return self.reset(option);
         }
-        let context = self.scoped(access);
+        let context = self.scoped(access)?;
         let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
         let mut changed = changed_table(&plan);
@@ -199,7 +234,14 @@ impl Session {
         if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
             return Err(SqlError::NothingAsked);
         }
+        if let Some(outcome) = self.stored_plan(&context, &plan).await? {
+            return Ok(outcome);
+        }
+        // What a statement sets stays with the session.
+        let context =
+            if is_silent && matches!(plan, LogicalPlan::Statement(_)) { self.context.clone() } else { context };
         let done = done_to_table(&plan);
+        let kept = kept_statement(&plan);
         let frame = match &plan {
             // The query of a new table runs here.
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
@@ -218,6 +260,11 @@ impl Session {
         if is_silent {
             frame.collect().await?;
             let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
+            match kept {
+                Kept::Made => self.keep_statement(&name, text).await?,
+                Kept::Dropped => self.forget_statement(&name).await?,
+                Kept::Neither => {}
+            }
             self.shared.generations.bump(&name);
             return Ok(Outcome::Done(format!("{done} {name}")));
         }
@@ -267,20 +314,24 @@ impl Session {
         Ok(Outcome::Done("done".to_owned()))
     }
 
-    fn imported(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
-        self.shared.imported.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// The session with the purpose and recipient of one statement.
-    pub(super) fn scoped(&self, access: &Access) -> SessionContext {
-        if *access == Access::default() {
-            return self.context.clone();
+    /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
+    pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
+        let reading = match (&self.transaction, &self.shared.data) {
+            (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
+            (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
+            (None, None) => None,
+        };
+        if *access == Access::default() && reading.is_none() {
+            return Ok(self.context.clone());
         }
         let mut state = self.context.state();
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
         state.config_mut().options_mut().extensions.insert(options);
-        SessionContext::new_with_state(state)
+        if let Some(reading) = reading {
+            state.config_mut().set_extension(Arc::new(reading));
+        }
+        Ok(SessionContext::new_with_state(state))
     }
 
     pub(super) fn options(&self) -> ViewOptions {
@@ -295,10 +346,6 @@ impl Session {
             purpose: access.purpose.clone().or(options.purpose),
             recipient: access.recipient.clone().or(options.recipient),
         }
-    }
-
-    fn hierarchies_mut(&self) -> std::sync::RwLockWriteGuard<'_, crate::hierarchies::Hierarchies> {
-        self.shared.hierarchies.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -377,6 +424,33 @@ fn done_to_table(plan: &LogicalPlan) -> &'static str {
         LogicalPlan::Ddl(DdlStatement::CreateView(_)) => "created view",
         LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => "dropped",
         _ => "changed",
+    }
+}
+
+/// What a data folder keeps of a statement.
+enum Kept {
+    Made,
+    Dropped,
+    Neither,
+}
+
+fn kept_statement(plan: &LogicalPlan) -> Kept {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) if !create.temporary => Kept::Made,
+        LogicalPlan::Ddl(DdlStatement::CreateView(create)) if !create.temporary => Kept::Made,
+        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => Kept::Dropped,
+        _ => Kept::Neither,
+    }
+}
+
+/// What a statement says of transactions.
+fn transaction_step(statement: &DFStatement) -> Option<TransactionStep> {
+    let DFStatement::Statement(statement) = statement else { return None };
+    match statement.as_ref() {
+        SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
+        SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
+        SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
+        _ => None,
     }
 }
 

@@ -81,6 +81,6 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
         State::Unusable(reason) if role == Role::Owner => format!("unusable: {reason}"),
         State::Unusable(_) => "unusable".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
-        State::Usable { .. } => "usable".to_owned(),
+        State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })
 }

@@ -19,6 +19,9 @@ Exit codes: 0 done, 1 a requirement can't be reached, 2 wrong use or input, 3 I/
 #[derive(Parser)]
 #[command(name = "kohort-sql", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    /// Keep tables, DGHs and views in this folder; it is made where there is none
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
     /// Run the statements of this file first, as the owner; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(super) file: Vec<PathBuf>,

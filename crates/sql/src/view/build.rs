@@ -162,7 +162,7 @@ fn meanings(
 }
 
 /// Gives columns their trees.
-fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
+pub(super) fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
     let catalog = match trees {
         Trees::Of(version) => return version.attach(table),
         Trees::Catalog(catalog) => catalog,

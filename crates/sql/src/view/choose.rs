@@ -20,7 +20,7 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use kohort_model::{NULL, Role};
+use kohort_model::{NULL, Role, Texts};
 
 use super::assemble::Chosen;
 use super::{Definition, Directory, Reader, Version};
@@ -62,6 +62,30 @@ impl Comparison {
     }
 }
 
+/// Labels of classes, whatever keeps them.
+pub(super) trait ClassLabels {
+    /// Positions of the quasi columns in the view.
+    fn quasi(&self) -> &[usize];
+    /// The distinct labels of a quasi column.
+    fn labels(&self, quasi: usize) -> &Texts;
+    /// Per class a label's id in a quasi column, or [`NULL`].
+    fn label_ids(&self, quasi: usize) -> &[u32];
+}
+
+impl ClassLabels for Directory {
+    fn quasi(&self) -> &[usize] {
+        self.quasi()
+    }
+
+    fn labels(&self, quasi: usize) -> &Texts {
+        self.labels(quasi)
+    }
+
+    fn label_ids(&self, quasi: usize) -> &[u32] {
+        self.label_ids(quasi)
+    }
+}
+
 /// The quasi columns as text, as comparisons see them.
 pub(super) fn quasi_schema(definition: &Definition) -> SchemaRef {
     let field = |&position: &usize| Field::new(&definition.columns[position].name, DataType::Utf8, true);
@@ -79,7 +103,7 @@ impl Version {
         let mut answers = vec![true; directory.n_classes()];
         for comparison in comparisons {
             // A condition that fails on some label fails again, with its own message, on what leaves.
-            let Some(found) = self.satisfying(directory, comparison)? else { continue };
+            let Some(found) = satisfying(&self.definition, directory, comparison)? else { continue };
             for ((answer, found), refused) in answers.iter_mut().zip(found).zip(refusals.iter()) {
                 *answer &= found || refused & comparison.columns != 0;
             }
@@ -90,32 +114,36 @@ impl Version {
         let classes = (0..).zip(answers).filter(|&(_, answers)| answers).map(|(class, _)| class).collect();
         Ok(Chosen::Classes(classes))
     }
+}
 
-    /// Per class whether its labels satisfy a comparison; `None` where that can't be computed. There are far fewer
-    /// labels of one column than classes.
-    fn satisfying(&self, directory: &Directory, comparison: &Comparison) -> Result<Option<Vec<bool>>> {
-        let evaluate = |labels: &RecordBatch| -> Result<Option<Vec<bool>>> {
-            let found = comparison.condition.evaluate(labels).and_then(|found| found.into_array(labels.num_rows()));
-            let Ok(found) = found else { return Ok(None) };
-            Ok(Some(as_boolean_array(&found)?.iter().map(|found| found == Some(true)).collect()))
-        };
-        let schema = quasi_schema(&self.definition);
-        let is_asked = |&(_, &position): &(usize, &usize)| comparison.columns >> position & 1 == 1;
-        let asked = directory.quasi().iter().enumerate().filter(is_asked);
-        match asked.map(|(quasi, _)| quasi).collect::<Vec<usize>>()[..] {
-            [quasi] => {
-                let found = evaluate(&one_column(directory, quasi, schema)?)?;
-                let n_labels = directory.labels(quasi).len();
-                let of_class = |&id: &u32| if id == NULL { n_labels } else { id as usize };
-                Ok(found.map(|found| directory.label_ids(quasi).iter().map(|id| found[of_class(id)]).collect()))
-            }
-            _ => evaluate(&label_batch(directory, schema)?),
+/// Per class whether its labels satisfy a comparison; `None` where that can't be computed. There are far fewer labels of
+/// one column than classes.
+pub(super) fn satisfying(
+    definition: &Definition,
+    classes: &impl ClassLabels,
+    comparison: &Comparison,
+) -> Result<Option<Vec<bool>>> {
+    let evaluate = |labels: &RecordBatch| -> Result<Option<Vec<bool>>> {
+        let found = comparison.condition.evaluate(labels).and_then(|found| found.into_array(labels.num_rows()));
+        let Ok(found) = found else { return Ok(None) };
+        Ok(Some(as_boolean_array(&found)?.iter().map(|found| found == Some(true)).collect()))
+    };
+    let schema = quasi_schema(definition);
+    let is_asked = |&(_, &position): &(usize, &usize)| comparison.columns >> position & 1 == 1;
+    let asked = classes.quasi().iter().enumerate().filter(is_asked);
+    match asked.map(|(quasi, _)| quasi).collect::<Vec<usize>>()[..] {
+        [quasi] => {
+            let found = evaluate(&one_column(classes, quasi, schema)?)?;
+            let n_labels = classes.labels(quasi).len();
+            let of_class = |&id: &u32| if id == NULL { n_labels } else { id as usize };
+            Ok(found.map(|found| classes.label_ids(quasi).iter().map(|id| found[of_class(id)]).collect()))
         }
+        _ => evaluate(&label_batch(classes, schema)?),
     }
 }
 
 /// The distinct labels of one quasi column and, last, a null; nothing in the others.
-fn one_column(directory: &Directory, quasi: usize, schema: SchemaRef) -> Result<RecordBatch> {
+fn one_column(directory: &impl ClassLabels, quasi: usize, schema: SchemaRef) -> Result<RecordBatch> {
     let labels = directory.labels(quasi);
     let column = |other: usize| -> ArrayRef {
         if other == quasi {
@@ -128,9 +156,10 @@ fn one_column(directory: &Directory, quasi: usize, schema: SchemaRef) -> Result<
 }
 
 /// The labels of all classes, one row each.
-fn label_batch(directory: &Directory, schema: SchemaRef) -> Result<RecordBatch> {
+fn label_batch(directory: &impl ClassLabels, schema: SchemaRef) -> Result<RecordBatch> {
     let column = |quasi: usize| {
-        let labels = (0..directory.n_classes() as u32).map(|class| directory.label(quasi, class));
+        let texts = directory.labels(quasi);
+        let labels = directory.label_ids(quasi).iter().map(|&id| (id != NULL).then(|| texts.get(id)));
         Arc::new(labels.collect::<StringArray>()) as _
     };
     Ok(RecordBatch::try_new(schema, (0..directory.quasi().len()).map(column).collect())?)

@@ -160,6 +160,7 @@ impl ExecutionPlan for AnonymizeExec {
         let Job { version, plan, .. } = self.job.as_ref();
         let is_taken = phase == FilterPushdownPhase::Post
             && matches!(plan, Plan::SelectFirst { .. })
+            && !matches!(self.job.source, Source::Stored(_))
             && !version.answers_matching();
         let is_of_quasi = |condition: &Arc<dyn PhysicalExpr>| Comparison::of(&version.definition, condition).is_some();
         let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
@@ -370,6 +371,11 @@ impl Job {
                 let schema = rows.schema();
                 Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
             }
+            Source::Stored(stored) => {
+                let rows = stored.rows.clone();
+                let schema = rows.schema();
+                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
+            }
             Source::Query(query) | Source::InOrder(query) => {
                 let stream = execute_stream(Arc::clone(&query.plan), Arc::clone(&query.owner));
                 stream.map_err(|error| external(ViewProblem::of_query(name, &error)))
@@ -410,6 +416,9 @@ impl Job {
         let matching =
             self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
         match &self.plan {
+            Plan::SelectFirst { .. } if let Source::Stored(stored) = &self.source => {
+                self.version.stored_block(stored, self.reader)
+            }
             Plan::SelectFirst { chosen } => {
                 let directory = self.version.directory(self.reader.pair);
                 let chosen = if self.is_pipelined() { &Chosen::Complete } else { chosen };

@@ -26,7 +26,13 @@ impl Generations {
         *self.0.write().unwrap_or_else(PoisonError::into_inner).entry(table.to_owned()).or_default() += 1;
     }
 
-    fn of(&self, table: &str) -> u64 {
+    /// Sets how often a table was changed, as it was kept.
+    pub fn set(&self, table: &str, generation: u64) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned(), generation);
+    }
+
+    /// How often statements changed a table.
+    pub fn of(&self, table: &str) -> u64 {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(table).copied().unwrap_or_default()
     }
 }

@@ -61,7 +61,7 @@ impl TableProvider for ShownLabels {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let view = self.view.downcast_ref::<AView>().expect("made of an A-view alone");
-        let reading = view.reading(session)?;
+        let reading = view.reading(session).await?;
         let labels = reading.version.shown_labels(reading.reader, self.column);
         let labels = StringArray::from_iter_values(labels);
         let batch = RecordBatch::try_new(self.schema(), vec![Arc::new(labels)])?;

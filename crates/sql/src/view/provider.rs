@@ -21,13 +21,16 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, T
 use datafusion::physical_plan::ExecutionPlan;
 use kohort_model::Role;
 
+use super::assemble::Chosen;
 use super::choose::{Comparison, quasi_schema};
 use super::exec::{AnonymizeExec, Job, external};
+use super::materialized::{Materialized, StoredRead};
 use super::plan::Plan;
-use super::source::Base;
+use super::source::{Base, Source};
 use super::{Definition, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::options::ViewOptions;
 use crate::rewrite::Meanings;
+use crate::store::Reading;
 
 /// An A-view.
 pub struct AView {
@@ -56,6 +59,15 @@ pub enum State {
     Usable {
         /// What it is pinned to.
         version: Arc<Version>,
+        /// Its query.
+        query: Arc<LogicalPlan>,
+        /// The query of its policies.
+        policies: Option<Arc<LogicalPlan>>,
+    },
+    /// Its rows are kept, and follow their table.
+    Materialized {
+        /// What is kept.
+        view: Arc<Materialized>,
         /// Its query.
         query: Arc<LogicalPlan>,
         /// The query of its policies.
@@ -94,7 +106,7 @@ impl AView {
     pub fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
-            State::Unusable(_) => None,
+            State::Materialized { .. } | State::Unusable(_) => None,
         }
     }
 
@@ -109,7 +121,7 @@ impl AView {
     /// Where its tables can't be looked at.
     pub fn is_stale(&self) -> Result<bool> {
         match self.state() {
-            State::Unusable(_) => Ok(false),
+            State::Materialized { .. } | State::Unusable(_) => Ok(false),
             State::Usable { version, query, policies } => self.is_stale_version(&version, &query, policies.as_deref()),
         }
     }
@@ -123,15 +135,21 @@ impl AView {
     pub fn meanings(&self) -> Meanings {
         match self.state() {
             State::Usable { version, .. } => version.meanings(),
+            State::Materialized { view, .. } => view.meanings(),
             State::Unusable(_) => self.definition.columns.iter().map(|_| None).collect(),
         }
     }
 
     /// Who reads it in a session, and what.
-    pub(super) fn reading(&self, session: &dyn Session) -> Result<ReadingOf> {
-        let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
+    pub(super) async fn reading(&self, session: &dyn Session) -> Result<ReadingOf> {
+        let options = self.options(session);
         let (version, query, policies) = match self.state() {
             State::Usable { version, query, policies } => (version, query, policies),
+            State::Materialized { view, query, .. } => {
+                let stored = self.stored(session, view, Vec::new()).await?;
+                let (version, reader) = (Arc::clone(&stored.version), self.reader(&stored.version, &options)?);
+                return Ok(ReadingOf { version, query, reader, options });
+            }
             State::Unusable(reason) => {
                 let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
@@ -140,30 +158,70 @@ impl AView {
         if self.is_stale_version(&version, &query, policies.as_deref())? {
             return Err(external(ViewProblem::Stale));
         }
+        let reader = self.reader(&version, &options)?;
+        Ok(ReadingOf { version, query, reader, options })
+    }
+
+    fn options(&self, session: &dyn Session) -> ViewOptions {
+        session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
+    }
+
+    fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
         let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
         let pair = pair.map_err(|problem| external(problem.into()))?;
-        let reader = Reader { pair, today: (self.owner.today)() };
-        Ok(ReadingOf { version, query, reader, options })
+        Ok(Reader { pair, today: (self.owner.today)() })
+    }
+
+    /// The classes of a materialized view that could satisfy comparisons, in the state that a session reads.
+    async fn stored(
+        &self,
+        session: &dyn Session,
+        view: Arc<Materialized>,
+        comparisons: Vec<Comparison>,
+    ) -> Result<StoredRead> {
+        let fault = || ViewProblem::Query { view: self.definition.name.clone(), kind: "a fault of kohort stopped it" };
+        let reading = session.config().get_extension::<Reading>().ok_or_else(|| external(fault()))?;
+        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &comparisons));
+        read.await.map_err(|_| external(fault()))?.map_err(external)
     }
 
     /// What a session reads of it through these filters.
     pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
-        let ReadingOf { version, query, reader, options } = self.reading(session)?;
         let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
         let over_quasi = |filter: &Expr| -> Result<Option<Comparison>> {
             Ok(Comparison::of(&self.definition, &self.over_quasi(session, filter)?))
         };
         let comparisons: Result<Vec<Option<Comparison>>> = of_quasi.iter().map(|filter| over_quasi(filter)).collect();
         let comparisons: Vec<Comparison> = comparisons?.into_iter().flatten().collect();
+        if let State::Materialized { view, query, .. } = self.state() {
+            let stored = self.stored(session, view, comparisons.clone()).await?;
+            let (version, options) = (Arc::clone(&stored.version), self.options(session));
+            let (reader, base) = (self.reader(&version, &options)?, Arc::new(self.base(session, query)));
+            let (wish, role, plan) = (options.plan, options.role, Plan::SelectFirst { chosen: Chosen::All });
+            let source = Source::Stored(Box::new(stored));
+            return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+        }
+        let ReadingOf { version, query, reader, options } = self.reading(session).await?;
         let matching = match conjunction(of_quasi.into_iter().cloned()) {
             Some(filter) if version.answers_matching() => over_quasi(&filter)?,
             _ => None,
         };
         let plan = Plan::choose(options.plan, version.directory(reader.pair), version.choose(reader, &comparisons)?);
-        let base = Base { definition: Arc::clone(&self.definition), owner: Arc::clone(&self.owner), query };
+        let base = self.base(session, query);
         let source = base.source(&version, reader, &plan).await?;
         let (wish, role) = (options.plan, options.role);
         Ok(Job { version, reader, comparisons, wish, plan, base: Arc::new(base), source, matching, role })
+    }
+
+    /// What it is made of, in the state of the store that a session reads.
+    fn base(&self, session: &dyn Session, query: Arc<LogicalPlan>) -> Base {
+        let mut owner = Arc::clone(&self.owner);
+        if let Some(reading) = session.config().get_extension::<Reading>() {
+            let mut reads = owner.as_ref().clone();
+            reads.session.config_mut().set_extension(reading);
+            owner = Arc::new(reads);
+        }
+        Base { definition: Arc::clone(&self.definition), owner, query }
     }
 
     /// Whether a filter speaks of labels of quasi columns alone, and always says the same.

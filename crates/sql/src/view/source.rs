@@ -10,6 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::assemble::Chosen;
 use super::exec::external;
+use super::materialized::StoredRead;
 use super::plan::Plan;
 use super::{Definition, Directory, Owner, Reader, Version, ViewProblem};
 use crate::parser::{BlockSize, Purposes};
@@ -28,6 +29,8 @@ pub(super) struct Base {
 pub(super) enum Source {
     /// The version keeps them.
     Kept,
+    /// The store keeps them.
+    Stored(Box<StoredRead>),
     /// The view's query.
     Query(Planned),
     /// The view's query in the order of identifiers, so that classes leave as their rows come in: blocks of few rows

@@ -1,0 +1,151 @@
+//! The data folder: an engine whose tables, DGHs and views are still there when it is opened again.
+//!
+//! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
+//! views as the statements that made them, which run once more when the folder is opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use kohort_store::{Store, TableKind};
+use serde::{Deserialize, Serialize};
+
+use super::stored::{Transaction, blocking};
+use super::{Clock, Engine, Role, Session};
+use crate::SqlError;
+use crate::parser::parse;
+use crate::policy::ComplianceLog;
+use crate::store::StoredTable;
+
+const HIERARCHY: &str = "dgh";
+const STATEMENT: &str = "statement";
+const IMPORTED: &str = "imported policy";
+const COUNTER: &str = "counter";
+
+/// What an engine keeps in a folder.
+pub(super) struct Data {
+    pub(super) store: Store,
+}
+
+/// A statement that made something, and when it ran among the others.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    order: u64,
+    text: String,
+}
+
+impl Engine {
+    /// The engine of a data folder, which is made where there is none.
+    ///
+    /// # Errors
+    /// Where the folder can't be opened, or something in it can't be made again.
+    pub async fn open(folder: &Path, clock: Clock, log: ComplianceLog) -> Result<Engine, SqlError> {
+        let folder = folder.to_owned();
+        let store = blocking(move || Store::open(&folder)).await?;
+        let engine = Engine::with(clock, log, Some(Data { store: store.clone() }));
+        let state = store.read()?;
+        for table in state.tables()?.into_iter().filter(|table| table.kind == TableKind::Base) {
+            let name = TableReference::bare(table.name.as_str());
+            engine.shared.owner.register_table(name, Arc::new(StoredTable::new(store.clone(), table)))?;
+        }
+        for (name, record) in state.records(HIERARCHY)? {
+            let restored = engine.shared.hierarchies_mut().restore(&name, &record);
+            restored.ok_or_else(|| SqlError::Damaged { what: format!("DGH '{name}'") })?;
+        }
+        engine.shared.imported().extend(state.records(IMPORTED)?.into_iter().map(|(name, _)| name));
+        for (table, generation) in state.records(COUNTER)? {
+            engine.shared.generations.set(&table, generation.parse().unwrap_or_default());
+        }
+        let mut made: Vec<(String, Made)> = Vec::new();
+        for (name, record) in state.records(STATEMENT)? {
+            let known = serde_json::from_str(&record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })?;
+            made.push((name, known));
+        }
+        drop(state);
+        made.sort_unstable_by_key(|(_, made)| made.order);
+        let mut session = engine.session(Role::Owner);
+        for (_, Made { text, .. }) in made {
+            for parsed in parse(&text)? {
+                session.restore(parsed).await?;
+            }
+        }
+        Ok(engine)
+    }
+
+    /// The store of its data folder.
+    pub fn store(&self) -> Option<&Store> {
+        self.shared.data.as_ref().map(|data| &data.store)
+    }
+}
+
+impl Session {
+    /// Keeps a statement that made something of this name.
+    pub(super) async fn keep_statement(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() || self.is_restoring {
+            return Ok(());
+        }
+        let (name, text) = (name.to_owned(), text.to_owned());
+        self.in_transaction(async |transaction| {
+            let known = transaction.change.records(STATEMENT)?;
+            let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
+            let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
+            let record = serde_json::to_string(&Made { order, text }).expect("text and a number are JSON");
+            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
+        })
+        .await
+    }
+
+    /// Forgets the statement that made something of this name.
+    pub(super) async fn forget_statement(&mut self, name: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(());
+        }
+        let name = name.to_owned();
+        self.in_transaction(async |transaction| Ok(transaction.change.remove_record(STATEMENT, &name).map(drop)?)).await
+    }
+
+    /// Keeps a DGH as it now is, or forgets it where there is none.
+    pub(super) async fn keep_hierarchy(&mut self, name: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(());
+        }
+        let key = name.to_lowercase();
+        let record = self.shared.hierarchies().record(&key);
+        self.in_transaction(async |transaction| {
+            match record {
+                Some(record) => transaction.change.put_record(HIERARCHY, &key, &record)?,
+                None => drop(transaction.change.remove_record(HIERARCHY, &key)?),
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Notes that a table holds imported policies.
+    pub(super) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+        Ok(transaction.change.put_record(IMPORTED, name, "")?)
+    }
+
+    /// Keeps a transaction: what it changed, and what follows from it, together.
+    pub(super) async fn commit(&self, transaction: Transaction) -> Result<(), SqlError> {
+        let followed = match self.follow(&transaction).await {
+            Ok(followed) => followed,
+            Err(error) => {
+                self.shared.materialized().iter().for_each(|following| following.view.forget());
+                return Err(error);
+            }
+        };
+        let change = Arc::clone(&transaction.change);
+        for table in &transaction.changed {
+            let next = self.shared.generations.of(table) + 1;
+            change.put_record(COUNTER, table, &next.to_string())?;
+        }
+        if let Err(error) = blocking(move || change.commit()).await {
+            followed.iter().for_each(|view| view.forget());
+            return Err(error);
+        }
+        followed.iter().for_each(|view| view.publish());
+        transaction.changed.iter().for_each(|table| self.shared.generations.bump(table));
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Materialized views in an engine: making them, and letting them follow what transactions change.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, in_list, lit};
+
+use super::create::Planned;
+use super::stored::{Touched, Transaction, reading};
+use super::{Session, Shared};
+use crate::SqlError;
+use crate::store::StoredTable;
+use crate::view::{
+    Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
+    ViewProblem, check,
+};
+
+/// A materialized view that follows a transaction.
+pub(super) struct Following {
+    pub(super) view: Arc<Materialized>,
+    query: Arc<LogicalPlan>,
+    policies: Option<Arc<LogicalPlan>>,
+}
+
+impl Session {
+    /// Makes a materialized view, or opens it where the data folder keeps it.
+    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<State, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
+        check(&planned.definition).map_err(unfit)?;
+        let origin = origin(&planned.definition, &planned.query)?;
+        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+        let name = planned.definition.name.clone();
+        if self.is_restoring {
+            let snapshot = data.store.read()?;
+            if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
+                let definition = Arc::clone(&planned.definition);
+                let view = work(move || Materialized::open(definition, origin, &snapshot)).await?;
+                return Ok(State::Materialized { view: Arc::new(view), query, policies });
+            }
+        }
+        self.outside_of_transactions()?;
+        let view = self.make(planned, origin, None, Force::No).await?;
+        Ok(State::Materialized { view: Arc::new(view), query, policies })
+    }
+
+    /// Makes a materialized view anew.
+    pub(super) async fn rematerialize(
+        &mut self,
+        planned: &Planned,
+        old: Arc<Materialized>,
+        force: Force,
+    ) -> Result<State, SqlError> {
+        self.outside_of_transactions()?;
+        let origin = origin(&planned.definition, &planned.query)?;
+        let view = self.make(planned, origin, Some(old), force).await?;
+        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+        Ok(State::Materialized { view: Arc::new(view), query, policies })
+    }
+
+    async fn make(
+        &mut self,
+        planned: &Planned,
+        origin: Origin,
+        old: Option<Arc<Materialized>>,
+        force: Force,
+    ) -> Result<Materialized, SqlError> {
+        // Whoever holds the change sees the rows as they stay.
+        let transaction = self.begin().await?;
+        let context = reading(&self.shared.owner, &transaction);
+        let (version, rows) = self.version(planned).await?;
+        let policies = match &planned.policies {
+            Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
+            None => None,
+        };
+        let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
+        let now = (shared.clock)().timestamp_micros();
+        let made = work(move || {
+            let catalog = shared.hierarchies();
+            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
+            match old {
+                None => Materialized::make(&change, making),
+                Some(old) => old.remake(&change, making, force),
+            }
+        });
+        let view = made.await?;
+        self.commit(transaction).await?;
+        Ok(view)
+    }
+
+    /// Forgets what is kept of a materialized view.
+    pub(super) async fn unmaterialize(&mut self, definition: Arc<Definition>) -> Result<(), SqlError> {
+        self.in_transaction(async |transaction| {
+            let change = Arc::clone(&transaction.change);
+            work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
+        })
+        .await
+    }
+
+    /// Lets materialized views follow what a transaction changed, within it.
+    pub(super) async fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
+        let mut followed = Vec::new();
+        if transaction.touched.is_empty() {
+            return Ok(followed);
+        }
+        let context = reading(&self.shared.owner, transaction);
+        let now = (self.shared.clock)().timestamp_micros();
+        for Following { view, query, policies } in self.shared.materialized() {
+            let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
+            followed.push(Arc::clone(&view));
+            let definition = view.definition();
+            let rows = rows_of(&context, &query, definition, &names).await?;
+            let names = match names {
+                Persons::Some(names) => names.into_iter().collect(),
+                Persons::Everybody => all_names(&rows, definition)?,
+            };
+            let policies = match (policies, &view.origin.policy) {
+                (Some(plan), Some((_, key))) => {
+                    let plan = of_persons(plan.as_ref().clone(), key, &names)?;
+                    Some(policy_rows(&context, plan, definition).await?)
+                }
+                _ => None,
+            };
+            let (change, view) = (Arc::clone(&transaction.change), Arc::clone(&view));
+            work(move || view.follow(&change, &Changed { names, rows, policies, now })).await?;
+        }
+        Ok(followed)
+    }
+}
+
+impl Shared {
+    /// The materialized views, each with its plans.
+    pub(super) fn materialized(&self) -> Vec<Following> {
+        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let following = |state: State| match state {
+            State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
+            State::Usable { .. } | State::Unusable(_) => None,
+        };
+        views.values().filter_map(|view| following(view.state())).collect()
+    }
+
+    /// Columns of a table whose values say which persons of a materialized view a change concerns.
+    pub(super) fn watched(&self, table: &str) -> Vec<String> {
+        let mut columns = BTreeSet::new();
+        for Following { view, .. } in self.materialized() {
+            let Origin { table: base, identifier, policy } = &view.origin;
+            columns.extend((base == table).then(|| identifier.clone()));
+            columns.extend(policy.iter().filter(|(policies, _)| policies == table).map(|(_, key)| key.clone()));
+        }
+        columns.into_iter().collect()
+    }
+
+    /// The materialized views that are made from a table.
+    pub(super) fn views_of_table(&self, table: &str) -> Vec<String> {
+        let is_of = |origin: &Origin| {
+            origin.table == table || origin.policy.as_ref().is_some_and(|(policies, _)| policies == table)
+        };
+        let views = self.materialized().into_iter().filter(|following| is_of(&following.view.origin));
+        views.map(|following| following.view.definition().name.clone()).collect()
+    }
+}
+
+enum Persons {
+    Some(BTreeSet<String>),
+    Everybody,
+}
+
+/// The persons a change concerns; `None` where it concerns nobody.
+fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
+    let of = |table: &str, column: &str| touched.get(table).and_then(|columns| columns.get(column));
+    let mut names = of(&origin.table, &origin.identifier).cloned().unwrap_or_default();
+    if let Some((table, key)) = &origin.policy {
+        let choosing = of(table, key);
+        if choosing.is_some_and(|names| names.contains(EVERYBODY)) {
+            return Some(Persons::Everybody);
+        }
+        names.extend(choosing.into_iter().flatten().cloned());
+    }
+    (!names.is_empty()).then_some(Persons::Some(names))
+}
+
+/// The rows of persons in a view's query.
+async fn rows_of(
+    context: &SessionContext,
+    query: &LogicalPlan,
+    definition: &Definition,
+    names: &Persons,
+) -> Result<RecordBatch, SqlError> {
+    let plan = match names {
+        Persons::Everybody => query.clone(),
+        Persons::Some(names) => {
+            let identifier = Column::from(query.schema().qualified_field(definition.identifier));
+            let data_type = &definition.columns[definition.identifier].data_type;
+            let names: Vec<Expr> = names.iter().filter_map(|name| literal(name, data_type)).collect();
+            LogicalPlanBuilder::from(query.clone()).filter(in_list(col(identifier), names, false))?.build()?
+        }
+    };
+    let failed = |error| ViewProblem::of_query(&definition.name, &error);
+    let frame = context.execute_logical_plan(plan).await.map_err(failed)?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    let batches = frame.collect().await.map_err(failed)?;
+    let schema = batches.first().map_or(schema, RecordBatch::schema);
+    Ok(concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?)
+}
+
+fn literal(name: &str, data_type: &DataType) -> Option<Expr> {
+    ScalarValue::try_from_string(name.to_owned(), data_type).ok().map(lit)
+}
+
+fn all_names(rows: &RecordBatch, definition: &Definition) -> Result<Vec<String>, SqlError> {
+    use datafusion::arrow::array::AsArray;
+    let names = datafusion::arrow::compute::cast(rows.column(definition.identifier), &DataType::Utf8);
+    let names = names.map_err(|error| ViewProblem::of_query(&definition.name, &error.into()))?;
+    Ok(names.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
+}
+
+/// The rows of a table of choices that speak of some persons, or of everybody.
+fn of_persons(plan: LogicalPlan, key: &str, names: &[String]) -> Result<LogicalPlan, SqlError> {
+    let (qualifier, field) = plan.schema().qualified_field_with_unqualified_name(key)?;
+    let (column, data_type) = (Column::from((qualifier, field)), field.data_type().clone());
+    let names = names.iter().map(String::as_str).chain([EVERYBODY]);
+    let names: Vec<Expr> = names.filter_map(|name| literal(name, &data_type)).collect();
+    Ok(LogicalPlanBuilder::from(plan).filter(in_list(col(column), names, false))?.build()?)
+}
+
+async fn policy_rows(
+    context: &SessionContext,
+    plan: LogicalPlan,
+    definition: &Definition,
+) -> Result<PolicyRows, SqlError> {
+    let frame = context.execute_logical_plan(plan).await?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    let batches = frame.collect().await.map_err(SqlError::while_running)?;
+    let schema = batches.first().map_or(schema, RecordBatch::schema);
+    Ok(PolicyRows::read(&schema, &batches, definition)?)
+}
+
+/// The stored tables a view's query and policies read.
+fn origin(definition: &Definition, query: &LogicalPlan) -> Result<Origin, SqlError> {
+    let what = |what: &'static str| unfit(MaterializedProblem::Query { what });
+    let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
+    let mut identifier = &projection.expr[definition.identifier];
+    while let Expr::Alias(alias) = identifier {
+        identifier = &alias.expr;
+    }
+    let Expr::Column(identifier) = identifier else { return Err(what("its identifier is computed")) };
+    let mut below = projection.input.as_ref();
+    let table = loop {
+        below = match below {
+            LogicalPlan::Filter(filter) => {
+                if filter.predicate.exists(|part| Ok(is_subquery(part)))? {
+                    return Err(what("its WHERE reads another table"));
+                }
+                filter.input.as_ref()
+            }
+            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                match provider.downcast_ref::<StoredTable>() {
+                    Some(table) => break table.description().name.clone(),
+                    None => return Err(what("this one reads a table that is not stored")),
+                }
+            }
+            _ => return Err(what("this one joins, groups or sorts")),
+        };
+    };
+    let policy = definition.policy.as_ref();
+    let policy = policy.map(|policy| (policy.table.table().to_owned(), policy.person_column.clone()));
+    Ok(Origin { table, identifier: identifier.name.clone(), policy })
+}
+
+fn is_subquery(expression: &Expr) -> bool {
+    matches!(expression, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
+}
+
+fn unfit(problem: MaterializedProblem) -> SqlError {
+    SqlError::View(ViewProblem::Materialized(problem))
+}
+
+/// Runs what takes long, or waits for the disk.
+async fn work<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ViewProblem> + Send + 'static,
+) -> Result<T, SqlError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
+    }
+}
