@@ -10,6 +10,7 @@ use datafusion::common::TableReference;
 use kohort_store::{Store, TableKind};
 use serde::{Deserialize, Serialize};
 
+use super::session::Outcome;
 use super::stored::{Transaction, blocking};
 use super::{Clock, Engine, Role, Session};
 use crate::SqlError;
@@ -79,6 +80,14 @@ impl Engine {
 }
 
 impl Session {
+    /// Copies the data folder to a new file, while others go on.
+    pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+        blocking(move || store.backup(&target)).await?;
+        Ok(Outcome::Done(format!("copied everything to {file}")))
+    }
+
     /// Keeps a statement that made something of this name.
     pub(super) async fn keep_statement(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
         if self.shared.data.is_none() || self.is_restoring {

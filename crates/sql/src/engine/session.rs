@@ -188,6 +188,7 @@ impl Session {
             Statement::RefreshView { name, force } => {
                 self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
             }
+            Statement::Backup { file } => self.backup(&file).await,
             Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
             Statement::ShowHierarchies => self.show_hierarchies(),
