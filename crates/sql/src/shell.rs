@@ -139,6 +139,9 @@ impl Shell {
             Some(folder) => runtime.block_on(Engine::open(folder, clock, log))?,
             None => Engine::with_log(clock, log),
         };
+        for lost in engine.take_lost() {
+            terminal::warn(&format!("'{}' can't be used: {}", lost.name, lost.problem));
+        }
         let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };
         Ok(Shell { runtime, engine, format: arguments.format(), timing })
     }
