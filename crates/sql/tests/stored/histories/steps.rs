@@ -184,7 +184,9 @@ impl Model {
                 }
                 self.patients = all;
             }
-            Change::Delete(numbers) => numbers.iter().for_each(|&number| drop(self.patients.remove(&name(number)))),
+            Change::Delete(numbers) => {
+                self.patients.retain(|known, _| !numbers.iter().any(|&number| name(number) == *known))
+            }
             Change::Update(number, patient) => {
                 if let Some(known) = self.patients.get_mut(&name(*number)) {
                     *known = patient.clone();
