@@ -7,7 +7,7 @@ use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray,
 use super::session::{Outcome, rounded, rows};
 use super::{Role, Session};
 use crate::SqlError;
-use crate::view::{AView, State, Version};
+use crate::view::{AView, Standing, State, Version};
 
 impl Session {
     /// Views and their states; to the owner also what they hold.
@@ -23,14 +23,24 @@ impl Session {
             let count = |of: fn(&Version) -> u64| -> ArrayRef {
                 Arc::new(versions.iter().map(|version| version.as_deref().map(of)).collect::<UInt64Array>())
             };
-            let loss = versions.iter().map(|version| version.as_deref().map(|version| rounded(version.summary.ncp)));
+            // Materialized views are counted as they now are.
+            let kept = views.values().map(|view| self.standing(view)).collect::<Result<Vec<_>, _>>()?;
+            let either = |of: fn(&Version) -> u64, of_kept: fn(&Standing) -> u64| -> ArrayRef {
+                let known = versions.iter().zip(&kept);
+                let number = known.map(|(version, kept)| version.as_deref().map(of).or(kept.as_ref().map(of_kept)));
+                Arc::new(number.collect::<UInt64Array>())
+            };
+            let loss = versions.iter().zip(&kept).map(|(version, kept)| {
+                let ncp = version.as_deref().map(|version| version.summary.ncp).or(kept.as_ref().map(|kept| kept.ncp));
+                ncp.map(rounded)
+            });
             columns.extend([
-                ("version", count(|version| version.number)),
+                ("version", either(|version| version.number, |kept| kept.epoch)),
                 ("k", count(|version| version.summary.k)),
-                ("classes", count(|version| version.summary.n_classes)),
+                ("classes", either(|version| version.summary.n_classes, |kept| kept.n_classes)),
                 ("loss", Arc::new(loss.collect::<Float64Array>()) as ArrayRef),
                 ("k_deviation", count(|version| version.summary.k_deviation)),
-                ("rows", count(|version| version.summary.n_rows)),
+                ("rows", either(|version| version.summary.n_rows, |kept| kept.n_shown)),
                 ("rows_alone", count(|version| version.summary.n_alone)),
                 ("rows_denied", count(|version| version.summary.n_denied)),
                 ("rows_left_over", count(|version| version.summary.n_left_over)),
@@ -40,6 +50,17 @@ impl Session {
             RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
                 .map_err(datafusion::error::DataFusionError::from)?,
         )
+    }
+
+    /// What is kept of a materialized view.
+    fn standing(&self, view: &AView) -> Result<Option<Standing>, SqlError> {
+        match (view.state(), &self.shared.data) {
+            (State::Materialized { view, .. }, Some(data)) => {
+                let snapshot = data.store.read()?;
+                Ok(Some(view.standing(&snapshot)?))
+            }
+            _ => Ok(None),
+        }
     }
 
     pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {
