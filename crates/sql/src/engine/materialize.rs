@@ -5,22 +5,26 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
+use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 
 use super::create::Planned;
-use super::stored::{Touched, Transaction, Turn, reading};
+use super::stored::{Touched, Transaction, Turn, blocking, reading};
 use super::{Session, Shared};
 use crate::SqlError;
-use crate::store::StoredTable;
+use crate::store::{StoredTable, value_of};
 use crate::view::{
     Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
     ViewProblem, check,
 };
+
+/// So many persons are looked up at once.
+const MOST_NAMES: usize = 10_000;
 
 /// A materialized view that follows a transaction.
 pub(super) struct Following {
@@ -117,7 +121,7 @@ impl Session {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
-            let rows = rows_of(&context, &query, definition, &names).await?;
+            let rows = rows_of(&context, &transaction.change, &query, definition, &names).await?;
             let names = match names {
                 Persons::Some(names) => names.into_iter().collect(),
                 Persons::Everybody(names) => all_names(&rows, definition, names)?,
@@ -191,10 +195,17 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
 /// The rows of persons in a view's query.
 async fn rows_of(
     context: &SessionContext,
+    change: &Arc<Change>,
     query: &LogicalPlan,
     definition: &Definition,
     names: &Persons,
 ) -> Result<RecordBatch, SqlError> {
+    if let Persons::Some(names) = names
+        && let Some(lookup) = Lookup::of(query, definition)?
+    {
+        let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
+        return blocking(move || lookup.rows(&change, &names)).await;
+    }
     let plan = match names {
         Persons::Everybody(_) => query.clone(),
         Persons::Some(names) => {
@@ -210,6 +221,68 @@ async fn rows_of(
     let batches = frame.collect().await.map_err(failed)?;
     let schema = batches.first().map_or(schema, RecordBatch::schema);
     Ok(concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?)
+}
+
+/// Rows of a stored table by a column, as a view's query has them that only lists columns: found without a plan.
+struct Lookup {
+    table: String,
+    columns: Vec<String>,
+    identifier: String,
+    data_type: DataType,
+    schema: SchemaRef,
+}
+
+impl Lookup {
+    /// `None` where the query does more.
+    fn of(query: &LogicalPlan, definition: &Definition) -> Result<Option<Lookup>, SqlError> {
+        let LogicalPlan::Projection(projection) = query else { return Ok(None) };
+        let mut below = projection.input.as_ref();
+        while let LogicalPlan::SubqueryAlias(alias) = below {
+            below = alias.input.as_ref();
+        }
+        let LogicalPlan::TableScan(scan) = below else { return Ok(None) };
+        let provider = source_as_provider(&scan.source)?;
+        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        let columns: Option<Vec<String>> = projection.expr.iter().map(|shown| Some(column_of(shown)?.name)).collect();
+        let Some(columns) = columns.filter(|_| scan.filters.is_empty() && scan.fetch.is_none()) else {
+            return Ok(None);
+        };
+        Ok(Some(Lookup {
+            table: table.description().name.clone(),
+            identifier: columns[definition.identifier].clone(),
+            data_type: definition.columns[definition.identifier].data_type.clone(),
+            columns,
+            schema: Arc::new(query.schema().as_arrow().clone()),
+        }))
+    }
+
+    fn rows(&self, change: &Change, names: &[String]) -> Result<RecordBatch, StoreError> {
+        let mut batches = Vec::new();
+        let columns = Some(self.columns.clone());
+        for names in names.chunks(MOST_NAMES) {
+            let values = names.iter().filter_map(|name| stored_value(name, &self.data_type)).collect();
+            let conditions = vec![Condition::In { column: self.identifier.clone(), values }];
+            let request = ScanRequest { columns: columns.clone(), conditions, ..ScanRequest::default() };
+            batches.extend(change.scan(&self.table, &request)?.collect::<Result<Vec<_>, _>>()?);
+        }
+        let batches = batches.iter().map(|batch| {
+            let columns = batch.columns().to_vec();
+            RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("columns are the table's")
+        });
+        Ok(concat_batches(&self.schema, &batches.collect::<Vec<_>>()).expect("batches are of one schema"))
+    }
+}
+
+fn column_of(shown: &Expr) -> Option<Column> {
+    match shown {
+        Expr::Alias(alias) => column_of(&alias.expr),
+        Expr::Column(column) => Some(column.clone()),
+        _ => None,
+    }
+}
+
+fn stored_value(name: &str, data_type: &DataType) -> Option<Value> {
+    value_of(&ScalarValue::try_from_string(name.to_owned(), data_type).ok()?)
 }
 
 fn literal(name: &str, data_type: &DataType) -> Option<Expr> {

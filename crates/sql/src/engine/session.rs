@@ -221,6 +221,9 @@ impl Session {
         if self.role == Role::Analyst {
             allowed::check_options(&statement)?;
         }
+        if let Some(outcome) = self.insert_literals(&statement).await? {
+            return Ok(outcome);
+        }
         if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
             && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
         {
