@@ -15,6 +15,7 @@ mod show;
 mod stored;
 mod unplanned;
 mod utility;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;

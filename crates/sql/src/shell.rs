@@ -184,7 +184,7 @@ impl Shell {
             let start = Instant::now();
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
             if self.timing == Timing::Said {
-                terminal::say(&format!("time: {:.3} s\n", start.elapsed().as_secs_f64()));
+                terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));
             }
             done?;
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use kohort_store::{Change, Snapshot, State};
 
+pub use conditions::value_of;
 pub use numbered::{ROW_NUMBER, numbered};
 pub use table::StoredTable;
 

@@ -11,6 +11,7 @@ use crate::encoding::{Bound, StoredType, decimal, float_to_stored};
 mod rows;
 
 pub use rows::Rows;
+pub(crate) use rows::bind;
 
 /// Values of conditions are numbered from here on; the numbers before are for where a batch begins and ends.
 const FIRST_VALUE: usize = 3;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::OptionalExtension;
 
-use crate::scan::Rows;
+use crate::scan::{Filter, Rows, bind};
 use crate::session::Session;
-use crate::{ScanRequest, StoreError, TableDescription};
+use crate::{Condition, ScanRequest, StoreError, TableDescription};
 
 /// One state of the store, for reading.
 pub struct State {
@@ -35,6 +35,20 @@ impl State {
         self.session.with(|held| {
             let sql = format!("SELECT count(*) FROM t{}", held.catalog.table(table)?.id);
             Ok(held.sql.prepare_cached(&sql)?.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
+        })
+    }
+
+    /// How many rows of a table meet all of these conditions.
+    pub fn count_of(&self, table: &str, conditions: &[Condition]) -> Result<u64, StoreError> {
+        self.session.with(|held| {
+            let found = held.catalog.table(table)?;
+            let filter = Filter::new(found, conditions)?;
+            let sql = format!("SELECT count(*) FROM t{} WHERE TRUE{}", found.id, filter.sql);
+            let mut statement = held.sql.prepare_cached(&sql)?;
+            bind(&mut statement, &filter.values)?;
+            let mut rows = statement.raw_query();
+            let count: i64 = rows.next()?.map_or(Ok(0), |row| row.get(0))?;
+            Ok(count.cast_unsigned())
         })
     }
 

@@ -305,6 +305,9 @@ impl<'a, L: Ledger> Batch<'a, L> {
         for (class, came) in std::mem::take(&mut self.came) {
             let mut waiting: BTreeMap<MemberKey, Member> = BTreeMap::new();
             if self.first_class.as_ref().is_none_or(|(first, _)| *first != class) {
+                if self.ledger.n_waiting(class)? + came.len() < self.rule.standard.k() as usize {
+                    continue;
+                }
                 waiting.extend(self.ledger.waiting(class)?.into_iter().map(|member| (member.key, member)));
             }
             waiting.retain(|key, _| !self.went.contains(key));

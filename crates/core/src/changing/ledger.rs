@@ -267,6 +267,14 @@ pub trait Ledger {
     /// Where they can't be read.
     fn waiting(&self, class: ClassId) -> Result<Vec<Member>, Self::Error>;
 
+    /// How many wait at a class: where they are too few, they are not read.
+    ///
+    /// # Errors
+    /// Where they can't be counted.
+    fn n_waiting(&self, class: ClassId) -> Result<usize, Self::Error> {
+        Ok(self.waiting(class)?.len())
+    }
+
     /// The atoms of a class, in the order of their numbers. Only the paper's rule asks.
     ///
     /// # Errors

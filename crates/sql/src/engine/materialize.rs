@@ -5,22 +5,26 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
+use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 
 use super::create::Planned;
-use super::stored::{Touched, Transaction, Turn, reading};
+use super::stored::{Touched, Transaction, Turn, blocking, reading};
 use super::{Session, Shared};
 use crate::SqlError;
-use crate::store::StoredTable;
+use crate::store::{StoredTable, value_of};
 use crate::view::{
-    Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
+    AView, Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
     ViewProblem, check,
 };
+
+/// So many persons are looked up at once.
+const MOST_NAMES: usize = 10_000;
 
 /// A materialized view that follows a transaction.
 pub(super) struct Following {
@@ -47,31 +51,36 @@ impl Session {
             }
         }
         self.outside_of_transactions()?;
-        let (view, turn) = self.make(planned, origin, None, Force::No).await?;
-        Ok((State::Materialized { view: Arc::new(view), query, policies }, Some(turn)))
+        let (view, turn) = self.make(planned, origin, None, |_| ()).await?;
+        Ok((State::Materialized { view, query, policies }, Some(turn)))
     }
 
     /// Makes a materialized view anew.
     pub(super) async fn rematerialize(
         &mut self,
         planned: &Planned,
+        refreshed: Arc<AView>,
         old: Arc<Materialized>,
         force: Force,
     ) -> Result<(State, Turn), SqlError> {
         self.outside_of_transactions()?;
         let origin = origin(planned)?;
-        let (view, turn) = self.make(planned, origin, Some(old), force).await?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        Ok((State::Materialized { view: Arc::new(view), query, policies }, turn))
+        let state = move |view| State::Materialized { view, query: Arc::clone(&query), policies: policies.clone() };
+        let of_new = state.clone();
+        // The old one must not follow once the new one is kept.
+        let replace = move |view| refreshed.set_state(of_new(view));
+        let (view, turn) = self.make(planned, origin, Some((old, force)), replace).await?;
+        Ok((state(view), turn))
     }
 
     async fn make(
         &mut self,
         planned: &Planned,
         origin: Origin,
-        old: Option<Arc<Materialized>>,
-        force: Force,
-    ) -> Result<(Materialized, Turn), SqlError> {
+        old: Option<(Arc<Materialized>, Force)>,
+        once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
+    ) -> Result<(Arc<Materialized>, Turn), SqlError> {
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
@@ -87,11 +96,12 @@ impl Session {
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
             match old {
                 None => Materialized::make(&change, making),
-                Some(old) => old.remake(&change, making, force),
+                Some((old, force)) => old.remake(&change, making, force),
             }
         });
-        let view = made.await?;
-        let turn = self.commit(transaction).await?;
+        let view = Arc::new(made.await?);
+        let kept = Arc::clone(&view);
+        let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
         Ok((view, turn))
     }
 
@@ -104,20 +114,22 @@ impl Session {
         let change = Arc::clone(&transaction.change);
         work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
     }
+}
 
+impl Shared {
     /// Lets materialized views follow what a transaction changed, within it.
     pub(super) async fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
         let mut followed = Vec::new();
         if transaction.touched.is_empty() {
             return Ok(followed);
         }
-        let context = reading(&self.shared.owner, transaction);
-        let now = (self.shared.clock)().timestamp_micros();
-        for Following { view, query, policies } in self.shared.materialized() {
+        let context = reading(&self.owner, transaction);
+        let now = (self.clock)().timestamp_micros();
+        for Following { view, query, policies } in self.materialized() {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
-            let rows = rows_of(&context, &query, definition, &names).await?;
+            let rows = rows_of(&context, &transaction.change, &query, definition, &names).await?;
             let names = match names {
                 Persons::Some(names) => names.into_iter().collect(),
                 Persons::Everybody(names) => all_names(&rows, definition, names)?,
@@ -134,9 +146,7 @@ impl Session {
         }
         Ok(followed)
     }
-}
 
-impl Shared {
     /// The materialized views, each with its plans.
     pub(super) fn materialized(&self) -> Vec<Following> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
@@ -191,10 +201,17 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
 /// The rows of persons in a view's query.
 async fn rows_of(
     context: &SessionContext,
+    change: &Arc<Change>,
     query: &LogicalPlan,
     definition: &Definition,
     names: &Persons,
 ) -> Result<RecordBatch, SqlError> {
+    if let Persons::Some(names) = names
+        && let Some(lookup) = Lookup::of(query, definition)?
+    {
+        let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
+        return blocking(move || lookup.rows(&change, &names)).await;
+    }
     let plan = match names {
         Persons::Everybody(_) => query.clone(),
         Persons::Some(names) => {
@@ -210,6 +227,68 @@ async fn rows_of(
     let batches = frame.collect().await.map_err(failed)?;
     let schema = batches.first().map_or(schema, RecordBatch::schema);
     Ok(concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?)
+}
+
+/// Rows of a stored table by a column, as a view's query has them that only lists columns: found without a plan.
+struct Lookup {
+    table: String,
+    columns: Vec<String>,
+    identifier: String,
+    data_type: DataType,
+    schema: SchemaRef,
+}
+
+impl Lookup {
+    /// `None` where the query does more.
+    fn of(query: &LogicalPlan, definition: &Definition) -> Result<Option<Lookup>, SqlError> {
+        let LogicalPlan::Projection(projection) = query else { return Ok(None) };
+        let mut below = projection.input.as_ref();
+        while let LogicalPlan::SubqueryAlias(alias) = below {
+            below = alias.input.as_ref();
+        }
+        let LogicalPlan::TableScan(scan) = below else { return Ok(None) };
+        let provider = source_as_provider(&scan.source)?;
+        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        let columns: Option<Vec<String>> = projection.expr.iter().map(|shown| Some(column_of(shown)?.name)).collect();
+        let Some(columns) = columns.filter(|_| scan.filters.is_empty() && scan.fetch.is_none()) else {
+            return Ok(None);
+        };
+        Ok(Some(Lookup {
+            table: table.description().name.clone(),
+            identifier: columns[definition.identifier].clone(),
+            data_type: definition.columns[definition.identifier].data_type.clone(),
+            columns,
+            schema: Arc::new(query.schema().as_arrow().clone()),
+        }))
+    }
+
+    fn rows(&self, change: &Change, names: &[String]) -> Result<RecordBatch, StoreError> {
+        let mut batches = Vec::new();
+        let columns = Some(self.columns.clone());
+        for names in names.chunks(MOST_NAMES) {
+            let values = names.iter().filter_map(|name| stored_value(name, &self.data_type)).collect();
+            let conditions = vec![Condition::In { column: self.identifier.clone(), values }];
+            let request = ScanRequest { columns: columns.clone(), conditions, ..ScanRequest::default() };
+            batches.extend(change.scan(&self.table, &request)?.collect::<Result<Vec<_>, _>>()?);
+        }
+        let batches = batches.iter().map(|batch| {
+            let columns = batch.columns().to_vec();
+            RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("columns are the table's")
+        });
+        Ok(concat_batches(&self.schema, &batches.collect::<Vec<_>>()).expect("batches are of one schema"))
+    }
+}
+
+fn column_of(shown: &Expr) -> Option<Column> {
+    match shown {
+        Expr::Alias(alias) => column_of(&alias.expr),
+        Expr::Column(column) => Some(column.clone()),
+        _ => None,
+    }
+}
+
+fn stored_value(name: &str, data_type: &DataType) -> Option<Value> {
+    value_of(&ScalarValue::try_from_string(name.to_owned(), data_type).ok()?)
 }
 
 fn literal(name: &str, data_type: &DataType) -> Option<Expr> {

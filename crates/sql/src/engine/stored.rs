@@ -18,11 +18,13 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
     CreateIndex, CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp,
 };
+use datafusion::sql::parser::Statement as DFStatement;
 use futures::TryStreamExt;
 use kohort_store::{Change, ColumnDescription, IndexDescription, StoreError, TableDescription, TableKind, Uniqueness};
 
-use super::Session;
 use super::session::{Outcome, counted, rows};
+use super::values::literal_rows;
+use super::{Role, Session};
 use crate::SqlError;
 use crate::store::{Reading, StoredTable, numbered};
 
@@ -56,6 +58,12 @@ pub(super) enum TransactionStep {
 impl Session {
     /// Begins, keeps or forgets a transaction.
     pub(super) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
+        if std::mem::take(&mut self.is_transaction_lost) {
+            return match step {
+                TransactionStep::Rollback => Ok(Outcome::Done("rolled back".to_owned())),
+                TransactionStep::Begin | TransactionStep::Commit => Err(SqlError::TransactionLost),
+            };
+        }
         match (step, self.transaction.take()) {
             (TransactionStep::Begin, None) => {
                 self.transaction = Some(self.begin().await?);
@@ -91,9 +99,7 @@ impl Session {
                 let provider = source_as_provider(&dml.target)?;
                 let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
                 let n_rows = self.change_rows(context, dml, table).await?;
-                let schema = Schema::new(vec![Field::new("count", DataType::UInt64, false)]);
-                let counts = RecordBatch::try_new(schema.into(), vec![Arc::new(UInt64Array::from(vec![n_rows]))]);
-                rows(counts.map_err(datafusion::error::DataFusionError::from)?).map(Some)
+                changed_count(n_rows).map(Some)
             }
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if !create.temporary => {
                 self.create_table(context, create).await.map(Some)
@@ -105,6 +111,24 @@ impl Session {
             LogicalPlan::Ddl(DdlStatement::CreateIndex(create)) => self.create_index(context, create).await.map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Inserts rows of literals into a stored table; `None` where a statement is anything else.
+    pub(super) async fn insert_literals(&mut self, statement: &DFStatement) -> Result<Option<Outcome>, SqlError> {
+        if self.shared.data.is_none() || self.role != Role::Owner {
+            return Ok(None);
+        }
+        let Some(literal) = literal_rows(statement) else { return Ok(None) };
+        let Some(table) = self.stored_table(&self.context, &literal.table).await else { return Ok(None) };
+        let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+        let Some(batch) = literal.batch(&schema) else { return Ok(None) };
+        let (name, shared) = (table.description().name.clone(), Arc::clone(&self.shared));
+        let rows = held(vec![batch], &schema);
+        let inserted = self.in_transaction(async |transaction| {
+            let watched = shared.watched(&name);
+            insert(transaction, &name, &schema, rows, &watched).await
+        });
+        changed_count(inserted.await?).map(Some)
     }
 
     /// Reads a file into a stored table.
@@ -145,8 +169,12 @@ impl Session {
             Some(open) => open,
             None => self.begin().await?,
         };
+        // Whoever stops waiting for this takes the transaction with it.
+        self.is_transaction_lost = !is_own;
         let savepoint = transaction.change.savepoint()?;
-        match work(&mut transaction).await {
+        let done = work(&mut transaction).await;
+        self.is_transaction_lost = false;
+        match done {
             Ok(done) => {
                 transaction.change.release(savepoint)?;
                 if is_own {
@@ -286,13 +314,24 @@ impl Session {
     }
 
     pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
-        if self.transaction.is_some() { Err(SqlError::NotInTransaction) } else { Ok(()) }
+        match (self.is_transaction_lost, &self.transaction) {
+            (true, _) => Err(SqlError::TransactionLost),
+            (false, Some(_)) => Err(SqlError::NotInTransaction),
+            (false, None) => Ok(()),
+        }
     }
 
     async fn stored_table(&self, context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {
         let provider = context.table_provider(table.clone()).await.ok()?;
         provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
     }
+}
+
+/// How many rows a statement changed, as its answer.
+fn changed_count(n_rows: u64) -> Result<Outcome, SqlError> {
+    let schema = Schema::new(vec![Field::new("count", DataType::UInt64, false)]);
+    let counts = RecordBatch::try_new(schema.into(), vec![Arc::new(UInt64Array::from(vec![n_rows]))]);
+    rows(counts.map_err(datafusion::error::DataFusionError::from)?)
 }
 
 /// The session, reading what a transaction has changed so far.

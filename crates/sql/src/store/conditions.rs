@@ -26,19 +26,19 @@ pub(super) fn condition(filter: &Expr, schema: &Schema) -> Option<Condition> {
                 Operator::GtEq => Comparison::Ge,
                 _ => return None,
             };
-            Condition::Compare { column: column.name.clone(), comparison, value: stored(value)? }
+            Condition::Compare { column: column.name.clone(), comparison, value: value_of(value)? }
         }
         Expr::InList(list) if !list.negated && list.list.len() <= MOST_VALUES => {
             let Expr::Column(column) = list.expr.as_ref() else { return None };
             let value = |item: &Expr| match item {
-                Expr::Literal(value, _) => stored(value),
+                Expr::Literal(value, _) => value_of(value),
                 _ => None,
             };
             Condition::In { column: column.name.clone(), values: list.list.iter().map(value).collect::<Option<_>>()? }
         }
         Expr::Between(Between { expr, negated: false, low, high }) if low == high => {
             let (Expr::Column(column), Expr::Literal(value, _)) = (expr.as_ref(), low.as_ref()) else { return None };
-            Condition::Compare { column: column.name.clone(), comparison: Comparison::Eq, value: stored(value)? }
+            Condition::Compare { column: column.name.clone(), comparison: Comparison::Eq, value: value_of(value)? }
         }
         Expr::IsNull(inner) => Condition::IsNull { column: column_of(inner)? },
         Expr::IsNotNull(inner) => Condition::IsNotNull { column: column_of(inner)? },
@@ -61,7 +61,7 @@ fn column_of(expression: &Expr) -> Option<String> {
 }
 
 /// A literal as a value of the store. Types were made to agree with the column's when the query was planned.
-fn stored(value: &ScalarValue) -> Option<Value> {
+pub fn value_of(value: &ScalarValue) -> Option<Value> {
     Some(match value {
         ScalarValue::Boolean(Some(value)) => Value::Boolean(*value),
         ScalarValue::Int8(Some(value)) => Value::Integer((*value).into()),

@@ -103,7 +103,11 @@ impl Rows {
             if n_writes(held, self.table_id) != self.n_writes {
                 return Err(StoreError::ChangedUnderScan { table: self.table.clone() });
             }
-            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch_size);
+            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch_size).min(self.source.most());
+            if wanted == 0 {
+                self.source = Source::Done;
+                return Ok(None);
+            }
             let mut batch = Batch::new(&self.types, self.with_rowid, wanted);
             let is_done = self.source.fill(&held.sql, &mut batch).map_err(|error| self.named(error))?;
             if is_done {
@@ -170,6 +174,15 @@ impl Source {
         Ok(Self::After { sql, values: filter.values, number: i64::MIN })
     }
 
+    /// As many rows as can still be found, so that a lookup makes no room for a whole batch.
+    fn most(&self) -> usize {
+        match self {
+            Self::After { .. } => usize::MAX,
+            Self::Listed { numbers, .. } => numbers.len(),
+            Self::Done => 0,
+        }
+    }
+
     /// Fills a batch with the next rows; says whether there are none after them.
     fn fill(&mut self, connection: &Connection, batch: &mut Batch) -> Result<bool, Failure> {
         match self {
@@ -233,7 +246,7 @@ fn list(connection: &Connection, table_id: i64, filter: &Filter) -> Result<Optio
 }
 
 /// Binds the values of conditions, whose numbers begin with [`FIRST_VALUE`].
-fn bind(statement: &mut Statement<'_>, values: &[Stored]) -> Result<(), rusqlite::Error> {
+pub(crate) fn bind(statement: &mut Statement<'_>, values: &[Stored]) -> Result<(), rusqlite::Error> {
     for (number, value) in (FIRST_VALUE..).zip(values) {
         statement.raw_bind_parameter(number, value)?;
     }

@@ -71,6 +71,7 @@ fn assert_same(state: &State, model: &Rows) {
         value: Value::Text("Ulm".to_owned()),
     };
     let expected: Rows = model.iter().filter(|(_, row)| row.1 >= 2).map(|(number, row)| (*number, *row)).collect();
+    assert_eq!(state.count_of("people", std::slice::from_ref(&town)).unwrap(), expected.len() as u64);
     assert_eq!(read(state, vec![town]), expected);
 }
 

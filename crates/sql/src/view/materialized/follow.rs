@@ -74,9 +74,11 @@ impl Materialized {
         let policies = changed.policies.as_ref();
         let rows = new_rows(&self.definition, memory, &changed.rows, policies.map(|rows| &rows.policies))?;
         let n_values: Vec<usize> = memory.values.iter().map(super::memory::Values::len).collect();
+        let counted = memory.counters;
         let persons = Persons::default();
         let old = {
             let ledger = self.ledger(memory, change, &persons);
+            ledger.look_up_pasts(&changed.names)?;
             ledger.rows_of(&changed.names)?
         };
         let mut current: HashMap<&str, &KeptRow> = HashMap::new();
@@ -134,6 +136,9 @@ impl Materialized {
             }
         }
         self.write_values(memory, change, &n_values)?;
+        if memory.counters == counted {
+            return Ok(());
+        }
         let counters = serde_json::to_string(&memory.counters).expect("numbers are JSON");
         change.put_record(COUNTERS, &self.definition.name, &counters).map_err(MaterializedProblem::Store)?;
         Ok(())

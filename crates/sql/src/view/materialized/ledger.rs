@@ -37,6 +37,8 @@ pub(super) struct StoredLedger<'a> {
 #[derive(Default)]
 pub(super) struct Persons {
     known: RefCell<(HashMap<String, u64>, Vec<String>)>,
+    /// What readers have seen of those of whom it was looked up.
+    pasts: RefCell<HashMap<PersonKey, Past>>,
 }
 
 impl Persons {
@@ -49,6 +51,10 @@ impl Persons {
         known.0.insert(name.to_owned(), number);
         known.1.push(name.to_owned());
         PersonKey(number)
+    }
+
+    pub(super) fn note_past(&self, name: &str, past: Past) {
+        self.pasts.borrow_mut().insert(self.key(name), past);
     }
 
     pub(super) fn name(&self, person: PersonKey) -> String {
@@ -128,11 +134,12 @@ impl StoredLedger<'_> {
         keys: impl Iterator<Item = MemberKey>,
         newcomers: &BTreeMap<MemberKey, Member>,
     ) -> Result<Vec<Member>, MaterializedProblem> {
-        let member = |key: MemberKey| match newcomers.get(&key) {
-            Some(member) => Ok(member.clone()),
-            None => self.row(key)?.map(|row| row.member).ok_or_else(|| self.damaged()),
-        };
-        keys.map(member).collect()
+        let keys: Vec<MemberKey> = keys.collect();
+        let waited = keys.iter().filter(|key| !newcomers.contains_key(key)).map(|key| key.0.cast_signed()).collect();
+        let rows = self.scan(ScanRequest { numbers: Some(waited), ..ScanRequest::default() })?;
+        let waited: HashMap<MemberKey, Member> = rows.into_iter().map(|row| (row.member.key, row.member)).collect();
+        let member = |key: &MemberKey| newcomers.get(key).or_else(|| waited.get(key)).cloned();
+        keys.iter().map(|key| member(key).ok_or_else(|| self.damaged())).collect()
     }
 
     /// The rows of some persons.
@@ -143,6 +150,28 @@ impl StoredLedger<'_> {
             found.extend(self.rows(vec![Condition::In { column: NAME.to_owned(), values }])?);
         }
         Ok(found)
+    }
+
+    /// Looks up at once what readers have seen of some persons.
+    pub(super) fn look_up_pasts(&self, names: &[String]) -> Result<(), MaterializedProblem> {
+        for names in names.chunks(10_000) {
+            names.iter().for_each(|name| self.persons.note_past(name, Past::Nothing));
+            let values = names.iter().cloned().map(Value::Text).collect();
+            let request = ScanRequest {
+                columns: Some(vec![NAME.to_owned(), TEXT.to_owned()]),
+                conditions: vec![Condition::In { column: NAME.to_owned(), values }],
+                ..ScanRequest::default()
+            };
+            for batch in self.state.scan(&self.layout.past, &request)? {
+                let batch = batch?;
+                let (names, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
+                for row in 0..batch.num_rows() {
+                    let past = past_of(texts.value(row)).ok_or_else(|| self.damaged())?;
+                    self.persons.note_past(names.value(row), past);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn read(&self, batch: &RecordBatch, found: &mut Vec<KeptRow>) -> Result<(), MaterializedProblem> {
@@ -220,6 +249,11 @@ impl Ledger for StoredLedger<'_> {
         Ok(rows.into_iter().map(|row| row.member).collect())
     }
 
+    fn n_waiting(&self, class: ClassId) -> Result<usize, MaterializedProblem> {
+        let conditions = [is(CLASS, class.0.cast_signed()), is(PLACE, WAITING)];
+        Ok(self.state.count_of(&self.layout.rows, &conditions)? as usize)
+    }
+
     fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, MaterializedProblem> {
         let rows = self.rows(vec![is(CLASS, class.0.cast_signed()), is(PLACE, IN_ATOM)])?;
         let atoms: BTreeSet<AtomId> = rows
@@ -233,6 +267,9 @@ impl Ledger for StoredLedger<'_> {
     }
 
     fn past(&self, person: PersonKey) -> Result<Past, MaterializedProblem> {
+        if let Some(past) = self.persons.pasts.borrow().get(&person) {
+            return Ok(past.clone());
+        }
         Ok(self.past_row(&self.persons.name(person))?.map_or(Past::Nothing, |(_, past)| past))
     }
 

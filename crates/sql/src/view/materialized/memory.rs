@@ -45,7 +45,7 @@ pub(super) struct Memory {
 }
 
 /// Numbers that only rise.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counters {
     pub(super) next_class: u64,
     pub(super) next_atom: u64,

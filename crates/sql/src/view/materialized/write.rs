@@ -214,6 +214,7 @@ impl Writing<'_> {
         let ledger = self.view.ledger(self.memory, self.change, self.persons);
         for (name, past) in pasts {
             let Some(text) = past_text(past) else { continue };
+            self.persons.note_past(name, past.clone());
             match if is_first { None } else { ledger.past_row(name)? } {
                 Some((number, _)) => {
                     let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
