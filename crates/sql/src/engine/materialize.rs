@@ -95,8 +95,8 @@ impl Session {
             let catalog = shared.hierarchies();
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
             match old {
-                None => Materialized::make(&change, making),
-                Some((old, force)) => old.remake(&change, making, force),
+                None => Materialized::make(&change, &making),
+                Some((old, force)) => old.remake(&change, &making, force),
             }
         });
         let view = Arc::new(made.await?);

@@ -36,7 +36,7 @@ impl KeptRows {
     pub(super) fn pack(rows: &RecordBatch, most_bytes: usize) -> Option<KeptRows> {
         let packed: Vec<ArrayRef> =
             if most_bytes == 0 { return None } else { rows.columns().par_iter().map(pack).collect() };
-        let n_bytes: usize = packed.iter().map(|column| column.get_array_memory_size()).sum();
+        let n_bytes: usize = packed.iter().map(Array::get_array_memory_size).sum();
         let rows = with_types_as_they_are(rows, packed).ok()?;
         (n_bytes <= most_bytes).then_some(KeptRows(rows))
     }

@@ -84,7 +84,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where the rows are not what a materialized view takes.
-    pub fn make(change: &Change, making: Making<'_>) -> Result<Materialized, ViewProblem> {
+    pub fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewProblem> {
         let definition = Arc::clone(&making.version.definition);
         let layout = Layout::of(&definition);
         let schema = making.policies.as_ref().map(PolicyRows::schema);
@@ -94,21 +94,21 @@ impl Materialized {
             }
             change.create_table(&table).map_err(MaterializedProblem::Store)?;
         }
-        let made = made(&definition, &making)?;
+        let made = made(&definition, making)?;
         let memory = Memory::new(&definition, made, Counters { next_class: 1, next_atom: 1, epoch: 1 })?;
-        Maker { definition, layout, change, making: &making, memory, old: Old::default() }.make(Force::No)
+        Maker { definition, layout, change, making, memory, old: Old::default() }.make(Force::No)
     }
 
     /// Makes it anew within a change.
     ///
     /// # Errors
     /// Where readers of the old and the new could tell persons apart, unless that is forced.
-    pub fn remake(&self, change: &Change, making: Making<'_>, force: Force) -> Result<Materialized, ViewProblem> {
+    pub fn remake(&self, change: &Change, making: &Making<'_>, force: Force) -> Result<Materialized, ViewProblem> {
         let (definition, layout) = (Arc::clone(&making.version.definition), self.layout.clone());
         let (old_memory, _) = load(&self.definition, &layout, change)?;
         let persons = Persons::default();
         let rows = self.ledger(&old_memory, change, &persons).rows(Vec::new())?;
-        let mut memory = Memory::new(&definition, made(&definition, &making)?, old_memory.counters)?;
+        let mut memory = Memory::new(&definition, made(&definition, making)?, old_memory.counters)?;
         let is_comparable = tuple_columns(&definition, &memory.pairs) == tuple_columns(&definition, &old_memory.pairs);
         if !is_comparable && force == Force::No {
             let (view, n_exposed) = (definition.name.clone(), rows.len() as u64);
@@ -120,7 +120,7 @@ impl Materialized {
         (memory.choices, memory.restricting) = (old_memory.choices, old_memory.restricting);
         memory.counters.epoch += 1;
         let old = Old { rows, persons };
-        Maker { definition, layout, change, making: &making, memory, old }.make(force)
+        Maker { definition, layout, change, making, memory, old }.make(force)
     }
 
     /// Opens a view that is kept.
@@ -233,6 +233,9 @@ struct Maker<'a> {
     old: Old,
 }
 
+/// Rows that are new to the tables.
+type Arrivals<'r> = BTreeMap<MemberKey, Arrival<'r>>;
+
 /// A class that is to be shown.
 struct NewClass {
     is_alone: bool,
@@ -276,7 +279,7 @@ impl Maker<'_> {
         &mut self,
         view: &Materialized,
         rows: &'r [NewRow],
-    ) -> Result<(Vec<Option<Member>>, BTreeMap<MemberKey, Arrival<'r>>), ViewProblem> {
+    ) -> Result<(Vec<Option<Member>>, Arrivals<'r>), ViewProblem> {
         let current: HashMap<&str, &KeptRow> =
             self.old.rows.iter().filter(|row| row.shown == Shown::Stays).map(|row| (row.name.as_str(), row)).collect();
         let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;

@@ -34,6 +34,9 @@ const MOST_CLASSES: usize = 10_000;
 /// Columns of the table of rows that come before cells.
 const N_FIXED: usize = 3;
 
+/// The number of a class, whether its rows are shown by themselves, and its labels.
+type Labelled = (i64, bool, Vec<Option<String>>);
+
 /// Classes of a materialized view, as they are kept.
 pub(in crate::view) struct StoredRead {
     pub(in crate::view) version: Arc<Version>,
@@ -129,11 +132,7 @@ impl Materialized {
     }
 
     /// Classes with their labels.
-    fn labels(
-        &self,
-        state: &State,
-        wanted: Option<&[i64]>,
-    ) -> Result<Vec<(i64, bool, Vec<Option<String>>)>, ViewProblem> {
+    fn labels(&self, state: &State, wanted: Option<&[i64]>) -> Result<Vec<Labelled>, ViewProblem> {
         let fixed = [CLASS, IS_ALONE, IS_RESTRICTED].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(self.layout.labels.clone()).collect());
         let request = ScanRequest { columns, conditions: of_classes(wanted), ..ScanRequest::default() };
@@ -149,7 +148,7 @@ impl Materialized {
         &self,
         fixed: &RecordBatch,
         rows: RecordBatch,
-        classes: Vec<(i64, bool, Vec<Option<String>>)>,
+        classes: Vec<Labelled>,
         policies: Option<Policies>,
         policy_of_row: Vec<Option<u32>>,
         epoch: u64,

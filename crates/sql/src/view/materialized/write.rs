@@ -310,6 +310,7 @@ fn closing(definition: &Definition) -> Closing {
     Closing::BySize(2 * definition.k.unwrap_or(0).max(definition.l.unwrap_or(0)).max(2))
 }
 
+#[derive(Clone, Copy)]
 enum IsNew {
     Yes,
     No,

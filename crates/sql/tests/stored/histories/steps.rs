@@ -185,7 +185,7 @@ impl Model {
                 self.patients = all;
             }
             Change::Delete(numbers) => {
-                self.patients.retain(|known, _| !numbers.iter().any(|&number| name(number) == *known))
+                self.patients.retain(|known, _| !numbers.iter().any(|&number| name(number) == *known));
             }
             Change::Update(number, patient) => {
                 if let Some(known) = self.patients.get_mut(&name(*number)) {
