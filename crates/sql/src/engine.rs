@@ -25,6 +25,7 @@ use chrono::{DateTime, Utc};
 use datafusion::catalog::CatalogProviderList;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
+use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{TableScan, TableSource};
@@ -32,6 +33,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
 use folder::Data;
+pub use folder::Lost;
 pub use session::{Outcome, Session};
 
 use crate::hierarchies::Hierarchies;
@@ -88,6 +90,10 @@ struct Shared {
     log: Mutex<ComplianceLog>,
     /// Where tables are kept; `None` where nothing outlives the engine.
     data: Option<Data>,
+    /// Whoever changes the data folder has it, until everybody knows of the change.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// What the data folder keeps and could not be made again.
+    lost: Mutex<Vec<Lost>>,
 }
 
 impl Engine {
@@ -113,6 +119,8 @@ impl Engine {
             imported: Mutex::default(),
             log: Mutex::new(log),
             data,
+            turn: Arc::default(),
+            lost: Mutex::default(),
         };
         Engine { shared: Arc::new(shared) }
     }
@@ -145,8 +153,26 @@ impl Shared {
         self.imported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lost(&self) -> MutexGuard<'_, Vec<Lost>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn view(&self, name: &str) -> Option<Arc<AView>> {
         self.views.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+impl Drop for Shared {
+    /// A view reads tables through the catalog that it stands in: without this, both would hold each other for good,
+    /// and the data folder with them.
+    fn drop(&mut self) {
+        let views = std::mem::take(self.views.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for name in views.keys() {
+            for context in [&self.owner, &self.analyst] {
+                // What is not there need not go.
+                let _ = context.deregister_table(TableReference::bare(name.as_str()));
+            }
+        }
     }
 }
 

@@ -30,5 +30,5 @@ pub mod shell;
 pub mod store;
 pub mod view;
 
-pub use engine::{Clock, Engine, Outcome, Role, Session};
+pub use engine::{Clock, Engine, Lost, Outcome, Role, Session};
 pub use error::SqlError;

@@ -118,6 +118,11 @@ pub enum Statement {
         /// The file.
         file: String,
     },
+    /// `BACKUP TO 'file'`.
+    Backup {
+        /// The new file.
+        file: String,
+    },
     /// `IMPORT POLICY`.
     ImportPolicy {
         /// The policy's file, TOML or P3P.
@@ -193,6 +198,10 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         let table = cursor.table("the table")?;
         cursor.expect_word("FROM")?;
         Statement::CopyFrom { table, file: cursor.text("a file's name in quotes")? }
+    } else if cursor.starts_with(&["BACKUP"]) {
+        cursor.example("BACKUP TO 'monday.db'").skip(1);
+        cursor.expect_word("TO")?;
+        Statement::Backup { file: cursor.text("a file's name in quotes")? }
     } else if cursor.starts_with(&["IMPORT"]) {
         policy::parse_import(cursor)?
     } else {

@@ -30,6 +30,7 @@ mod state;
 mod store;
 mod table;
 
+pub use backup::backup_folder;
 pub use change::{Change, Savepoint};
 pub use error::StoreError;
 pub use scan::{Comparison, Condition, Rows, ScanRequest, Value};

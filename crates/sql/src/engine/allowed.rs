@@ -25,6 +25,7 @@ pub(super) fn check(statement: &Statement) -> Result<(), SqlError> {
         Statement::ExplainUtility(_) => "it compares a view with what is under it",
         Statement::ImportPolicy { .. } => "it changes policies",
         Statement::CopyFrom { .. } => "COPY reads or writes files",
+        Statement::Backup { .. } => "it copies everything",
     };
     Err(SqlError::NotAllowed { what })
 }

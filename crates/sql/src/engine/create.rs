@@ -46,9 +46,9 @@ impl Session {
         if is_replaced && !self.is_restoring {
             return Err(SqlError::Kept { name });
         }
-        let state = match planned.definition.is_materialized {
+        let (state, _turn) = match planned.definition.is_materialized {
             true => self.materialize(&planned).await?,
-            false => self.state(&planned).await?,
+            false => (self.state(&planned).await?, None),
         };
         let mut message = self.described(&planned.definition, &state);
         if let (Ok(message), State::Usable { version, .. }) = (&mut message, &state) {
@@ -77,9 +77,12 @@ impl Session {
             query: Arc::new(plan),
             policies: self.plan_policies(&view.definition).await?,
         };
-        let state = match view.state() {
-            State::Materialized { view, .. } => self.rematerialize(&planned, view, force).await?,
-            State::Usable { .. } | State::Unusable(_) => self.state(&planned).await?,
+        let (state, _turn) = match view.state() {
+            State::Materialized { view, .. } => {
+                let (state, turn) = self.rematerialize(&planned, view, force).await?;
+                (state, Some(turn))
+            }
+            State::Usable { .. } | State::Unusable(_) => (self.state(&planned).await?, None),
         };
         let message = self.described(&view.definition, &state);
         view.set_state(state);

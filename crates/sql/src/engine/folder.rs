@@ -10,12 +10,14 @@ use datafusion::common::TableReference;
 use kohort_store::{Store, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::stored::{Transaction, blocking};
+use super::session::Outcome;
+use super::stored::{Transaction, Turn, blocking};
 use super::{Clock, Engine, Role, Session};
 use crate::SqlError;
-use crate::parser::parse;
+use crate::parser::{Statement, parse};
 use crate::policy::ComplianceLog;
 use crate::store::StoredTable;
+use crate::view::Definition;
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
@@ -25,6 +27,15 @@ const COUNTER: &str = "counter";
 /// What an engine keeps in a folder.
 pub(super) struct Data {
     pub(super) store: Store,
+}
+
+/// A view, or a table of a file, that can't be made again.
+#[derive(Debug)]
+pub struct Lost {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub problem: SqlError,
 }
 
 /// A statement that made something, and when it ran among the others.
@@ -64,12 +75,23 @@ impl Engine {
         drop(state);
         made.sort_unstable_by_key(|(_, made)| made.order);
         let mut session = engine.session(Role::Owner);
-        for (_, Made { text, .. }) in made {
+        for (name, Made { text, .. }) in made {
             for parsed in parse(&text)? {
-                session.restore(parsed).await?;
+                // A materialized view follows its table, or nobody may change that.
+                let is_needed = matches!(&parsed.statement, Statement::CreateView(view) if view.materialized);
+                match session.restore(parsed).await {
+                    Err(problem) if !is_needed => engine.shared.lost().push(Lost { name: name.clone(), problem }),
+                    restored => restored?,
+                }
             }
         }
         Ok(engine)
+    }
+
+    /// What the data folder keeps and could not be made again, for a file or a table is gone. It is tried again when the
+    /// folder is next opened.
+    pub fn take_lost(&self) -> Vec<Lost> {
+        std::mem::take(&mut self.shared.lost())
     }
 
     /// The store of its data folder.
@@ -79,6 +101,14 @@ impl Engine {
 }
 
 impl Session {
+    /// Copies the data folder to a new file, while others go on.
+    pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+        blocking(move || store.backup(&target)).await?;
+        Ok(Outcome::Done(format!("copied everything to {file}")))
+    }
+
     /// Keeps a statement that made something of this name.
     pub(super) async fn keep_statement(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
         if self.shared.data.is_none() || self.is_restoring {
@@ -104,6 +134,24 @@ impl Session {
         self.in_transaction(async |transaction| Ok(transaction.change.remove_record(STATEMENT, &name).map(drop)?)).await
     }
 
+    /// Forgets everything that is kept of an A-view, and says whether anything was. Nobody else writes until the turn is
+    /// over.
+    pub(super) async fn forget_view(
+        &mut self,
+        name: &str,
+        materialized: Option<Arc<Definition>>,
+    ) -> Result<(bool, Option<Turn>), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok((false, None));
+        }
+        let transaction = self.begin().await?;
+        let was_kept = transaction.change.remove_record(STATEMENT, name)?;
+        if let Some(definition) = materialized {
+            self.unmaterialize(definition, &transaction).await?;
+        }
+        Ok((was_kept, Some(self.commit(transaction).await?)))
+    }
+
     /// Keeps a DGH as it now is, or forgets it where there is none.
     pub(super) async fn keep_hierarchy(&mut self, name: &str) -> Result<(), SqlError> {
         if self.shared.data.is_none() {
@@ -126,8 +174,14 @@ impl Session {
         Ok(transaction.change.put_record(IMPORTED, name, "")?)
     }
 
-    /// Keeps a transaction: what it changed, and what follows from it, together.
-    pub(super) async fn commit(&self, transaction: Transaction) -> Result<(), SqlError> {
+    /// Notes that a table holds imported policies no more.
+    pub(super) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+        Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
+    }
+
+    /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
+    /// over.
+    pub(super) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
         let followed = match self.follow(&transaction).await {
             Ok(followed) => followed,
             Err(error) => {
@@ -146,6 +200,6 @@ impl Session {
         }
         followed.iter().for_each(|view| view.publish());
         transaction.changed.iter().for_each(|table| self.shared.generations.bump(table));
-        Ok(())
+        Ok(transaction.turn)
     }
 }

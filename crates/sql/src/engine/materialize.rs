@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, in_list, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 
 use super::create::Planned;
-use super::stored::{Touched, Transaction, blocking, reading};
+use super::stored::{Touched, Transaction, Turn, blocking, reading};
 use super::{Session, Shared};
 use crate::SqlError;
 use crate::store::{StoredTable, value_of};
@@ -34,11 +34,12 @@ pub(super) struct Following {
 }
 
 impl Session {
-    /// Makes a materialized view, or opens it where the data folder keeps it.
-    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<State, SqlError> {
+    /// Makes a materialized view, or opens it where the data folder keeps it. Nobody may change its table before it is
+    /// known to follow.
+    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<(State, Option<Turn>), SqlError> {
         let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
         check(&planned.definition).map_err(unfit)?;
-        let origin = origin(&planned.definition, &planned.query)?;
+        let origin = origin(planned)?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
         let name = planned.definition.name.clone();
         if self.is_restoring {
@@ -46,12 +47,12 @@ impl Session {
             if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
                 let definition = Arc::clone(&planned.definition);
                 let view = work(move || Materialized::open(definition, origin, &snapshot)).await?;
-                return Ok(State::Materialized { view: Arc::new(view), query, policies });
+                return Ok((State::Materialized { view: Arc::new(view), query, policies }, None));
             }
         }
         self.outside_of_transactions()?;
-        let view = self.make(planned, origin, None, Force::No).await?;
-        Ok(State::Materialized { view: Arc::new(view), query, policies })
+        let (view, turn) = self.make(planned, origin, None, Force::No).await?;
+        Ok((State::Materialized { view: Arc::new(view), query, policies }, Some(turn)))
     }
 
     /// Makes a materialized view anew.
@@ -60,12 +61,12 @@ impl Session {
         planned: &Planned,
         old: Arc<Materialized>,
         force: Force,
-    ) -> Result<State, SqlError> {
+    ) -> Result<(State, Turn), SqlError> {
         self.outside_of_transactions()?;
-        let origin = origin(&planned.definition, &planned.query)?;
-        let view = self.make(planned, origin, Some(old), force).await?;
+        let origin = origin(planned)?;
+        let (view, turn) = self.make(planned, origin, Some(old), force).await?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        Ok(State::Materialized { view: Arc::new(view), query, policies })
+        Ok((State::Materialized { view: Arc::new(view), query, policies }, turn))
     }
 
     async fn make(
@@ -74,7 +75,7 @@ impl Session {
         origin: Origin,
         old: Option<Arc<Materialized>>,
         force: Force,
-    ) -> Result<Materialized, SqlError> {
+    ) -> Result<(Materialized, Turn), SqlError> {
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
@@ -94,17 +95,18 @@ impl Session {
             }
         });
         let view = made.await?;
-        self.commit(transaction).await?;
-        Ok(view)
+        let turn = self.commit(transaction).await?;
+        Ok((view, turn))
     }
 
-    /// Forgets what is kept of a materialized view.
-    pub(super) async fn unmaterialize(&mut self, definition: Arc<Definition>) -> Result<(), SqlError> {
-        self.in_transaction(async |transaction| {
-            let change = Arc::clone(&transaction.change);
-            work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
-        })
-        .await
+    /// Forgets what is kept of a materialized view, within a transaction.
+    pub(super) async fn unmaterialize(
+        &self,
+        definition: Arc<Definition>,
+        transaction: &Transaction,
+    ) -> Result<(), SqlError> {
+        let change = Arc::clone(&transaction.change);
+        work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
     }
 
     /// Lets materialized views follow what a transaction changed, within it.
@@ -122,7 +124,7 @@ impl Session {
             let rows = rows_of(&context, &transaction.change, &query, definition, &names).await?;
             let names = match names {
                 Persons::Some(names) => names.into_iter().collect(),
-                Persons::Everybody => all_names(&rows, definition)?,
+                Persons::Everybody(names) => all_names(&rows, definition, names)?,
             };
             let policies = match (policies, &view.origin.policy) {
                 (Some(plan), Some((_, key))) => {
@@ -172,7 +174,8 @@ impl Shared {
 
 enum Persons {
     Some(BTreeSet<String>),
-    Everybody,
+    /// Everybody in the table, and these, who may be there no more.
+    Everybody(BTreeSet<String>),
 }
 
 /// The persons a change concerns; `None` where it concerns nobody.
@@ -181,10 +184,10 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
     let mut names = of(&origin.table, &origin.identifier).cloned().unwrap_or_default();
     if let Some((table, key)) = &origin.policy {
         let choosing = of(table, key);
-        if choosing.is_some_and(|names| names.contains(EVERYBODY)) {
-            return Some(Persons::Everybody);
-        }
         names.extend(choosing.into_iter().flatten().cloned());
+        if names.contains(EVERYBODY) {
+            return Some(Persons::Everybody(names));
+        }
     }
     (!names.is_empty()).then_some(Persons::Some(names))
 }
@@ -204,7 +207,7 @@ async fn rows_of(
         return blocking(move || lookup.rows(&change, &names)).await;
     }
     let plan = match names {
-        Persons::Everybody => query.clone(),
+        Persons::Everybody(_) => query.clone(),
         Persons::Some(names) => {
             let identifier = Column::from(query.schema().qualified_field(definition.identifier));
             let data_type = &definition.columns[definition.identifier].data_type;
@@ -286,11 +289,16 @@ fn literal(name: &str, data_type: &DataType) -> Option<Expr> {
     ScalarValue::try_from_string(name.to_owned(), data_type).ok().map(lit)
 }
 
-fn all_names(rows: &RecordBatch, definition: &Definition) -> Result<Vec<String>, SqlError> {
-    use datafusion::arrow::array::AsArray;
-    let names = datafusion::arrow::compute::cast(rows.column(definition.identifier), &DataType::Utf8);
+/// The persons of rows, and others.
+fn all_names(
+    rows: &RecordBatch,
+    definition: &Definition,
+    mut others: BTreeSet<String>,
+) -> Result<Vec<String>, SqlError> {
+    let names = cast(rows.column(definition.identifier), &DataType::Utf8);
     let names = names.map_err(|error| ViewProblem::of_query(&definition.name, &error.into()))?;
-    Ok(names.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
+    others.extend(names.as_string::<i32>().iter().flatten().map(str::to_owned));
+    Ok(others.into_iter().collect())
 }
 
 /// The rows of a table of choices that speak of some persons, or of everybody.
@@ -315,7 +323,8 @@ async fn policy_rows(
 }
 
 /// The stored tables a view's query and policies read.
-fn origin(definition: &Definition, query: &LogicalPlan) -> Result<Origin, SqlError> {
+fn origin(planned: &Planned) -> Result<Origin, SqlError> {
+    let (definition, query) = (&planned.definition, planned.query.as_ref());
     let what = |what: &'static str| unfit(MaterializedProblem::Query { what });
     let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
     let mut identifier = &projection.expr[definition.identifier];
@@ -333,19 +342,32 @@ fn origin(definition: &Definition, query: &LogicalPlan) -> Result<Origin, SqlErr
                 filter.input.as_ref()
             }
             LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
-            LogicalPlan::TableScan(scan) => {
-                let provider = source_as_provider(&scan.source)?;
-                match provider.downcast_ref::<StoredTable>() {
-                    Some(table) => break table.description().name.clone(),
-                    None => return Err(what("this one reads a table that is not stored")),
-                }
-            }
+            LogicalPlan::TableScan(scan) => match stored_name(scan)? {
+                Some(name) => break name,
+                None => return Err(what("this one reads a table that is not stored")),
+            },
             _ => return Err(what("this one joins, groups or sorts")),
         };
     };
-    let policy = definition.policy.as_ref();
-    let policy = policy.map(|policy| (policy.table.table().to_owned(), policy.person_column.clone()));
+    let policy = match (&definition.policy, planned.policies.as_deref()) {
+        (Some(policy), Some(LogicalPlan::TableScan(scan))) => {
+            let name = stored_name(scan)?.ok_or_else(|| what("its choices stand in a table that is not stored"))?;
+            let fields = scan.source.schema();
+            // Tables of choices have columns of any case.
+            let is_person = |name: &&String| name.eq_ignore_ascii_case(&policy.person_column);
+            let person = fields.fields().iter().map(|field| field.name()).find(is_person);
+            Some((name, person.unwrap_or(&policy.person_column).clone()))
+        }
+        (Some(_), _) => return Err(what("its choices stand in no stored table")),
+        (None, _) => None,
+    };
     Ok(Origin { table, identifier: identifier.name.clone(), policy })
+}
+
+/// The name of a stored table that is scanned.
+fn stored_name(scan: &TableScan) -> Result<Option<String>, SqlError> {
+    let provider = source_as_provider(&scan.source)?;
+    Ok(provider.downcast_ref::<StoredTable>().map(|table| table.description().name.clone()))
 }
 
 fn is_subquery(expression: &Expr) -> bool {

@@ -149,6 +149,9 @@ impl Session {
         text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
+        if makes_or_drops(&statement) {
+            self.outside_of_transactions()?;
+        }
         match statement {
             Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
@@ -176,18 +179,22 @@ impl Session {
             }
             Statement::DropView { name, if_exists } => {
                 let known = self.shared.view(&name);
-                let kept = known.filter(|view| matches!(view.state(), State::Materialized { .. }));
-                if let Some(view) = kept {
-                    self.outside_of_transactions()?;
-                    self.unmaterialize(Arc::clone(&view.definition)).await?;
+                if known.is_none() && self.context.table_exist(name.as_str())? {
+                    return Err(SqlError::UnknownView { name });
                 }
-                let dropped = self.drop_view(&name, if_exists)?;
-                self.forget_statement(&name).await?;
-                Ok(dropped)
+                let materialized = known.as_ref().filter(|view| matches!(view.state(), State::Materialized { .. }));
+                let definition = materialized.map(|view| Arc::clone(&view.definition));
+                let (was_kept, _turn) = self.forget_view(&name, definition).await?;
+                match known {
+                    // It lost its tables, and was not there since.
+                    None if was_kept => Ok(Outcome::Done(format!("dropped anonymization view {name}"))),
+                    _ => self.drop_view(&name, if_exists),
+                }
             }
             Statement::RefreshView { name, force } => {
                 self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
             }
+            Statement::Backup { file } => self.backup(&file).await,
             Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
             Statement::ShowHierarchies => self.show_hierarchies(),
@@ -231,6 +238,9 @@ impl Session {
                 matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateView(_)));
             let name = name.to_owned();
             return Err(if is_new { SqlError::Exists { name } } else { SqlError::IsView { name } });
+        }
+        if matches!(plan, LogicalPlan::Ddl(_)) {
+            self.outside_of_transactions()?;
         }
         let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
         let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
@@ -367,6 +377,20 @@ fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream 
 /// A figure as it is shown.
 pub(super) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
+}
+
+/// Whether a statement makes, changes or drops something that is kept beside rows.
+fn makes_or_drops(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateHierarchy { .. }
+            | Statement::InsertHierarchy { .. }
+            | Statement::DropHierarchy { .. }
+            | Statement::CreateView(_)
+            | Statement::DropView { .. }
+            | Statement::RefreshView { .. }
+            | Statement::ImportPolicy { .. }
+    )
 }
 
 /// One batch as an answer.

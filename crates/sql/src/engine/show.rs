@@ -1,8 +1,11 @@
 //! Lists: views, DGHs, what is collected and never used.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
+};
 
 use super::session::{Outcome, rounded, rows};
 use super::{Role, Session};
@@ -14,36 +17,51 @@ impl Session {
     pub(super) fn show_views(&self) -> Result<Outcome, SqlError> {
         let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
         let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
+        let standings = self.standings(&views)?;
         let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view, self.role)).collect();
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("view", Arc::new(views.keys().map(Some).collect::<StringArray>())),
             ("state", Arc::new(states?.into_iter().map(Some).collect::<StringArray>())),
         ];
         if self.role == Role::Owner {
-            let count = |of: fn(&Version) -> u64| -> ArrayRef {
-                Arc::new(versions.iter().map(|version| version.as_deref().map(of)).collect::<UInt64Array>())
+            let both = |of: fn(&Version) -> u64, kept: fn(&Standing) -> Option<u64>| -> ArrayRef {
+                let of_view = versions.iter().zip(&standings);
+                let count = of_view.map(|(version, standing)| match (version, standing) {
+                    (Some(version), _) => Some(of(version)),
+                    (None, standing) => standing.as_ref().and_then(kept),
+                });
+                Arc::new(count.collect::<UInt64Array>())
             };
-            // Materialized views are counted as they now are.
-            let kept = views.values().map(|view| self.standing(view)).collect::<Result<Vec<_>, _>>()?;
-            let either = |of: fn(&Version) -> u64, of_kept: fn(&Standing) -> u64| -> ArrayRef {
-                let known = versions.iter().zip(&kept);
-                let number = known.map(|(version, kept)| version.as_deref().map(of).or(kept.as_ref().map(of_kept)));
-                Arc::new(number.collect::<UInt64Array>())
-            };
-            let loss = versions.iter().zip(&kept).map(|(version, kept)| {
-                let ncp = version.as_deref().map(|version| version.summary.ncp).or(kept.as_ref().map(|kept| kept.ncp));
-                ncp.map(rounded)
+            let count = |of: fn(&Version) -> u64| both(of, |_| None);
+            let loss = versions.iter().zip(&standings).map(|(version, standing)| {
+                let kept = standing.as_ref().map(|standing| standing.ncp);
+                version.as_deref().map(|version| version.summary.ncp).or(kept).map(rounded)
             });
             columns.extend([
-                ("version", either(|version| version.number, |kept| kept.epoch)),
+                ("version", both(|version| version.number, |standing| Some(standing.epoch))),
                 ("k", count(|version| version.summary.k)),
-                ("classes", either(|version| version.summary.n_classes, |kept| kept.n_classes)),
+                ("classes", both(|version| version.summary.n_classes, |standing| Some(standing.n_classes))),
                 ("loss", Arc::new(loss.collect::<Float64Array>()) as ArrayRef),
                 ("k_deviation", count(|version| version.summary.k_deviation)),
-                ("rows", either(|version| version.summary.n_rows, |kept| kept.n_shown)),
+                ("rows", both(|version| version.summary.n_rows, |standing| Some(standing.n_shown))),
                 ("rows_alone", count(|version| version.summary.n_alone)),
                 ("rows_denied", count(|version| version.summary.n_denied)),
                 ("rows_left_over", count(|version| version.summary.n_left_over)),
+            ]);
+        }
+        if self.role == Role::Owner && self.shared.data.is_some() {
+            let kept = |of: fn(&Standing) -> u64| -> ArrayRef {
+                Arc::new(standings.iter().map(|standing| standing.as_ref().map(of)).collect::<UInt64Array>())
+            };
+            let made =
+                standings.iter().map(|standing| standing.as_ref().map(|standing| rounded(standing.ncp_when_made)));
+            let since = standings.iter().map(|standing| standing.as_ref().and_then(|standing| standing.since));
+            columns.extend([
+                ("loss_when_made", Arc::new(made.collect::<Float64Array>()) as ArrayRef),
+                ("rows_pending", kept(|standing| standing.n_pending)),
+                ("rows_hidden", kept(|standing| standing.n_hidden)),
+                ("rows_leaving", kept(|standing| standing.n_leaving)),
+                ("waiting_since", Arc::new(since.collect::<TimestampMicrosecondArray>())),
             ]);
         }
         rows(
@@ -52,15 +70,17 @@ impl Session {
         )
     }
 
-    /// What is kept of a materialized view.
-    fn standing(&self, view: &AView) -> Result<Option<Standing>, SqlError> {
-        match (view.state(), &self.shared.data) {
-            (State::Materialized { view, .. }, Some(data)) => {
-                let snapshot = data.store.read()?;
-                Ok(Some(view.standing(&snapshot)?))
-            }
-            _ => Ok(None),
-        }
+    /// How materialized views stand, `None` for others.
+    fn standings(&self, views: &BTreeMap<String, Arc<AView>>) -> Result<Vec<Option<Standing>>, SqlError> {
+        let Some(data) = self.shared.data.as_ref().filter(|_| self.role == Role::Owner) else {
+            return Ok(vec![None; views.len()]);
+        };
+        let snapshot = data.store.read()?;
+        let standing = |view: &Arc<AView>| match view.state() {
+            State::Materialized { view, .. } => Ok(Some(view.standing(&snapshot)?)),
+            State::Usable { .. } | State::Unusable(_) => Ok(None),
+        };
+        views.values().map(standing).collect()
     }
 
     pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {

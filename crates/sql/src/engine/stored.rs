@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
@@ -15,7 +16,7 @@ use datafusion::common::{Constraint, TableReference};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateIndex, CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, WriteOp,
+    CreateIndex, CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp,
 };
 use datafusion::sql::parser::Statement as DFStatement;
 use futures::TryStreamExt;
@@ -34,7 +35,14 @@ pub(super) struct Transaction {
     pub(super) touched: Touched,
     /// Tables whose rows changed.
     pub(super) changed: BTreeSet<String>,
+    pub(super) turn: Turn,
 }
+
+/// Nobody else changes the data folder as long as this is held.
+pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+
+/// How long a change waits for another to end.
+const WAIT: Duration = Duration::from_secs(10);
 
 /// By table and column, texts of values.
 pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -108,10 +116,12 @@ impl Session {
         let Some(table) = self.stored_table(&self.context, &literal.table).await else { return Ok(None) };
         let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
         let Some(batch) = literal.batch(&schema) else { return Ok(None) };
-        let (name, watched) = (table.description().name.clone(), self.shared.watched(&table.description().name));
+        let (name, shared) = (table.description().name.clone(), Arc::clone(&self.shared));
         let rows = held(vec![batch], &schema);
-        let inserted =
-            self.in_transaction(async |transaction| insert(transaction, &name, &schema, rows, &watched).await);
+        let inserted = self.in_transaction(async |transaction| {
+            let watched = shared.watched(&name);
+            insert(transaction, &name, &schema, rows, &watched).await
+        });
         changed_count(inserted.await?).map(Some)
     }
 
@@ -123,9 +133,10 @@ impl Session {
         };
         let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
         let input = super::copy::read_file(&context, file, &schema).await?;
-        let (name, watched) = (table.table().to_owned(), self.shared.watched(table.table()));
+        let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
         let n_rows = self
             .in_transaction(async |transaction| {
+                let watched = shared.watched(&name);
                 let stream = input.execute_stream().await.map_err(SqlError::while_running)?;
                 insert(transaction, &name, &schema, stream, &watched).await
             })
@@ -135,9 +146,11 @@ impl Session {
 
     pub(super) async fn begin(&self) -> Result<Transaction, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?;
         let store = data.store.clone();
         let change = blocking(move || store.write()).await?;
-        Ok(Transaction { change: Arc::new(change), touched: Touched::new(), changed: BTreeSet::new() })
+        Ok(Transaction { change: Arc::new(change), touched: Touched::new(), changed: BTreeSet::new(), turn })
     }
 
     /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
@@ -180,10 +193,18 @@ impl Session {
     ) -> Result<u64, SqlError> {
         let name = table.description().name.clone();
         let schema = datafusion::catalog::TableProvider::schema(table);
-        let watched = self.shared.watched(&name);
-        let (input, op) = (Arc::clone(&dml.input), dml.op.clone());
+        let input = match &dml.op {
+            // It says nothing of rows.
+            WriteOp::Truncate => {
+                LogicalPlanBuilder::scan(dml.table_name.clone(), Arc::clone(&dml.target), None)?.build()?.into()
+            }
+            _ => Arc::clone(&dml.input),
+        };
+        let (op, shared) = (dml.op.clone(), Arc::clone(&self.shared));
         let context = context.clone();
         self.in_transaction(async |transaction| {
+            // A view may have been made while this waited for its turn.
+            let watched = shared.watched(&name);
             let context = reading(&context, transaction);
             match op {
                 WriteOp::Insert(InsertOp::Append) => {
@@ -252,9 +273,11 @@ impl Session {
         self.in_transaction(async |transaction| {
             let change = Arc::clone(&transaction.change);
             transaction.changed.insert(dropped.clone());
+            Session::forget_imported(transaction, &dropped)?;
             blocking(move || change.drop_table(&dropped)).await
         })
         .await?;
+        self.shared.imported().remove(&name);
         self.shared.owner.deregister_table(table.clone())?;
         Ok(Outcome::Done(format!("dropped {name}")))
     }

@@ -1,7 +1,7 @@
 //! [`Fingerprint`]: from what a version was made, so that a change is noticed before the next row leaves.
 //!
 //! Files are told by their sizes and times of change, tables of the engine by how often statements changed them.
-//! Whatever slips through is noticed when rows are fetched: classes leave as they were verified, or not at all. Rows of
+//! Whatever slips through shows nothing new: classes leave as they were verified, or not at all. Rows of
 //! tables that are neither are fetched at every reading, and never kept.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! [`KeptRows`]: the rows a version was verified for, packed, so that classes are read without a look at their tables.
 //!
 //! A column with few distinct values is a byte or two per row, others are as they came: a million persons with four
-//! such columns are 13 MB. Rows of a class are then found by their numbers in the directory, whatever the view's query
+//! such columns are about 13 MB. Rows of a class are then found by their numbers in the directory, whatever the view's query
 //! reads; asked of a Parquet file, a hundred persons who stand anywhere in a million rows cost nearly as much as all.
 //!
 //! They are as old as the version, and the version's fingerprint says when that is too old. So they are kept only where

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::NaiveDate;
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use kohort_io::read_rows;
@@ -87,7 +87,7 @@ pub(super) fn new_rows(
     let raised = Raised::of(definition, memory, &table.columns, policies, &wishes);
     let plain = plain_texts(definition, rows)?;
 
-    let names = &table.columns[definition.identifier];
+    let names = text_of(definition, identifier)?;
     let mut found = Vec::with_capacity(rows.num_rows());
     for (place, k) in k.into_iter().enumerate() {
         let Some(k) = k else { continue };
@@ -100,7 +100,7 @@ pub(super) fn new_rows(
             id => paths[&id].clone(),
         });
         found.push(NewRow {
-            name: names.cell(place).unwrap_or_default().to_owned(),
+            name: names.value(place).to_owned(),
             k,
             paths: of_quasi.collect(),
             values,
@@ -134,19 +134,19 @@ fn paths_of(
 }
 
 /// Cells of plain columns as text.
-fn plain_texts(
-    definition: &Definition,
-    rows: &RecordBatch,
-) -> Result<Vec<datafusion::arrow::array::StringArray>, ViewProblem> {
-    let text = |position: usize| {
-        let texts = cast(rows.column(position), &DataType::Utf8);
-        let failed = |_| ViewProblem::Query {
-            view: definition.name.clone(),
-            kind: "a column is of a type whose values have no text",
-        };
-        texts.map(|texts| texts.as_string::<i32>().clone()).map_err(failed)
+fn plain_texts(definition: &Definition, rows: &RecordBatch) -> Result<Vec<StringArray>, ViewProblem> {
+    let plain = definition.with_role(Role::Plain).into_iter();
+    plain.map(|position| text_of(definition, rows.column(position))).collect()
+}
+
+/// Cells as text, as it is compared everywhere whose they are.
+fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, ViewProblem> {
+    let texts = cast(column, &DataType::Utf8);
+    let failed = |_| ViewProblem::Query {
+        view: definition.name.clone(),
+        kind: "a column is of a type whose values have no text",
     };
-    definition.with_role(Role::Plain).into_iter().map(text).collect()
+    texts.map(|texts| texts.as_string::<i32>().clone()).map_err(failed)
 }
 
 /// Sensitive cells as the readers of each pair see them.
