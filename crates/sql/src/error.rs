@@ -94,6 +94,9 @@ pub enum SqlError {
     /// The end of a transaction that was never begun.
     #[error("no transaction is under way")]
     NoTransaction,
+    /// A transaction whose statement was given up.
+    #[error("the transaction was given up with the statement that was stopped, and nothing of it is kept")]
+    TransactionLost,
     /// A statement about tables in a transaction.
     #[error("tables, indexes and views are made and dropped outside of transactions")]
     NotInTransaction,
@@ -196,6 +199,7 @@ impl SqlError {
             SqlError::Store(error) => error.hint().map(str::to_owned),
             SqlError::InTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
             SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
+            SqlError::TransactionLost => Some("ROLLBACK, and begin again".to_owned()),
             SqlError::NotInTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
             SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),
             SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),

@@ -78,8 +78,8 @@ impl Session {
             policies: self.plan_policies(&view.definition).await?,
         };
         let (state, _turn) = match view.state() {
-            State::Materialized { view, .. } => {
-                let (state, turn) = self.rematerialize(&planned, view, force).await?;
+            State::Materialized { view: old, .. } => {
+                let (state, turn) = self.rematerialize(&planned, Arc::clone(&view), old, force).await?;
                 (state, Some(turn))
             }
             State::Usable { .. } | State::Unusable(_) => (self.state(&planned).await?, None),

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::session::Outcome;
 use super::stored::{Transaction, Turn, blocking};
-use super::{Clock, Engine, Role, Session};
+use super::{Clock, Engine, Role, Session, Shared};
 use crate::SqlError;
 use crate::parser::{Statement, parse};
 use crate::policy::ComplianceLog;
 use crate::store::StoredTable;
-use crate::view::Definition;
+use crate::view::{AView, State};
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
@@ -139,17 +139,22 @@ impl Session {
     pub(super) async fn forget_view(
         &mut self,
         name: &str,
-        materialized: Option<Arc<Definition>>,
+        materialized: Option<Arc<AView>>,
     ) -> Result<(bool, Option<Turn>), SqlError> {
         if self.shared.data.is_none() {
             return Ok((false, None));
         }
         let transaction = self.begin().await?;
         let was_kept = transaction.change.remove_record(STATEMENT, name)?;
-        if let Some(definition) = materialized {
-            self.unmaterialize(definition, &transaction).await?;
+        if let Some(view) = &materialized {
+            self.unmaterialize(Arc::clone(&view.definition), &transaction).await?;
         }
-        Ok((was_kept, Some(self.commit(transaction).await?)))
+        let follow_no_more = move || {
+            if let Some(view) = materialized {
+                view.set_state(State::Unusable("it was dropped".to_owned()));
+            }
+        };
+        Ok((was_kept, Some(self.commit_then(transaction, follow_no_more).await?)))
     }
 
     /// Keeps a DGH as it now is, or forgets it where there is none.
@@ -182,24 +187,47 @@ impl Session {
     /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
     /// over.
     pub(super) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
-        let followed = match self.follow(&transaction).await {
-            Ok(followed) => followed,
-            Err(error) => {
-                self.shared.materialized().iter().for_each(|following| following.view.forget());
-                return Err(error);
+        self.commit_then(transaction, || ()).await
+    }
+
+    /// The same, and what must happen once it is kept. All of it happens whether or not somebody still waits: what is in
+    /// memory would not be what is kept.
+    pub(super) async fn commit_then(
+        &self,
+        transaction: Transaction,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<Turn, SqlError> {
+        let shared = Arc::clone(&self.shared);
+        let kept = tokio::spawn(async move {
+            let kept = shared.keep(&transaction).await;
+            match kept {
+                Ok(()) => after(),
+                Err(_) => shared.forget_what_followed(),
             }
-        };
+            kept.map(|()| transaction.turn)
+        });
+        kept.await.unwrap_or_else(|_| {
+            self.shared.forget_what_followed();
+            Err(SqlError::Running { kind: "a fault of kohort stopped it" })
+        })
+    }
+}
+
+impl Shared {
+    async fn keep(&self, transaction: &Transaction) -> Result<(), SqlError> {
+        let followed = self.follow(transaction).await?;
         let change = Arc::clone(&transaction.change);
         for table in &transaction.changed {
-            let next = self.shared.generations.of(table) + 1;
+            let next = self.generations.of(table) + 1;
             change.put_record(COUNTER, table, &next.to_string())?;
         }
-        if let Err(error) = blocking(move || change.commit()).await {
-            followed.iter().for_each(|view| view.forget());
-            return Err(error);
-        }
+        blocking(move || change.commit()).await?;
         followed.iter().for_each(|view| view.publish());
-        transaction.changed.iter().for_each(|table| self.shared.generations.bump(table));
-        Ok(transaction.turn)
+        transaction.changed.iter().for_each(|table| self.generations.bump(table));
+        Ok(())
+    }
+
+    fn forget_what_followed(&self) {
+        self.materialized().iter().for_each(|following| following.view.forget());
     }
 }

@@ -19,7 +19,7 @@ use super::{Session, Shared};
 use crate::SqlError;
 use crate::store::{StoredTable, value_of};
 use crate::view::{
-    Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
+    AView, Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
     ViewProblem, check,
 };
 
@@ -51,31 +51,36 @@ impl Session {
             }
         }
         self.outside_of_transactions()?;
-        let (view, turn) = self.make(planned, origin, None, Force::No).await?;
-        Ok((State::Materialized { view: Arc::new(view), query, policies }, Some(turn)))
+        let (view, turn) = self.make(planned, origin, None, |_| ()).await?;
+        Ok((State::Materialized { view, query, policies }, Some(turn)))
     }
 
     /// Makes a materialized view anew.
     pub(super) async fn rematerialize(
         &mut self,
         planned: &Planned,
+        refreshed: Arc<AView>,
         old: Arc<Materialized>,
         force: Force,
     ) -> Result<(State, Turn), SqlError> {
         self.outside_of_transactions()?;
         let origin = origin(planned)?;
-        let (view, turn) = self.make(planned, origin, Some(old), force).await?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        Ok((State::Materialized { view: Arc::new(view), query, policies }, turn))
+        let state = move |view| State::Materialized { view, query: Arc::clone(&query), policies: policies.clone() };
+        let of_new = state.clone();
+        // The old one must not follow once the new one is kept.
+        let replace = move |view| refreshed.set_state(of_new(view));
+        let (view, turn) = self.make(planned, origin, Some((old, force)), replace).await?;
+        Ok((state(view), turn))
     }
 
     async fn make(
         &mut self,
         planned: &Planned,
         origin: Origin,
-        old: Option<Arc<Materialized>>,
-        force: Force,
-    ) -> Result<(Materialized, Turn), SqlError> {
+        old: Option<(Arc<Materialized>, Force)>,
+        once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
+    ) -> Result<(Arc<Materialized>, Turn), SqlError> {
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
@@ -91,11 +96,12 @@ impl Session {
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
             match old {
                 None => Materialized::make(&change, making),
-                Some(old) => old.remake(&change, making, force),
+                Some((old, force)) => old.remake(&change, making, force),
             }
         });
-        let view = made.await?;
-        let turn = self.commit(transaction).await?;
+        let view = Arc::new(made.await?);
+        let kept = Arc::clone(&view);
+        let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
         Ok((view, turn))
     }
 
@@ -108,16 +114,18 @@ impl Session {
         let change = Arc::clone(&transaction.change);
         work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
     }
+}
 
+impl Shared {
     /// Lets materialized views follow what a transaction changed, within it.
     pub(super) async fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
         let mut followed = Vec::new();
         if transaction.touched.is_empty() {
             return Ok(followed);
         }
-        let context = reading(&self.shared.owner, transaction);
-        let now = (self.shared.clock)().timestamp_micros();
-        for Following { view, query, policies } in self.shared.materialized() {
+        let context = reading(&self.owner, transaction);
+        let now = (self.clock)().timestamp_micros();
+        for Following { view, query, policies } in self.materialized() {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
@@ -138,9 +146,7 @@ impl Session {
         }
         Ok(followed)
     }
-}
 
-impl Shared {
     /// The materialized views, each with its plans.
     pub(super) fn materialized(&self) -> Vec<Following> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);

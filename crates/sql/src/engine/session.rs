@@ -46,6 +46,8 @@ pub struct Session {
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
     /// The change under way.
     pub(super) transaction: Option<Transaction>,
+    /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
+    pub(super) is_transaction_lost: bool,
     /// Whether statements run that a data folder has kept.
     pub(super) is_restoring: bool,
 }
@@ -60,7 +62,15 @@ impl Session {
         let mut state = SessionStateBuilder::new_from_existing(of_role.state()).with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
         let context = SessionContext::new_with_state(state);
-        Session { context, shared, role, progress: Arc::new(Silent), transaction: None, is_restoring: false }
+        Session {
+            context,
+            shared,
+            role,
+            progress: Arc::new(Silent),
+            transaction: None,
+            is_transaction_lost: false,
+            is_restoring: false,
+        }
     }
 
     /// Tells somebody how far long statements are.
@@ -182,9 +192,8 @@ impl Session {
                 if known.is_none() && self.context.table_exist(name.as_str())? {
                     return Err(SqlError::UnknownView { name });
                 }
-                let materialized = known.as_ref().filter(|view| matches!(view.state(), State::Materialized { .. }));
-                let definition = materialized.map(|view| Arc::clone(&view.definition));
-                let (was_kept, _turn) = self.forget_view(&name, definition).await?;
+                let materialized = known.clone().filter(|view| matches!(view.state(), State::Materialized { .. }));
+                let (was_kept, _turn) = self.forget_view(&name, materialized).await?;
                 match known {
                     // It lost its tables, and was not there since.
                     None if was_kept => Ok(Outcome::Done(format!("dropped anonymization view {name}"))),
@@ -195,6 +204,7 @@ impl Session {
                 self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
             }
             Statement::Backup { file } => self.backup(&file).await,
+            Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
             Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
             Statement::ShowHierarchies => self.show_hierarchies(),
@@ -220,6 +230,9 @@ impl Session {
         }
         if self.role == Role::Analyst {
             allowed::check_options(&statement)?;
+        }
+        if self.is_transaction_lost {
+            return Err(SqlError::TransactionLost);
         }
         if let Some(outcome) = self.insert_literals(&statement).await? {
             return Ok(outcome);

@@ -58,6 +58,12 @@ pub(super) enum TransactionStep {
 impl Session {
     /// Begins, keeps or forgets a transaction.
     pub(super) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
+        if std::mem::take(&mut self.is_transaction_lost) {
+            return match step {
+                TransactionStep::Rollback => Ok(Outcome::Done("rolled back".to_owned())),
+                TransactionStep::Begin | TransactionStep::Commit => Err(SqlError::TransactionLost),
+            };
+        }
         match (step, self.transaction.take()) {
             (TransactionStep::Begin, None) => {
                 self.transaction = Some(self.begin().await?);
@@ -163,8 +169,12 @@ impl Session {
             Some(open) => open,
             None => self.begin().await?,
         };
+        // Whoever stops waiting for this takes the transaction with it.
+        self.is_transaction_lost = !is_own;
         let savepoint = transaction.change.savepoint()?;
-        match work(&mut transaction).await {
+        let done = work(&mut transaction).await;
+        self.is_transaction_lost = false;
+        match done {
             Ok(done) => {
                 transaction.change.release(savepoint)?;
                 if is_own {
@@ -304,7 +314,11 @@ impl Session {
     }
 
     pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
-        if self.transaction.is_some() { Err(SqlError::NotInTransaction) } else { Ok(()) }
+        match (self.is_transaction_lost, &self.transaction) {
+            (true, _) => Err(SqlError::TransactionLost),
+            (false, Some(_)) => Err(SqlError::NotInTransaction),
+            (false, None) => Ok(()),
+        }
     }
 
     async fn stored_table(&self, context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {

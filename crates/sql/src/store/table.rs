@@ -10,7 +10,7 @@ use datafusion::common::{Constraint, Constraints};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use kohort_store::{ScanRequest, Store, TableDescription};
+use kohort_store::{ColumnDescription, ScanRequest, Store, TableDescription};
 
 use super::conditions::condition;
 use super::numbered::ROW_NUMBER;
@@ -43,7 +43,7 @@ impl fmt::Debug for StoredTable {
 impl StoredTable {
     /// The table of this description.
     pub fn new(store: Store, description: TableDescription) -> StoredTable {
-        let fields: Vec<Field> = description.columns.iter().map(|column| column.field()).collect();
+        let fields: Vec<Field> = description.columns.iter().map(ColumnDescription::field).collect();
         let position = |name: &String| description.columns.iter().position(|column| column.name == *name);
         let key: Option<Vec<usize>> = description.primary_key.iter().map(position).collect();
         let keys = key.filter(|key| !key.is_empty()).map(Constraint::PrimaryKey);

@@ -161,6 +161,24 @@ async fn choices_of_a_materialized_view_stand_in_a_stored_table() {
 }
 
 #[tokio::test]
+async fn choices_are_followed_whatever_the_case_of_their_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let made_by = format!(
+        "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT);
+         CREATE TABLE choice (\"Name\" TEXT PRIMARY KEY, \"K\" INT);
+         INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
+         INSERT INTO choice VALUES ('*', 2);
+         CREATE DGH age FROM STEPS (10, 50);
+         CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT * FROM patient {CLAUSES} name REFERENCES choice (k)"
+    );
+    rows(&mut session, &made_by).await;
+    rows(&mut session, "INSERT INTO choice VALUES ('b', 3)").await;
+    assert_eq!(standing(&engine, &mut session).await, [2, 0, 1, 1]);
+}
+
+#[tokio::test]
 async fn a_dropped_policy_may_not_be_imported_over_another_table() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;

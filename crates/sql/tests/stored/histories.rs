@@ -6,6 +6,7 @@
 mod attacker;
 mod kept;
 mod steps;
+mod worlds;
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ use crate::folder::{analyst, open, sorted};
 use crate::session::{owner, rows, try_rows};
 use attacker::Attacker;
 use kept::Kept;
-use steps::{Change, Model, Step, changes, steps};
+use steps::{Change, Model, Step, changes, crowded_steps, steps};
+use worlds::Worlds;
 
 /// A definition, and what every set that a reader can make out has to satisfy.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +81,7 @@ struct Run {
     session: Session,
     model: Model,
     attacker: Attacker,
+    worlds: Worlds,
 }
 
 impl Run {
@@ -89,7 +92,7 @@ impl Run {
         rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
         rows(&mut session, &asked.view(changes)).await;
         let attacker = Attacker::new(asked);
-        Run { asked, engine, session, model, attacker }
+        Run { asked, engine, session, model, attacker, worlds: Worlds::default() }
     }
 
     async fn take(mut self, folder: &Path, step: &Step) -> Result<Run, TestCaseError> {
@@ -114,10 +117,10 @@ impl Run {
                 }
             }
             Step::Reopen => {
-                let Run { asked, engine, session, model, attacker } = self;
+                let Run { asked, engine, session, model, attacker, worlds } = self;
                 drop((session, engine));
                 let engine = open(folder).await;
-                self = Run { asked, session: owner(&engine), engine, model, attacker };
+                self = Run { asked, session: owner(&engine), engine, model, attacker, worlds };
             }
             Step::Refresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v").await {
                 Ok(_) => is_refresh = true,
@@ -153,6 +156,7 @@ impl Run {
             return Err(TestCaseError::fail(fault));
         }
         self.attacker.sees(&kept, is_refresh);
+        self.worlds.sees(&kept);
         Ok(())
     }
 }
@@ -189,6 +193,45 @@ proptest! {
     ) {
         block_on(nobody_is_made_out(DEFINITIONS[definition], steps))?;
     }
+}
+
+const WITHDRAWING: Asked = Asked { clauses: "K 2 L_DIVERSITY 2 DEPARTURES WITHDRAW", l: 2, withdraws: true, ..PLAIN };
+
+async fn nothing_is_ruled_out(steps: &[Step]) -> Result<usize, TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::begin(folder.path(), WITHDRAWING, "").await;
+    run.check(false).await?;
+    for step in steps {
+        run = run.take(folder.path(), step).await?;
+        let found = run.attacker.fails().and_then(|()| run.worlds.keep_everything_open());
+        found.map_err(TestCaseError::fail)?;
+    }
+    Ok(run.worlds.n_returned())
+}
+
+proptest! {
+    #![proptest_config(config(16))]
+
+    #[test]
+    fn whoever_is_withdrawn_and_shown_again_can_have_had_all_they_could_at_first(steps in crowded_steps()) {
+        block_on(nothing_is_ruled_out(&steps))?;
+    }
+}
+
+#[test]
+fn somebody_who_was_withdrawn_is_shown_again_among_enough_newcomers() {
+    let steps = [Step::Alone(Change::Delete(vec![0])), Step::Alone(changes::crowd())];
+    assert_eq!(block_on(nothing_is_ruled_out(&steps)).unwrap(), 2);
+}
+
+#[test]
+fn whoever_leaves_while_everybodys_choice_changes_is_gone() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Run::begin(folder.path(), DEFINITIONS[2], "").await;
+        let together = [changes::everybody(3), Change::Delete(vec![0, 1, 2])];
+        run.take(folder.path(), &Step::Together(together.to_vec(), steps::End::Commit)).await.unwrap();
+    });
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Several sessions on one folder.
 
+use kohort_sql::Session;
+
 use crate::folder::{analyst, open, sorted};
 use crate::session::{owner, rows, try_rows};
 
@@ -79,4 +81,59 @@ async fn a_view_misses_nobody_who_comes_while_it_is_made() {
         let n_shown = rows(&mut analyst(&engine), "SELECT * FROM v").await.len() as u64;
         assert_eq!(n_shown + n_of(4) + n_of(3), 6 + n_of(2), "{view:?}");
     }
+}
+
+/// Runs a statement, and stops waiting for it after so many looks.
+async fn give_up(session: &mut Session, sql: &str, n_looks: usize) -> bool {
+    let mut statement = std::pin::pin!(try_rows(session, sql));
+    for _ in 0..n_looks {
+        if futures::poll!(statement.as_mut()).is_ready() {
+            return false;
+        }
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_statement_that_is_given_up_takes_its_transaction_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, TABLE).await;
+    rows(&mut session, "BEGIN; DELETE FROM patient WHERE name = 'a'").await;
+    assert!(give_up(&mut session, "INSERT INTO patient SELECT name || 'x', age, disease FROM patient", 1).await);
+    assert!(try_rows(&mut session, "DELETE FROM patient").await.is_err());
+    assert!(try_rows(&mut session, "COMMIT").await.is_err());
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["4"]]);
+    rows(&mut session, "BEGIN; DELETE FROM patient WHERE name = 'a'; COMMIT").await;
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["3"]]);
+}
+
+#[tokio::test]
+async fn statements_that_are_given_up_leave_views_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, &format!("{TABLE} {VIEW}")).await;
+    let mut n_given_up = 0;
+    for number in 0..40usize {
+        let sql = match number % 4 {
+            0 => "REFRESH ANONYMIZATION_VIEW v FORCE".to_owned(),
+            1 => format!("DELETE FROM patient WHERE name LIKE 'p%{}'", number % 5),
+            _ => {
+                format!("INSERT INTO patient VALUES ('p{number}', 2{}, 'flu'), ('q{number}', 61, 'cold')", number % 10)
+            }
+        };
+        n_given_up += usize::from(give_up(&mut session, &sql, number * number / 8).await);
+        // Whatever went on is over when it is somebody else's turn.
+        rows(&mut session, &format!("INSERT INTO patient VALUES ('r{number}', 62, 'gout')")).await;
+        let n_patients: u64 = rows(&mut session, "SELECT count(*) FROM patient").await[0][0].parse().unwrap();
+        let view = &rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await[0];
+        let n_of = |from_end: usize| view[view.len() - from_end].parse::<u64>().unwrap();
+        let n_shown = rows(&mut analyst(&engine), "SELECT * FROM v").await.len() as u64;
+        assert_eq!(n_shown + n_of(4) + n_of(3), n_patients + n_of(2), "{number}: {view:?}");
+    }
+    assert!(n_given_up > 5, "{n_given_up}");
 }

@@ -28,6 +28,8 @@ pub(crate) struct KeptRow {
     pub(crate) place: Place,
     pub(crate) class: String,
     pub(crate) atom: String,
+    /// Whether it was never shown in another atom.
+    pub(crate) is_core: bool,
     pub(crate) leaves: bool,
     pub(crate) k: u32,
     pub(crate) level: u8,
@@ -99,6 +101,7 @@ impl Kept {
             },
             class: row[3].clone(),
             atom: row[4].clone(),
+            is_core: row[5] == "0",
             leaves: row[6] == "true",
             k: row[8].parse().unwrap(),
             level: levels.get(&row[11]).copied().unwrap_or(0),

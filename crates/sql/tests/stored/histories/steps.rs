@@ -184,7 +184,9 @@ impl Model {
                 }
                 self.patients = all;
             }
-            Change::Delete(numbers) => numbers.iter().for_each(|&number| drop(self.patients.remove(&name(number)))),
+            Change::Delete(numbers) => {
+                self.patients.retain(|known, _| !numbers.iter().any(|&number| name(number) == *known))
+            }
             Change::Update(number, patient) => {
                 if let Some(known) = self.patients.get_mut(&name(*number)) {
                     *known = patient.clone();
@@ -230,12 +232,27 @@ impl Model {
 }
 
 pub(crate) mod changes {
-    use super::{Change, Patient};
+    use super::{Change, Choice, Patient};
 
     /// Somebody who comes to the youngest.
     pub(crate) fn newcomer() -> Change {
         let patient = Patient { age: Some(21), zip: Some("0851"), disease: Some("gout"), ward: Some("north") };
         Change::Insert(vec![(12, patient)])
+    }
+
+    /// Six who come to the youngest, two with each disease.
+    pub(crate) fn crowd() -> Change {
+        let patient = |disease: &'static str| {
+            let (age, zip, ward) = (Some(21), Some("0851"), Some("north"));
+            Patient { age, zip, disease: Some(disease), ward }
+        };
+        let diseases = ["flu", "cold", "gout", "flu", "cold", "gout"];
+        Change::Insert((20..).zip(diseases.map(patient)).collect())
+    }
+
+    /// Everybody without a choice of their own asks for so many.
+    pub(crate) fn everybody(k: u32) -> Change {
+        Change::Choose2(None, Choice { k, level: 0 })
     }
 }
 
@@ -280,4 +297,22 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::ForceRefresh),
     ];
     prop::collection::vec(step, 1..14)
+}
+
+/// Crowds who come to one place, and some of them who go.
+pub(crate) fn crowded_steps() -> impl Strategy<Value = Vec<Step>> {
+    let patient = (0..3usize).prop_map(|disease| Patient {
+        age: Some(21),
+        zip: Some("0851"),
+        disease: DISEASES[disease],
+        ward: Some("north"),
+    });
+    let crowd = prop::collection::btree_map(9..40u8, patient, 2..7)
+        .prop_map(|patients| Change::Insert(patients.into_iter().collect()));
+    let step = prop_oneof![
+        3 => crowd.prop_map(Step::Alone),
+        4 => prop::collection::vec(0..40u8, 1..4).prop_map(|numbers| Step::Alone(Change::Delete(numbers))),
+        1 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 4..16)
 }
