@@ -38,7 +38,7 @@ fn a_table_is_described_as_it_was_made_also_after_reopening() {
         assert_eq!(snapshot.table("PEOPLE").unwrap(), None);
     };
     assert_described(&store);
-    drop(store);
+    drop((change, store));
     assert_described(&Store::open(folder.path()).unwrap());
 }
 
@@ -128,7 +128,7 @@ fn numbers_of_rows_are_never_given_twice() {
     assert_eq!(change.insert("people", &people_rows(&[(60, None)])).unwrap(), 6..7);
     change.delete("people", &[1, 2, 3, 4, 6]).unwrap();
     change.commit().unwrap();
-    drop(store);
+    drop((change, store));
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.write().unwrap().insert("people", &people_rows(&[(1, None), (2, None)])).unwrap(), 7..9);
 }

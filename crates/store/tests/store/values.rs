@@ -77,7 +77,7 @@ fn every_type_comes_back_bit_by_bit() {
         change.insert(name, rows).unwrap();
     }
     change.commit().unwrap();
-    drop(store);
+    drop((change, store));
     let snapshot = Store::open(folder.path()).unwrap().read().unwrap();
     let read = |name: &str| snapshot.scan(name, &ScanRequest::default()).unwrap().next().unwrap().unwrap();
     assert_eq!(read("all"), rows);
@@ -244,7 +244,7 @@ fn any_name_is_fine_and_none_reaches_the_tables_of_the_store() {
         change.create_index(name, &[name.to_owned()], Uniqueness::Unique).unwrap();
     }
     change.commit().unwrap();
-    drop(store);
+    drop((change, store));
 
     let store = Store::open(folder.path()).unwrap();
     store.check().unwrap();
