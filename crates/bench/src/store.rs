@@ -27,6 +27,8 @@ const N_SINGLE: usize = 300;
 const N_BATCHES: usize = 30;
 const BATCH: usize = 1_000;
 const N_POINTS: usize = 200;
+/// Those who come are like so many of those who are there.
+const N_LIKE: usize = 3_001;
 const N_SCANS: usize = 5;
 const CREATE: &str = "CREATE TABLE persons (id BIGINT PRIMARY KEY, age BIGINT, sex TEXT, zip TEXT, edu TEXT)";
 
@@ -41,7 +43,7 @@ struct Person {
 
 impl Person {
     fn literals(&self, id: i64) -> String {
-        format!("({id}, {}, '{}', '{}', '{}')", self.age, self.sex, self.zip, self.edu)
+        format!("({id}, {}, '{}', '{}', '{}')", self.age, self.sex, self.zip, self.edu.replace('\'', "''"))
     }
 
     fn point(&self, table: &str) -> String {
@@ -183,15 +185,17 @@ fn read_persons(rows: &Path) -> Result<Vec<Person>, Box<dyn Error>> {
     text.lines().skip(1).map(person).collect()
 }
 
-/// Persons from all over the table, in no order.
-fn spread(persons: &[Person], n: usize, first: usize) -> Vec<&Person> {
-    (first..first + n).map(|number| &persons[number * 7_919 % persons.len()]).collect()
+/// Persons from all over the table, whose points are asked for.
+fn asked(persons: &[Person]) -> impl Iterator<Item = &Person> {
+    (0..N_POINTS).map(|number| &persons[number * 7_919 % persons.len()])
 }
 
-/// The rows that are inserted: those of one commit each.
+/// The rows that are inserted, those of one commit together. They are like a few thousand that are there, in no order, so
+/// that crowds come together and are admitted.
 fn inserts(persons: &[Person]) -> (Vec<Vec<&Person>>, Vec<Vec<&Person>>) {
-    let single = spread(persons, N_SINGLE, 0).into_iter().map(|person| vec![person]).collect();
-    let batch = |number: usize| spread(persons, BATCH, N_SINGLE + number * BATCH);
+    let person = |number: usize| &persons[number * (number + 7_919) % N_LIKE * 313 % persons.len()];
+    let single = (0..N_SINGLE).map(|number| vec![person(number)]).collect();
+    let batch = |number: usize| (0..BATCH).map(|row| person(N_SINGLE + number * BATCH + row)).collect();
     (single, (0..N_BATCHES).map(batch).collect())
 }
 
@@ -199,7 +203,7 @@ fn our_times(
     run: impl Fn(&[String]) -> Result<Said, Box<dyn Error>>,
     persons: &[Person],
 ) -> Result<(Times, Said), Box<dyn Error>> {
-    let points = spread(persons, N_POINTS, 0).into_iter().map(|person| person.point("v"));
+    let points = asked(persons).map(|person| person.point("v"));
     let mut statements: Vec<String> = points.collect();
     let mut next = persons.len() as i64;
     let (single, batches) = inserts(persons);
@@ -248,7 +252,7 @@ fn insert(plain: &Connection, person: &Person, id: i64) -> Result<(), rusqlite::
 
 fn plain_times(plain: &Connection, persons: &[Person]) -> Result<Times, Box<dyn Error>> {
     let mut points = Vec::with_capacity(N_POINTS);
-    for person in spread(persons, N_POINTS, 0) {
+    for person in asked(persons) {
         let start = Instant::now();
         read_all(plain, &person.point("persons"))?;
         points.push(start.elapsed());

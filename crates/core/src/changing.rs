@@ -52,7 +52,7 @@
 //! - *Own k.* A larger wish counts for the new row; the old one leaves like any other.
 //!
 //! # Paper
-//! `[EPS+12]` section 7, whose rule is [`Paper`]; it gives newcomers away by difference.
+//! `[EPS+12]` section 7, whose own rule is kept in `paper`; it gives newcomers away by difference.
 //! # Cost
 //! A newcomer: one search in the index and one waiting list. A batch: each waiting list and each atom once.
 
