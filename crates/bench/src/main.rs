@@ -18,6 +18,7 @@ mod plot;
 mod python;
 mod register;
 mod report;
+mod store;
 mod tables;
 mod utility;
 mod views;
@@ -30,7 +31,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 12] = [
+const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -43,6 +44,7 @@ const BENCHMARKS: [(&str, Benchmark); 12] = [
     ("audiences", audiences::run),
     ("register", register::run),
     ("views", views::run),
+    ("store", store::run),
 ];
 
 fn main() -> ExitCode {

@@ -1,7 +1,8 @@
 //! A-views: what reading one costs beside the same query without anonymization, as `kohort-sql` runs them.
 //!
-//! Data are made by SQL from `census_like` and, for the paper's PATIENT, from sequences; every figure is the time that
-//! `--timing` says of one statement, in a process that made the view before.
+//! Data are made by SQL from `census_like`, and the paper's PATIENT by `kohort-testkit`; every figure is the time that
+//! `--timing` says of one statement, in a process that made the view before. `KOHORT_BENCH_ROWS=50000` tries all of it
+//! on so many rows instead of a million.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -51,6 +52,7 @@ impl Process<'_> {
 /// Tables of persons and of their choices.
 #[derive(Clone)]
 struct Data {
+    n_rows: usize,
     persons: PathBuf,
     choices: PathBuf,
 }
@@ -90,19 +92,20 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     let process = Process { command: &command, folder: folder.path() };
     let census = data.join("census_like/persons.parquet");
     let make = |n_rows: usize, k: &str, name: &str| make_data(&process, &census, n_rows, k, name);
-    let million = make(1_000_000, "id * 7919 % 10", "million")?;
+    let n_rows = n_rows()?;
+    let all = make(n_rows, "id * 7919 % 10", "all")?;
     let (mut body, mut figures) = (EXPLANATION.to_owned(), Vec::new());
 
-    eprintln!("views: reading 1 M rows");
-    body.push_str(&whole(&process, &million)?);
+    eprintln!("views: reading {} rows", count(n_rows));
+    body.push_str(&whole(&process, &all)?);
     eprintln!("views: blocks of 1,024, as the paper's");
-    body.push_str(&beside_the_paper(&process, &million, &make(100_000, "id * 7919 % 10", "tenth-million")?)?);
+    let smaller = make(n_rows / 10, "id * 7919 % 10", "smaller")?;
+    body.push_str(&beside_the_paper(&process, &[&smaller, &all])?);
     eprintln!("views: many k against one");
-    let tenth = make(1_000_000, "CASE WHEN id % 10 = 0 THEN 50 ELSE 2 + id * 7919 % 3 END", "tenth")?;
-    let hundredth = make(1_000_000, "CASE WHEN id % 100 = 0 THEN 50 ELSE 2 + id * 7919 % 3 END", "hundredth")?;
+    let tenth = make(n_rows, "CASE WHEN id % 10 = 0 THEN 50 ELSE 2 + id * 7919 % 3 END", "tenth")?;
+    let hundredth = make(n_rows, "CASE WHEN id % 100 = 0 THEN 50 ELSE 2 + id * 7919 % 3 END", "hundredth")?;
     body.push_str(&many_k(&process, &[("10 % at 50", &tenth), ("1 % at 50", &hundredth)])?);
     eprintln!("views: blocks, selectivity, k");
-    let smaller = make(100_000, "id * 7919 % 10", "smaller")?;
     for lines in [blocks(&process, &smaller)?, selectivity(&process, &smaller)?, ks(&process, &smaller)?] {
         let figure = lines.draw();
         write!(body, "\n{}", figure.link())?;
@@ -111,6 +114,14 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     eprintln!("views: joins");
     body.push_str(&joins(&process, &smaller)?);
     Ok(Section { name: "views", body, figures })
+}
+
+/// How many rows are read.
+fn n_rows() -> Result<usize, Box<dyn Error>> {
+    match std::env::var("KOHORT_BENCH_ROWS") {
+        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS is a whole number".into()),
+        Err(_) => Ok(1_000_000),
+    }
 }
 
 /// Writes persons, in no order of identifiers, and their choices.
@@ -133,7 +144,7 @@ fn make_data(process: &Process<'_>, census: &Path, n_rows: usize, k: &str, name:
             child::path(&choices)?
         ),
     ])?;
-    Ok(Data { persons, choices })
+    Ok(Data { n_rows, persons, choices })
 }
 
 /// Statements after a setup, each three times; the median of each and the process's memory.
@@ -156,7 +167,8 @@ fn medians(
 
 /// Reading a whole view beside its peer, and one point of it.
 fn whole(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
-    let mut grid = Grid::new(["1 M rows", "time", "of the peer", "of the whole view", "to reach"]);
+    let mut grid =
+        Grid::new([&format!("{} rows", count(data.n_rows)), "time", "of the peer", "of the whole view", "to reach"]);
     let mut setup = data.setup()?;
     setup.push(view("v", QUASI, BY_PERSON));
     let create = setup.len() - 1;
@@ -212,40 +224,54 @@ fn whole(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
 }
 
 /// Reading views in blocks of 1,024 rows, everything anonymized at each reading, as the paper measures it.
-fn beside_the_paper(process: &Process<'_>, million: &Data, tenth: &Data) -> Result<String, Box<dyn Error>> {
+fn beside_the_paper(process: &Process<'_>, [smaller, all]: &[&Data; 2]) -> Result<String, Box<dyn Error>> {
     let mut grid = Grid::new(["anonymized first, BLOCK 1024", "rows", "time", "the paper's prototype"]);
     let read = vec!["EXPLAIN ANALYZE SELECT * FROM v".to_owned()];
     let plan = || "SET kohort.plan = 'anonymize_first'".to_owned();
-    for (data, n_rows, quoted) in [(tenth, 100_000, "< 30 s"), (million, 1_000_000, "< 300 s")] {
+    for (data, quoted) in [(smaller, "< 30 s for 100,000"), (all, "< 300 s for 1,000,000")] {
         let mut setup = data.setup()?;
         setup.extend([view("v", QUASI, &format!("{BY_PERSON} BLOCK 1024")), plan()]);
         let (times, _) = medians(process, setup, &read)?;
-        grid.push(["census".to_owned(), count(n_rows), seconds(times[0]), quoted.to_owned()]);
+        grid.push(["census".to_owned(), count(data.n_rows), seconds(times[0]), quoted.to_owned()]);
     }
-    let setup = vec![
-        "CREATE TABLE patient AS SELECT 'P' || value AS name, CAST(1920 + value * 7919 % 90 AS INT) AS birthdate, \
-         'A' || (1000 + value * 104729 % 5000) AS area, 'D' || (value * 611953 % 40) AS disease \
-         FROM generate_series(1, 100000)"
-            .to_owned(),
-        "CREATE TABLE choices AS SELECT name, CAST(birthdate * 31 % 10 AS INT) AS k, 0 AS sa_level FROM patient"
-            .to_owned(),
-        "CREATE DGH birthdate FROM STEPS (5, 10, 50)".to_owned(),
-        "CREATE DGH area FROM MASK RIGHT".to_owned(),
-        "CREATE DGH disease FROM FLAT".to_owned(),
+    let mut setup = patients(process, smaller.n_rows)?;
+    setup.push(plan());
+    let (times, _) = medians(process, setup, &read)?;
+    let quoted = "< 75 s for 100,000".to_owned();
+    grid.push(["synthetic PATIENT".to_owned(), count(smaller.n_rows), seconds(times[0]), quoted]);
+    Ok(format!("\nThe paper's figure 11, on a machine of its time:\n\n{}", grid.render()))
+}
+
+/// The paper's PATIENT and a view of it.
+fn patients(process: &Process<'_>, n_patients: usize) -> Result<Vec<String>, Box<dyn Error>> {
+    let made = kohort_testkit::patients::generate(n_patients, 1);
+    let write = |name: &str, text: &str| -> Result<String, Box<dyn Error>> {
+        let path = process.folder.join(name);
+        fs::write(&path, text)?;
+        Ok(child::path(&path)?.to_owned())
+    };
+    let table = |name: &str, columns: &str, path: &str| {
+        format!(
+            "CREATE EXTERNAL TABLE {name} ({columns}) STORED AS CSV LOCATION '{path}' OPTIONS ('format.has_header' 'true')"
+        )
+    };
+    Ok(vec![
+        table("patient", "name TEXT, birthdate DATE, area TEXT, disease TEXT", &write("patient.csv", &made.patient)?),
+        table("choices", "name TEXT, k INT, sa_level INT", &write("choices.csv", &made.choices)?),
+        "CREATE DGH birthdate FROM DATES (month, year, decade)".to_owned(),
+        format!("CREATE DGH area FROM '{}'", write("area.dgh.csv", &made.area_paths)?),
+        format!("CREATE DGH disease FROM '{}'", write("disease.dgh.csv", &made.disease_paths)?),
         "CREATE ANONYMIZATION_VIEW v ON SELECT name, birthdate, area, disease FROM patient WITH ANONYMIZATION_ID name \
          ANONYMIZATION_QUASI_ID (birthdate DGH_NAME birthdate, area DGH_NAME area) \
          ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME disease) name REFERENCES choices (k, sa_level) BLOCK 1024"
             .to_owned(),
-        plan(),
-    ];
-    let (times, _) = medians(process, setup, &read)?;
-    grid.push(["synthetic PATIENT".to_owned(), count(100_000), seconds(times[0]), "< 75 s".to_owned()]);
-    Ok(format!("\nThe paper's figure 11, on a machine of its time:\n\n{}", grid.render()))
+    ])
 }
 
 /// Each person's own k beside the largest for everybody.
 fn many_k(process: &Process<'_>, data: &[(&str, &Data)]) -> Result<String, Box<dyn Error>> {
     let mut grid = Grid::new(["k", "rows together", "k-deviation, own k", "one k", "NCP, own k", "one k"]);
+    let n_rows = data.first().map_or(0, |(_, data)| data.n_rows);
     for (name, data) in data {
         for (together, option) in [("all", ""), ("1,024", "BLOCK 1024")] {
             let mut figures = Vec::new();
@@ -266,12 +292,12 @@ fn many_k(process: &Process<'_>, data: &[(&str, &Data)]) -> Result<String, Box<d
                 together.to_owned(),
                 count(own_deviation as usize),
                 count(one_deviation as usize),
-                format!("{own_ncp:.4}"),
-                format!("{one_ncp:.4}"),
+                format!("{own_ncp:.5}"),
+                format!("{one_ncp:.5}"),
             ]);
         }
     }
-    Ok(format!("\nEach person's own k beside the largest for everybody (1 M rows):\n\n{}", grid.render()))
+    Ok(format!("\nEach person's own k beside the largest for everybody ({} rows):\n\n{}", count(n_rows), grid.render()))
 }
 
 /// Time of making and of reading a view, by rows per block.
@@ -287,7 +313,7 @@ fn blocks(process: &Process<'_>, data: &Data) -> Result<Lines, Box<dyn Error>> {
     }
     Ok(Lines {
         file: "views-blocks",
-        title: "Time by rows per block, 100,000 rows".to_owned(),
+        title: format!("Time by rows per block, {} rows", count(data.n_rows)),
         x: ("rows per block", sizes.map(f64::from).to_vec()),
         y: ("seconds", Axis::Linear),
         lines: vec![
@@ -317,7 +343,7 @@ fn selectivity(process: &Process<'_>, data: &Data) -> Result<Lines, Box<dyn Erro
     }
     Ok(Lines {
         file: "views-selectivity",
-        title: "Time of both plans by years of age asked for, 100,000 rows".to_owned(),
+        title: format!("Time of both plans by years of age asked for, {} rows", count(data.n_rows)),
         x: ("years of age", widths.map(f64::from).to_vec()),
         y: ("seconds", Axis::Log),
         lines,
@@ -342,7 +368,7 @@ fn ks(process: &Process<'_>, data: &Data) -> Result<Lines, Box<dyn Error>> {
     }
     Ok(Lines {
         file: "views-k",
-        title: "Time of a point by k, 100,000 rows".to_owned(),
+        title: format!("Time of a point by k, {} rows", count(data.n_rows)),
         x: ("k", all_ks.map(f64::from).to_vec()),
         y: ("seconds", Axis::Log),
         lines,
@@ -351,7 +377,7 @@ fn ks(process: &Process<'_>, data: &Data) -> Result<Lines, Box<dyn Error>> {
 
 /// Joins of a view with a table and with a view.
 fn joins(process: &Process<'_>, data: &Data) -> Result<String, Box<dyn Error>> {
-    let mut grid = Grid::new(["join of 100,000 with 10,000 rows", "time"]);
+    let mut grid = Grid::new([&format!("join of {} rows with a tenth of them", count(data.n_rows)), "time"]);
     let mut setup = data.setup()?;
     setup.push(view("v", QUASI, BY_PERSON));
     setup.push("CREATE TABLE few AS SELECT id, zip, edu FROM persons WHERE id % 10 = 0".to_owned());

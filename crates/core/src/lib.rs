@@ -5,6 +5,7 @@
 
 pub mod audiences;
 mod blocks;
+pub mod changing;
 pub mod encode;
 pub mod loss;
 pub mod partition;
@@ -23,7 +24,8 @@ use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Ta
 use blocks::Blocks;
 use encode::{Encoded, ForeignValues, Rows};
 use partition::{
-    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, Partitioner, Task, TopDown, join_leftovers,
+    Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Task, TopDown,
+    join_leftovers,
 };
 use recode::{RecodeOptions, Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
@@ -274,7 +276,7 @@ fn partitioner(spec: &Spec, block_ends: Vec<u32>) -> Result<Box<dyn Partitioner>
     Ok(match spec.algorithm {
         Algorithm::Auto => Box::new(LeastLoss),
         Algorithm::Mondrian => Box::new(Mondrian { spec: spec.mondrian, keep_tree: KeepTree::No }),
-        Algorithm::Datafly => Box::new(Datafly { steps: None, block_ends }),
+        Algorithm::Datafly => Box::new(OwnK(Datafly { steps: None, block_ends })),
         Algorithm::Cluster => {
             let ClusteringSpec { threshold, cluster_limit, pairing: _ } = spec.clustering;
             Box::new(Cluster { threshold, cluster_limit })

@@ -6,20 +6,21 @@
 mod closeness;
 mod tally;
 
+pub(crate) use tally::Counts;
 pub use tally::Tally;
 
 use kohort_model::{Column, Distance, Hierarchy, NULL, Requirement, Table, ValueType};
 use rayon::prelude::*;
 
 use crate::encode::{Tree, WithNull};
-use closeness::Ground;
+pub(crate) use closeness::Ground;
 
 /// Shares within this of a bound count as on it: less than the verifier allows, so that rounding in another order
 /// there never refuses what stood here.
 const TOLERANCE: f64 = 1e-10;
 
 /// The requirements of a release, compiled for the rows that take part in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rules {
     k: u32,
     /// Per row of the table the person, where persons have several rows.
@@ -30,19 +31,19 @@ pub struct Rules {
 }
 
 /// One sensitive column with everything asked of it.
-#[derive(Debug)]
-struct Sensitive {
-    column: String,
+#[derive(Clone, Debug)]
+pub(crate) struct Sensitive {
+    pub(crate) column: String,
     /// Per row of the table.
-    codes: Vec<u32>,
+    pub(crate) codes: Vec<u32>,
     /// Per code its share in the release.
-    shares: Vec<f64>,
-    bounds: Vec<Bound>,
+    pub(crate) shares: Vec<f64>,
+    pub(crate) bounds: Vec<Bound>,
 }
 
 /// One requirement of a sensitive column.
-#[derive(Debug)]
-enum Bound {
+#[derive(Clone, Debug)]
+pub(crate) enum Bound {
     DistinctL(u32),
     EntropyL(f64),
     RecursiveCL { c: f64, l: u32 },
@@ -127,6 +128,14 @@ impl Rules {
         self.own_k.as_ref().map_or(self.k, |own_k| own_k[row as usize].max(self.k))
     }
 
+    /// The same with the largest k that anybody asks for as everybody's; `None` where nobody's differs from it.
+    pub fn with_largest_k(&self) -> Option<Rules> {
+        let own_k = self.own_k.as_ref()?;
+        let (least, most) = (own_k.iter().min()?, own_k.iter().max()?);
+        let k = self.k.max(*most);
+        (k > self.k.max(*least)).then(|| Rules { k, own_k: None, ..self.clone() })
+    }
+
     /// Whether a class may stand as soon as it weighs k: nothing but k is asked and each row is a person.
     pub fn weight_suffices(&self) -> bool {
         self.person_of_row.is_none() && self.own_k.is_none() && self.sensitive.is_empty()
@@ -135,10 +144,7 @@ impl Rules {
     /// Whether any requirement compares a class with the whole release, so that leaving somebody out changes it for
     /// all others.
     pub fn measures_against_release(&self) -> bool {
-        self.sensitive.iter().flat_map(|sensitive| &sensitive.bounds).any(|bound| match bound {
-            Bound::TCloseness { .. } | Bound::Beta(_) | Bound::EnhancedBeta(_) => true,
-            Bound::DistinctL(_) | Bound::EntropyL(_) | Bound::RecursiveCL { .. } | Bound::Alpha(_) => false,
-        })
+        self.sensitive.iter().flat_map(|sensitive| &sensitive.bounds).any(Bound::compares_shares)
     }
 
     /// The name of a compiled sensitive column.
@@ -159,6 +165,16 @@ impl Rules {
     /// Per row its person, where some person has several rows.
     pub fn person_of_row(&self) -> Option<&[u32]> {
         self.person_of_row.as_deref()
+    }
+}
+
+impl Bound {
+    /// Whether it compares a class with the whole release.
+    fn compares_shares(&self) -> bool {
+        match self {
+            Bound::TCloseness { .. } | Bound::Beta(_) | Bound::EnhancedBeta(_) => true,
+            Bound::DistinctL(_) | Bound::EntropyL(_) | Bound::RecursiveCL { .. } | Bound::Alpha(_) => false,
+        }
     }
 }
 

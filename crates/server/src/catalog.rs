@@ -4,6 +4,8 @@
 //! Clients write queries of the catalog that DataFusion can't run as they are. They are rewritten, some roughly (a
 //! subquery among the columns becomes NULL), so only queries that read nothing but the catalog ever are.
 
+mod listed;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
 
 use crate::settings::SERVER_VERSION;
+use listed::Listed;
 
 const CATALOG: &str = "kohort";
 const PG_CATALOG: &str = "pg_catalog";
@@ -62,8 +65,8 @@ impl PgCatalog {
 
     /// Adds the catalog to the session of a user.
     pub(crate) fn install(&self, context: &SessionContext, user: &str) -> Result<(), DataFusionError> {
-        let catalogs = Arc::clone(context.state().catalog_list());
-        let tables = PgCatalogSchemaProvider::try_new(catalogs, Arc::clone(&self.tables), EmptyContextProvider)?;
+        let listed = Listed::new(context.state().catalog_list());
+        let tables = PgCatalogSchemaProvider::try_new(listed, Arc::clone(&self.tables), EmptyContextProvider)?;
         let catalog =
             context.catalog(CATALOG).ok_or_else(|| DataFusionError::Plan("there is no catalog".to_owned()))?;
         catalog.register_schema(PG_CATALOG, Arc::new(tables))?;

@@ -128,7 +128,11 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::Exists { .. } | SqlError::Taken { .. } => "42P07",
         SqlError::IsView { .. } | SqlError::ViewOnView { .. } => "42809",
         SqlError::Volatile | SqlError::NothingAsked | SqlError::NoUtility | SqlError::NoAccounts => "0A000",
-        SqlError::Log(_) => "58030",
+        SqlError::InTransaction | SqlError::NotInTransaction => "25001",
+        SqlError::NoTransaction => "25P01",
+        SqlError::TransactionLost => "25P02",
+        SqlError::NoDataFolder => "0A000",
+        SqlError::Log(_) | SqlError::Store(_) => "58030",
         SqlError::Running { .. } => "22000",
         SqlError::Query(error) => match error.find_root() {
             DataFusionError::SchemaError(problem, _) => match problem.as_ref() {

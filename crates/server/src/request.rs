@@ -244,6 +244,8 @@ fn own_tag(statement: &Statement) -> Option<&'static str> {
         Statement::DropView { .. } => "DROP ANONYMIZATION_VIEW",
         Statement::RefreshView { .. } => "REFRESH ANONYMIZATION_VIEW",
         Statement::ImportPolicy { .. } => "IMPORT POLICY",
+        Statement::CopyFrom { .. } => "COPY",
+        Statement::Backup { .. } => "BACKUP",
         Statement::Access(AccessStatement::CreateUser { .. }) => "CREATE ROLE",
         Statement::Access(AccessStatement::SetPassword { .. }) => "ALTER ROLE",
         Statement::Access(AccessStatement::DropUser { .. }) => "DROP ROLE",

@@ -6,26 +6,36 @@
 
 mod access;
 mod allowed;
+mod copy;
 mod create;
+mod folder;
 mod granted;
+mod import;
+mod materialize;
 mod session;
 mod show;
+mod stored;
+mod unplanned;
 mod utility;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use chrono::{DateTime, Utc};
 use datafusion::catalog::CatalogProviderList;
-use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
+use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::TableScan;
+use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
+use folder::Data;
+pub use folder::Lost;
 pub use session::{Described, Outcome, Session};
 
 use crate::SqlError;
@@ -34,8 +44,10 @@ use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
-use crate::rewrite::{JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons};
-use crate::view::{AView, Generations, Traced};
+use crate::rewrite::{
+    FindPairs, JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
+};
+use crate::view::{AView, Generations, ShownLabels, Traced};
 
 const CATALOG: &str = "kohort";
 const SCHEMA: &str = "public";
@@ -86,6 +98,12 @@ struct Shared {
     granting: tokio::sync::Mutex<()>,
     /// By the versions of two views, among how few persons somebody hides from whoever reads both.
     audits: Mutex<HashMap<(u64, u64), Option<u64>>>,
+    /// Where tables are kept; `None` where nothing outlives the engine.
+    data: Option<Data>,
+    /// Whoever changes the data folder has it, until everybody knows of the change.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// What the data folder keeps and could not be made again.
+    lost: Mutex<Vec<Lost>>,
 }
 
 impl Engine {
@@ -96,6 +114,10 @@ impl Engine {
 
     /// An engine without tables that keeps this log.
     pub fn with_log(clock: Clock, log: ComplianceLog) -> Engine {
+        Engine::with(clock, log, None)
+    }
+
+    fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
         let shared = Shared {
             clock,
             owner: context(),
@@ -109,6 +131,9 @@ impl Engine {
             accounts: OnceLock::new(),
             granting: tokio::sync::Mutex::default(),
             audits: Mutex::default(),
+            data,
+            turn: Arc::default(),
+            lost: Mutex::default(),
         };
         Engine { shared: Arc::new(shared) }
     }
@@ -154,8 +179,38 @@ impl Shared {
         self.audits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn hierarchies(&self) -> RwLockReadGuard<'_, Hierarchies> {
+        self.hierarchies.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hierarchies_mut(&self) -> RwLockWriteGuard<'_, Hierarchies> {
+        self.hierarchies.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn imported(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.imported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Vec<Lost>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn view(&self, name: &str) -> Option<Arc<AView>> {
         self.views.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+impl Drop for Shared {
+    /// A view reads tables through the catalog that it stands in: without this, both would hold each other for good,
+    /// and the data folder with them.
+    fn drop(&mut self) {
+        let views = std::mem::take(self.views.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for name in views.keys() {
+            for context in [&self.owner, &self.analyst] {
+                // What is not there need not go.
+                let _ = context.deregister_table(TableReference::bare(name.as_str()));
+            }
+        }
     }
 }
 
@@ -182,7 +237,8 @@ fn context() -> SessionContext {
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
         .with_analyzer_rules(analyzer)
-        .with_optimizer_rule(Arc::new(JoinThroughPairs))
+        .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
+        .with_physical_optimizer_rule(Arc::new(FindPairs))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_udf(avlike());
@@ -194,4 +250,10 @@ fn meanings(scan: &TableScan) -> Option<Meanings> {
     let provider = source_as_provider(&scan.source).ok()?;
     let of_view = provider.downcast_ref::<AView>().map(AView::meanings);
     of_view.or_else(|| provider.downcast_ref::<Traced>().map(Traced::meanings))
+}
+
+/// The labels that a scanned view can show in a column.
+fn labels(scan: &TableScan, column: usize) -> Option<Arc<dyn TableSource>> {
+    let labels = ShownLabels::of(source_as_provider(&scan.source).ok()?, column)?;
+    Some(provider_as_source(Arc::new(labels)))
 }

@@ -1,6 +1,7 @@
 //! [`SqlError`]: why a statement gave no answer, and what to do about it.
 
 use datafusion::error::DataFusionError;
+use kohort_store::StoreError;
 
 use crate::access::AccessProblem;
 use crate::hierarchies::HierarchyFault;
@@ -91,6 +92,78 @@ pub enum SqlError {
     /// `EXPLAIN UTILITY` of something it can't measure.
     #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ...")]
     NoUtility,
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A transaction in a transaction.
+    #[error("a transaction is under way already")]
+    InTransaction,
+    /// The end of a transaction that was never begun.
+    #[error("no transaction is under way")]
+    NoTransaction,
+    /// A transaction whose statement was given up.
+    #[error("the transaction was given up with the statement that was stopped, and nothing of it is kept")]
+    TransactionLost,
+    /// A statement about tables in a transaction.
+    #[error("tables, indexes and views are made and dropped outside of transactions")]
+    NotInTransaction,
+    /// A statement that needs a data folder.
+    #[error("this needs a data folder")]
+    NoDataFolder,
+    /// A statement about a stored table that names another.
+    #[error("'{name}' is no table of the data folder")]
+    NotStored {
+        /// The name.
+        name: String,
+    },
+    /// What stored tables do not do.
+    #[error("stored tables do not take {what}")]
+    NotForStored {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A table that a view is made from.
+    #[error("the materialized view '{view}' is made from '{name}'")]
+    InUse {
+        /// The table.
+        name: String,
+        /// The view.
+        view: String,
+    },
+    /// A materialized view that would be replaced.
+    #[error("'{name}' is a materialized view: whoever kept its answers could combine them with those of another")]
+    Kept {
+        /// The view.
+        name: String,
+    },
+    /// Something a data folder keeps that can't be read.
+    #[error("the data folder is damaged: {what} can't be read")]
+    Damaged {
+        /// What it is.
+        what: String,
+    },
+    /// A file that can't be opened.
+    #[error("'{file}' can't be read: {kind}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why.
+        kind: std::io::ErrorKind,
+    },
+    /// A file whose name does not say what it is.
+    #[error("'{file}' is no .csv, .parquet or .arrow file")]
+    UnknownFormat {
+        /// The file.
+        file: String,
+    },
+    /// A file with columns that the table lacks.
+    #[error("'{file}' has columns that the table lacks: {}", .columns.join(", "))]
+    OtherColumns {
+        /// The file.
+        file: String,
+        /// Their names.
+        columns: Vec<String>,
+    },
     /// The record of the statement could not be kept.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
@@ -132,6 +205,18 @@ impl SqlError {
                 Some("give them to EXECUTE, or to the session: SET kohort.purpose = 'care'".to_owned())
             }
             SqlError::NoAccounts => Some("users log in to kohort-serve".to_owned()),
+            SqlError::Store(error) => error.hint().map(str::to_owned),
+            SqlError::InTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
+            SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
+            SqlError::TransactionLost => Some("ROLLBACK, and begin again".to_owned()),
+            SqlError::NotInTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
+            SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),
+            SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),
+            SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
+            SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
+            SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
+            SqlError::OtherColumns { .. } => Some("columns are found by their names".to_owned()),
+            SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -159,6 +244,14 @@ impl SqlError {
             SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
             SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
             SqlError::Access(AccessProblem::Records(_) | AccessProblem::NoRandomness) => 3,
+            SqlError::Store(
+                StoreError::Full
+                | StoreError::Corrupt { .. }
+                | StoreError::ReadOnly { .. }
+                | StoreError::Io { .. }
+                | StoreError::Sqlite { .. },
+            )
+            | SqlError::Damaged { .. } => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
             SqlError::Query(DataFusionError::Internal(_)) => 3,
             _ => 2,
@@ -185,12 +278,33 @@ impl From<DataFusionError> for SqlError {
                 DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => *inner,
                 DataFusionError::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
                     Ok(inner) => inner,
-                    Err(shared) => return SqlError::Query(DataFusionError::Shared(shared)),
+                    Err(shared) => {
+                        return ours_in(&shared).unwrap_or_else(|| SqlError::Query(DataFusionError::Shared(shared)));
+                    }
                 },
                 DataFusionError::External(inner) => return from_external(inner),
                 other => return SqlError::Query(other),
             };
         }
+    }
+}
+
+/// An error of ours that others hold too: parallel parts of a query all fail with the first failure.
+fn ours_in(shared: &DataFusionError) -> Option<SqlError> {
+    let DataFusionError::External(error) = shared.find_root() else { return None };
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return Some(SqlError::Refused(refusal.clone()));
+    }
+    if let Some(problem) = error.downcast_ref::<MeaningProblem>() {
+        return Some(SqlError::Meaning(problem.clone()));
+    }
+    match error.downcast_ref::<ViewProblem>()? {
+        ViewProblem::Stale => Some(SqlError::View(ViewProblem::Stale)),
+        ViewProblem::Unusable { view, reason } => {
+            Some(SqlError::View(ViewProblem::Unusable { view: view.clone(), reason: reason.clone() }))
+        }
+        ViewProblem::Query { view, kind } => Some(SqlError::View(ViewProblem::Query { view: view.clone(), kind })),
+        _ => None,
     }
 }
 
@@ -201,6 +315,10 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     };
     let error = match error.downcast::<Refusal>() {
         Ok(refusal) => return SqlError::Refused(*refusal),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<StoreError>() {
+        Ok(error) => return SqlError::Store(*error),
         Err(error) => error,
     };
     let error = match error.downcast::<SqlError>() {

@@ -12,6 +12,7 @@
 
 mod fault;
 mod pairs;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | [`parser`] | statements, ours and DataFusion's |
 //! | [`hierarchies`] | DGHs by name |
+//! | [`store`] | tables of a data folder |
 //! | [`policy`] | what persons allow, and who asked for what |
 //! | [`meaning`] | what a label can stand for |
 //! | [`rewrite`] | comparisons with labels, through any query |
@@ -28,7 +29,8 @@ pub mod parser;
 pub mod policy;
 pub mod rewrite;
 pub mod shell;
+pub mod store;
 pub mod view;
 
-pub use engine::{Clock, Engine, Outcome, Role, Session};
+pub use engine::{Clock, Engine, Lost, Outcome, Role, Session};
 pub use error::SqlError;

@@ -13,7 +13,7 @@
 //! `[EPS+12]` section 5.1, step 4: AVLIKE, there for `=` and hierarchies only
 //! # Deviations
 //! a cell that is NULL is masked and matches nothing but IS NULL; `*` can stand for null too where the
-//! column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
+//! type of the column has nulls; a literal is a value, never a label: `zipcode = '885**'` matches nothing
 //! numbers, dates and truth values under MASK are compared by order as if their labels said nothing
 //! # Cost
 //! per distinct label and batch, a search in the hierarchy or the parsing of a range
@@ -23,6 +23,7 @@ mod dates;
 mod function;
 mod like;
 mod mask;
+mod pairs;
 mod point;
 mod possible;
 mod tree;
@@ -30,6 +31,7 @@ mod tree;
 pub use condition::{Comparison, Condition};
 pub use function::{CouldBe, CouldMatch, Side, avlike, is_avlike};
 pub use like::{LetterCase, Pattern};
+pub use pairs::PairFinder;
 pub use point::Point;
 pub use possible::Possible;
 

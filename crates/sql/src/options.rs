@@ -8,8 +8,11 @@ use datafusion::error::{DataFusionError, Result};
 use crate::engine::Role;
 use crate::view::PlanWish;
 
+/// Megabytes of a view's rows that are kept in memory, unless the owner says otherwise.
+const KEEP_MB: usize = 256;
+
 /// Under which purpose a session reads, for whom, and by which plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewOptions {
     /// What answers are for.
     pub purpose: Option<String>,
@@ -17,8 +20,17 @@ pub struct ViewOptions {
     pub recipient: Option<String>,
     /// How views are read.
     pub plan: PlanWish,
+    /// Up to how many megabytes of rows a view keeps in memory when it is made or refreshed.
+    pub keep_mb: usize,
     /// Who reads. Not an option: sessions are made with it.
     pub role: Role,
+}
+
+impl Default for ViewOptions {
+    fn default() -> Self {
+        let (plan, role) = (PlanWish::default(), Role::default());
+        ViewOptions { purpose: None, recipient: None, plan, keep_mb: KEEP_MB, role }
+    }
 }
 
 impl ConfigExtension for ViewOptions {
@@ -45,8 +57,14 @@ impl ExtensionOptions for ViewOptions {
             "purpose" => self.purpose = stated(),
             "recipient" => self.recipient = stated(),
             "plan" => self.plan = value.parse().map_err(DataFusionError::Configuration)?,
+            "keep_mb" => {
+                let number =
+                    || DataFusionError::Configuration("kohort.keep_mb is a whole number of megabytes".to_owned());
+                self.keep_mb = if value.is_empty() { KEEP_MB } else { value.parse().map_err(|_| number())? };
+            }
             _ => {
-                let message = format!("there is no option kohort.{key}; there are purpose, recipient and plan");
+                let message =
+                    format!("there is no option kohort.{key}; there are purpose, recipient, plan and keep_mb");
                 return Err(DataFusionError::Configuration(message));
             }
         }
@@ -63,6 +81,11 @@ impl ExtensionOptions for ViewOptions {
             entry("purpose", self.purpose.clone(), "what answers from anonymization views are for"),
             entry("recipient", self.recipient.clone(), "who gets answers from anonymization views"),
             entry("plan", Some(self.plan.to_string()), "auto, anonymize_first or select_first"),
+            entry(
+                "keep_mb",
+                Some(self.keep_mb.to_string()),
+                "megabytes of rows that a view keeps in memory, 0 for none",
+            ),
         ]
     }
 }

@@ -34,7 +34,7 @@ pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
 pub use structure::structure;
-pub use view::{Answers, BlockSize, PolicyReference, Purposes, ViewColumn, ViewStatement};
+pub use view::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement};
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -99,6 +99,8 @@ pub enum Statement {
     RefreshView {
         /// The view.
         name: String,
+        /// Whether readers of the old and the new may tell persons apart.
+        force: bool,
     },
     /// `SHOW ANONYMIZATION_VIEWS`.
     ShowViews,
@@ -113,6 +115,18 @@ pub enum Statement {
     },
     /// `EXPLAIN UTILITY`.
     ExplainUtility(Box<Query>),
+    /// `COPY table FROM 'file'`.
+    CopyFrom {
+        /// The stored table.
+        table: TableReference,
+        /// The file.
+        file: String,
+    },
+    /// `BACKUP TO 'file'`.
+    Backup {
+        /// The new file.
+        file: String,
+    },
     /// `IMPORT POLICY`.
     ImportPolicy {
         /// The policy's file, TOML or P3P.
@@ -217,7 +231,7 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
     } else if cursor.starts_with(&["REFRESH"]) {
         cursor.example("REFRESH ANONYMIZATION_VIEW patients").skip(1);
         cursor.expect_word("ANONYMIZATION_VIEW")?;
-        Statement::RefreshView { name: cursor.name("the view's name")? }
+        Statement::RefreshView { name: cursor.name("the view's name")?, force: cursor.take_word("FORCE") }
     } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEWS"]) {
         cursor.example("SHOW ANONYMIZATION_VIEWS").skip(2);
         Statement::ShowViews
@@ -231,6 +245,15 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
     } else if cursor.starts_with(&["SHOW", "COLLECTION"]) {
         cursor.example("SHOW COLLECTION patients").skip(2);
         Statement::ShowCollection { view: cursor.name("the view's name")? }
+    } else if cursor.starts_with(&["COPY"]) && cursor.rest().get(2).is_some_and(|next| cursor::is_word(next, "FROM")) {
+        cursor.example("COPY patient FROM 'patient.csv'").skip(1);
+        let table = cursor.table("the table")?;
+        cursor.expect_word("FROM")?;
+        Statement::CopyFrom { table, file: cursor.text("a file's name in quotes")? }
+    } else if cursor.starts_with(&["BACKUP"]) {
+        cursor.example("BACKUP TO 'monday.db'").skip(1);
+        cursor.expect_word("TO")?;
+        Statement::Backup { file: cursor.text("a file's name in quotes")? }
     } else if cursor.starts_with(&["IMPORT"]) {
         policy::parse_import(cursor)?
     } else if access::is_access(cursor) {

@@ -22,6 +22,7 @@ mod constant;
 mod join;
 mod lineage;
 mod net;
+mod pairs;
 mod plan;
 mod predicate;
 mod refusal;
@@ -29,6 +30,7 @@ mod value;
 
 pub use join::JoinThroughPairs;
 pub use net::RefuseRawComparisons;
+pub use pairs::{FindPairs, PairsExec};
 pub use refusal::Refusal;
 
 use std::fmt;

@@ -30,8 +30,8 @@ use tokio::sync::Mutex;
 
 use crate::parser::{self, ParseProblem};
 use crate::policy::ComplianceLog;
-use crate::{Engine, Role, Session, SqlError};
-use arguments::Arguments;
+use crate::{Clock, Engine, Role, Session, SqlError};
+use arguments::{Action, Arguments};
 use editor::{Editor, Input};
 use output::Format;
 
@@ -91,7 +91,10 @@ pub fn run() -> ExitCode {
         terminal::hint("this is a fault of kohort: please report the place it names");
     }));
     let arguments = Arguments::parse();
-    let done = panic::catch_unwind(AssertUnwindSafe(|| Shell::start(&arguments)?.run(&arguments)));
+    let done = panic::catch_unwind(AssertUnwindSafe(|| match &arguments.action {
+        Some(Action::Backup { folder, file }) => backup(folder, file),
+        None => Shell::start(&arguments)?.run(&arguments),
+    }));
     match done {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
@@ -100,6 +103,13 @@ pub fn run() -> ExitCode {
         }
         Err(_) => ExitCode::from(Failure::FAULT),
     }
+}
+
+/// Copies a data folder to a new file.
+fn backup(folder: &Path, file: &Path) -> Result<(), Failure> {
+    kohort_store::backup_folder(folder, file).map_err(SqlError::Store)?;
+    terminal::say(&format!("copied {} to {}\n", folder.display(), file.display()));
+    Ok(())
 }
 
 struct Shell {
@@ -124,7 +134,14 @@ impl Shell {
             None => ComplianceLog::new(),
             Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::log(path, &error))?,
         };
-        let engine = Engine::with_log(Arc::new(chrono::Utc::now), log);
+        let clock: Clock = Arc::new(chrono::Utc::now);
+        let engine = match &arguments.data {
+            Some(folder) => runtime.block_on(Engine::open(folder, clock, log))?,
+            None => Engine::with_log(clock, log),
+        };
+        for lost in engine.take_lost() {
+            terminal::warn(&format!("'{}' can't be used: {}", lost.name, lost.problem));
+        }
         let timing = if arguments.timing { Timing::Said } else { Timing::Unsaid };
         Ok(Shell { runtime, engine, format: arguments.format(), timing })
     }
@@ -167,7 +184,7 @@ impl Shell {
             let start = Instant::now();
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
             if self.timing == Timing::Said {
-                terminal::say(&format!("time: {:.3} s\n", start.elapsed().as_secs_f64()));
+                terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));
             }
             done?;
         }

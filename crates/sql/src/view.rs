@@ -12,16 +12,21 @@
 mod assemble;
 mod assign;
 mod build;
+mod choose;
 mod consent;
 mod definition;
 mod directory;
 mod exec;
 mod fingerprint;
+mod kept;
+mod labels;
+mod materialized;
 mod partition;
 mod plan;
 mod problem;
 mod provider;
 mod raise;
+mod source;
 mod trace;
 mod version;
 
@@ -31,6 +36,11 @@ pub use definition::{Definition, DefinitionProblem, ViewColumn};
 pub use directory::Directory;
 pub use exec::AnonymizeExec;
 pub use fingerprint::{Fingerprint, Generations};
+pub use labels::ShownLabels;
+pub(crate) use materialized::EVERYBODY;
+pub use materialized::{
+    Changed, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Standing, check,
+};
 pub use plan::{Plan, PlanWish};
 pub use problem::ViewProblem;
 pub(crate) use problem::kind_of;

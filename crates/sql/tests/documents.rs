@@ -1,7 +1,8 @@
 //! What README and `docs` show of `kohort-sql` is what it prints.
 //!
 //! Every block of SQL in these documents is run, in the project's root, after the example's `setup.sql` unless it opens
-//! its tables itself. The block of text after it, where there is one, shows all lines that are printed and no other.
+//! its tables itself, and in a data folder of its own where it makes a
+//! materialized view. The block of text after it, where there is one, shows all lines that are printed and no other.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -53,8 +54,15 @@ fn assert_shows_what_is_printed(name: &str) {
     let following = blocks.iter().skip(1).chain([&nothing]);
     let mut n_run = 0;
     for ((_, sql), (language, shown)) in blocks.iter().zip(following).filter(|((language, _), _)| *language == "sql") {
-        let starts_from_nothing = sql.contains("CREATE EXTERNAL TABLE");
-        let arguments: &[&str] = if starts_from_nothing { &["-c", sql] } else { &["-f", SETUP, "-c", sql] };
+        let is_stored = sql.contains("MATERIALIZED");
+        let starts_from_nothing = is_stored || sql.contains("CREATE EXTERNAL TABLE");
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().to_str().unwrap();
+        let arguments: &[&str] = match (is_stored, starts_from_nothing) {
+            (true, _) => &["--data", data, "-c", sql],
+            (false, true) => &["-c", sql],
+            (false, false) => &["-f", SETUP, "-c", sql],
+        };
         let (printed, code) = run(arguments);
         let before = if starts_from_nothing { "" } else { of_setup.as_str() };
         let is_error = shown.lines().any(|line| line.starts_with("error: "));
@@ -87,6 +95,11 @@ fn the_page_on_policies_shows_what_is_printed_and_the_example_s_files() {
         let text = document(&format!("examples/aviews/{file}"));
         assert!(blocks(&page).contains(&(language, text)), "docs/policies.md does not show {file}");
     }
+}
+
+#[test]
+fn the_page_on_data_folders_shows_what_is_printed() {
+    assert_shows_what_is_printed("docs/data-folder.md");
 }
 
 #[test]

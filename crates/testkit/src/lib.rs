@@ -3,7 +3,8 @@
 //! - [`generate`]: random tables, hierarchies, requirements and specs;
 //! - [`oracle`]: what a release satisfies and loses, by definition, without code of `kohort-core` or `kohort-verify`;
 //! - [`corpus`]: small named cases that every partitioner runs;
-//! - [`students`]: the multirelational paper's experiment, in any size; [`random`]: the chance it is made of;
+//! - [`students`] and [`patients`]: the multirelational and the query-processing paper's experiments, in any size;
+//!   [`random`]: the chance they are made of;
 //! - [`scenario`]: one job given as texts, from file to released file;
 //! - [`data`]: the goldens, which every clone has, and the real data, which it may not.
 
@@ -11,6 +12,7 @@ pub mod corpus;
 pub mod data;
 pub mod generate;
 pub mod oracle;
+pub mod patients;
 pub mod random;
 pub mod scenario;
 pub mod students;

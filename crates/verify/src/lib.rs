@@ -11,6 +11,7 @@
 //! | what does any table satisfy? | [`measure`] |
 //! | may this release leave memory? | [`verify_release`] |
 //! | may these rows leave an A-view? | [`verify_block`] |
+//! | may a step of a view over changing data be shown? | [`verify_step`] |
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
@@ -33,6 +34,7 @@ mod candidates;
 #[cfg(test)]
 mod cases;
 mod cells;
+mod changing;
 mod count;
 mod coverage;
 mod distance;
@@ -57,6 +59,9 @@ pub use against::verify_against;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
 pub use block::verify_block;
+pub use changing::{
+    AtomStep, Part, Seen, ShownValues, Step, StepColumn, StepMember, StepProblem, StepProblems, verify_step,
+};
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,
     TogetherFindings,

@@ -26,11 +26,13 @@ mod block;
 mod candidates;
 mod leftover;
 mod lookup;
+mod own_k;
 
 use std::ops::Range;
 
 pub use block::Block;
 pub use lookup::Lookup;
+pub use own_k::OwnK;
 use rayon::prelude::*;
 
 use super::{Classes, Levels, Partitioner, Task, Unreachable, all_stand_together};
@@ -67,8 +69,8 @@ impl Partitioner for Datafly {
         }
         task.progress.begin("partition", task.rows.len() as u64);
         let levels = levels(task);
-        let runs: Vec<Run> =
-            self.blocks(task.rows.len() as u32).into_par_iter().map(|block| self.run(task, &levels, block)).collect();
+        let blocks = self.blocks(task.rows.len() as u32).into_par_iter();
+        let runs: Vec<Run> = blocks.map(|block| self.run(task, &levels, &block.collect::<Vec<u32>>())).collect();
         let mut allowance = task.allowance;
         let (mut rows, mut starts) = (Vec::with_capacity(task.rows.len()), vec![0]);
         for run in runs {
@@ -90,7 +92,7 @@ impl Datafly {
     /// that they serve other rows of the same domains too. Handing them in changes nothing about the classes. All rows
     /// are one block here.
     pub fn steps(&self, task: &Task<'_>) -> Vec<Step> {
-        self.run(task, &levels(task), 0..task.rows.len() as u32).steps
+        self.run(task, &levels(task), &(0..task.rows.len() as u32).collect::<Vec<u32>>()).steps
     }
 
     fn blocks(&self, n_rows: u32) -> Vec<Range<u32>> {
@@ -99,10 +101,10 @@ impl Datafly {
         starts.zip(ends).map(|(start, &end)| start..end).collect()
     }
 
-    fn run(&self, task: &Task<'_>, levels: &[Levels], block: Range<u32>) -> Run {
+    /// All steps on some folded rows, ascending.
+    fn run(&self, task: &Task<'_>, levels: &[Levels], rows: &[u32]) -> Run {
         let mut closed = Closed::default();
-        let rows: Vec<u32> = block.collect();
-        let mut candidates = Candidates::new(task, levels, &rows, &mut closed);
+        let mut candidates = Candidates::new(task, levels, rows, &mut closed);
         task.progress.advance(closed.n_rows() as u64);
         let mut take = |candidates: &mut Candidates<'_>, step: Step| {
             let n_rows = closed.n_rows();

@@ -11,15 +11,15 @@ use kohort_model::Hierarchy;
 use crate::encode::{Tree, WithNull};
 
 /// The ground distance between sensitive values, prepared for one distribution of the release.
-#[derive(Debug)]
-pub(super) enum Ground {
+#[derive(Clone, Debug)]
+pub(crate) enum Ground {
     Equal,
     Ordered(OrderedGround),
     Hierarchical(HierarchicalGround),
 }
 
-#[derive(Debug)]
-pub(super) struct OrderedGround {
+#[derive(Clone, Debug)]
+pub(crate) struct OrderedGround {
     /// `below[i]` is the share of the values with rank `<= i`, only values that occur.
     below: Vec<f64>,
     /// `sums[i]` is `below[0] + ... + below[i - 1]`.
@@ -28,8 +28,8 @@ pub(super) struct OrderedGround {
     ranks: Vec<u32>,
 }
 
-#[derive(Debug)]
-pub(super) struct HierarchicalGround {
+#[derive(Clone, Debug)]
+pub(crate) struct HierarchicalGround {
     /// Per node its parent, its height over the tree's, and the release's share below it. One node more than the
     /// hierarchy's for NULL.
     parents: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) struct HierarchicalGround {
 }
 
 impl Ground {
-    pub(super) fn equal() -> Ground {
+    pub(crate) fn equal() -> Ground {
         Ground::Equal
     }
 

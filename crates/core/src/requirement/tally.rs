@@ -19,7 +19,7 @@ pub struct Tally<'r> {
 
 /// Persons per sensitive value, with the values that occur.
 #[derive(Debug, Default)]
-struct Counts {
+pub(crate) struct Counts {
     of_code: Vec<u32>,
     codes: Vec<u32>,
 }
@@ -27,11 +27,7 @@ struct Counts {
 impl<'r> Tally<'r> {
     /// An empty class.
     pub fn new(rules: &'r Rules) -> Tally<'r> {
-        let columns = rules
-            .sensitive
-            .iter()
-            .map(|sensitive| Counts { of_code: vec![0; sensitive.shares.len()], codes: Vec::new() })
-            .collect();
+        let columns = rules.sensitive.iter().map(|sensitive| Counts::of_values(sensitive.shares.len())).collect();
         Tally { rules, n_rows: 0, largest_own_k: 0, columns, rows: Vec::new() }
     }
 
@@ -115,12 +111,25 @@ impl<'r> Tally<'r> {
 }
 
 impl Counts {
-    fn add(&mut self, code: u32) {
+    /// Nobody yet, of so many values.
+    pub(crate) fn of_values(n_values: usize) -> Counts {
+        Counts { of_code: vec![0; n_values], codes: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, code: u32) {
         let count = &mut self.of_code[code as usize];
         if *count == 0 {
             self.codes.push(code);
         }
         *count += 1;
+    }
+
+    /// Adds a value that may be newer than the counters.
+    pub(crate) fn add_any(&mut self, code: u32) {
+        if code as usize >= self.of_code.len() {
+            self.of_code.resize(code as usize + 1, 0);
+        }
+        self.add(code);
     }
 
     fn remove(&mut self, code: u32) {
@@ -131,7 +140,7 @@ impl Counts {
         }
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for code in self.codes.drain(..) {
             self.of_code[code as usize] = 0;
         }
@@ -139,7 +148,15 @@ impl Counts {
 }
 
 impl Sensitive {
-    fn holds(&self, counts: &mut Counts, n_persons: u64) -> bool {
+    /// The same where values may have come after the shares were measured: these satisfy nothing that shares are
+    /// compared with.
+    pub(crate) fn holds_for_any(&self, counts: &mut Counts, n_persons: u64) -> bool {
+        let all_known =
+            counts.codes.iter().all(|&code| self.shares.get(code as usize).is_some_and(|&share| share > 0.0));
+        (all_known || !self.bounds.iter().any(Bound::compares_shares)) && self.holds(counts, n_persons)
+    }
+
+    pub(crate) fn holds(&self, counts: &mut Counts, n_persons: u64) -> bool {
         // A class's shares must add up the same way whatever order its rows came in.
         counts.codes.sort_unstable();
         let count = |code: u32| f64::from(counts.of_code[code as usize]);

@@ -68,7 +68,7 @@ impl Connection {
                 tag.to_owned()
             }
             Request::Change { parsed, tag } => format!("{tag} {}", self.change(*parsed).await?),
-            Request::Transaction(transaction) => self.transact(transaction)?.to_owned(),
+            Request::Transaction(transaction) => self.transact(transaction).await?.to_owned(),
             Request::Set { name, value } => {
                 self.settings.set(&name, value.as_deref())?;
                 self.report(Some(&name))?;

@@ -1,25 +1,25 @@
 //! Transactions, as drivers open and end them.
 //!
 //! An analyst changes nothing, so theirs are accepted and do nothing but what clients see of them: the status, and that
-//! after an error nothing runs until the transaction ends. An owner's would have to be undone, which tables in memory
-//! can't be: they are refused rather than promised.
+//! after an error nothing runs until the transaction ends. An owner's are the data folder's; without one they are
+//! refused, since tables in memory can't be undone.
 
-use kohort_sql::Role;
+use kohort_sql::parser::parse;
+use kohort_sql::{Role, SqlError};
 use pgwire::messages::response::TransactionStatus;
 
 use super::Connection;
-use crate::failure::{Failure, Refusal};
+use crate::failure::Failure;
 use crate::request::Transaction;
 
 impl Connection {
     /// Begins or ends a transaction; returns the tag it is acknowledged by.
-    pub(super) fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
-        if self.session.role() == Role::Owner && matches!(transaction, Transaction::Begin(_)) {
-            let refusal = Refusal::new("0A000", "there are no transactions here: each statement stands by itself");
-            return Err(refusal.hint("turn autocommit on in your client").into());
+    pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
+        let has_failed = self.status == TransactionStatus::Error;
+        if self.session.role() == Role::Owner {
+            self.transact_in_engine(transaction, has_failed).await?;
         }
         let is_open = self.status != TransactionStatus::Idle;
-        let has_failed = self.status == TransactionStatus::Error;
         match transaction {
             Transaction::Begin(tag) => {
                 self.status = TransactionStatus::Transaction;
@@ -39,6 +39,24 @@ impl Connection {
                 Ok("ROLLBACK")
             }
         }
+    }
+
+    /// What a failed transaction would keep is given up, as in PostgreSQL.
+    async fn transact_in_engine(&mut self, transaction: Transaction, has_failed: bool) -> Result<(), Failure> {
+        let step = match transaction {
+            Transaction::Begin(_) => "BEGIN",
+            // Clients end what they did not begin, and are only told so.
+            Transaction::Commit | Transaction::Rollback if self.status == TransactionStatus::Idle => return Ok(()),
+            Transaction::Commit if !has_failed => "COMMIT",
+            Transaction::Commit | Transaction::Rollback => "ROLLBACK",
+            Transaction::Savepoint | Transaction::Release | Transaction::RollbackToSavepoint => {
+                return Err(Failure::statement("0A000", "there are no savepoints here"));
+            }
+        };
+        for parsed in parse(step).map_err(SqlError::from)? {
+            self.session.run(parsed).await?;
+        }
+        Ok(())
     }
 
     /// Refuses what can't run after an error in a transaction.

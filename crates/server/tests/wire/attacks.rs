@@ -13,13 +13,15 @@ use crate::client::{Connected, connect};
 use crate::fixture::{OWNER, Served, as_owner, serve};
 
 /// Files, parts of statements that the wire answers otherwise, and why.
-const DIFFERENT: [(&str, &str, &str); 15] = [
+const DIFFERENT: [(&str, &str, &str); 17] = [
     ("before_and_after_insert", "DELETE FROM people", "how many rows changed is a tag"),
     ("before_and_after_insert", "UPDATE people", "how many rows changed is a tag"),
     ("errors", "FROM costs", "a second view of the same persons is not granted"),
     ("information_schema", "FROM information_schema.tables", "PostgreSQL's own catalog is listed too"),
     ("information_schema", "FROM information_schema.views", "PostgreSQL's own catalog is listed too"),
     ("information_schema", "SHOW TABLES", "PostgreSQL's own catalog is listed too"),
+    ("per_purpose", "JOIN apart", "it is not granted to a login with several purposes"),
+    ("per_purpose", "EXECUTE both", "it is not granted to a login with several purposes"),
     ("prepared_statements", "SHOW COMPLIANCE LOG", "it names logins, and what was granted to them"),
     ("side_effects", "BEGIN", "drivers send it, and it does nothing"),
     ("time_zone_and_collation", "SET TIME ZONE", "refused as a setting of PostgreSQL"),

@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
 use kohort_server::tls::Tls;
 use tokio_postgres::NoTls;
 
 use crate::client::connect;
-use crate::fixture::{ANALYST, PASSWORD, PEOPLE, installed, on_path, serve, serve_as};
+use crate::fixture::{ANALYST, OWNER, PASSWORD, PEOPLE, installed, on_path, serve, serve_as};
 
 /// A query that takes for ever.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
@@ -110,4 +114,24 @@ async fn a_server_that_stops_finishes_what_runs_and_ends_what_is_idle() {
     tokio::time::timeout(Duration::from_secs(60), served.stop()).await.unwrap();
     assert!(endless.await.unwrap().is_err());
     assert!(idle.client.simple_query("SELECT 1").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_served_is_let_go_once_the_server_has_stopped() {
+    let served = serve(PEOPLE).await;
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, true)]));
+    let table: Arc<dyn TableProvider> = Arc::new(MemTable::try_new(schema, vec![vec![]]).unwrap());
+    let held = Arc::downgrade(&table);
+    served.engine.owner_context().register_table("held", table).unwrap();
+    for user in [ANALYST, OWNER] {
+        let mut connected = connect(&served, user).await;
+        assert!(!connected.rows("SELECT relname FROM pg_catalog.pg_class").await.unwrap().is_empty());
+        connected.rows("PREPARE kept AS SELECT * FROM seen").await.unwrap();
+    }
+    assert!(held.upgrade().is_some());
+    served.stop().await;
+    // Tasks of queries may take a moment to end.
+    while held.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
 }

@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// Rows that end once what they are read by is revoked.
-    pub(super) fn watched(
+    pub(super) fn while_granted(
         &self,
         stream: SendableRecordBatchStream,
         views: &[UsedView],

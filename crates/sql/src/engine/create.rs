@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::TableReference;
@@ -13,24 +14,25 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use kohort_core::changing::UNSAFE;
 use kohort_model::Disclosure;
 
 use super::Session;
 use super::session::{Outcome, counted};
 use crate::SqlError;
-use crate::parser::{Answers, Purposes, Statement, ViewStatement, parse};
+use crate::parser::{Answers, Changes, Purposes, Statement, ViewStatement, parse};
 use crate::policy::Policies;
-use crate::view::{AView, Definition, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build};
+use crate::view::{AView, Definition, Fingerprint, Force, Owner, Sources, State, Trees, Version, ViewProblem, build};
 
 /// A definition and the plans it reads by.
-struct Planned {
-    definition: Arc<Definition>,
-    query: Arc<LogicalPlan>,
-    policies: Option<Arc<LogicalPlan>>,
+pub(super) struct Planned {
+    pub(super) definition: Arc<Definition>,
+    pub(super) query: Arc<LogicalPlan>,
+    pub(super) policies: Option<Arc<LogicalPlan>>,
 }
 
 impl Session {
-    pub(super) async fn create_view(&self, statement: ViewStatement) -> Result<Outcome, SqlError> {
+    pub(super) async fn create_view(&mut self, statement: ViewStatement) -> Result<Outcome, SqlError> {
         let name = statement.name.clone();
         let known = self.shared.view(&name);
         let taken = known.is_some() && !statement.or_replace
@@ -40,8 +42,15 @@ impl Session {
         }
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
         let planned = self.plan_view(&statement, query).await?;
-        let state = self.state(&planned).await?;
-        let mut message = described(&planned.definition, &state);
+        let is_replaced = known.as_ref().is_some_and(|view| matches!(view.state(), State::Materialized { .. }));
+        if is_replaced && !self.is_restoring {
+            return Err(SqlError::Kept { name });
+        }
+        let (state, _turn) = match planned.definition.is_materialized {
+            true => self.materialize(&planned).await?,
+            false => (self.state(&planned).await?, None),
+        };
+        let mut message = self.described(&planned.definition, &state);
         if let (Ok(message), State::Usable { version, .. }) = (&mut message, &state) {
             *message += &self.warn_of_others(&planned.definition, version);
         }
@@ -58,7 +67,7 @@ impl Session {
         Ok(Outcome::Done(message?))
     }
 
-    pub(super) async fn refresh_view(&self, name: &str) -> Result<Outcome, SqlError> {
+    pub(super) async fn refresh_view(&mut self, name: &str, force: Force) -> Result<Outcome, SqlError> {
         let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
         let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
         let Some(Statement::Sql(query)) = query else { return Err(SqlError::UnknownView { name: name.to_owned() }) };
@@ -68,8 +77,14 @@ impl Session {
             query: Arc::new(plan),
             policies: self.plan_policies(&view.definition).await?,
         };
-        let state = self.state(&planned).await?;
-        let message = described(&view.definition, &state);
+        let (state, _turn) = match view.state() {
+            State::Materialized { view: old, .. } => {
+                let (state, turn) = self.rematerialize(&planned, Arc::clone(&view), old, force).await?;
+                (state, Some(turn))
+            }
+            State::Usable { .. } | State::Unusable(_) => (self.state(&planned).await?, None),
+        };
+        let message = self.described(&view.definition, &state);
         view.set_state(state);
         Ok(Outcome::Done(message?))
     }
@@ -88,6 +103,33 @@ impl Session {
             accounts.forget_view(name)?;
         }
         Ok(Outcome::Done(format!("dropped anonymization view {name}")))
+    }
+
+    /// What is said of a view that was made.
+    fn described(&self, definition: &Definition, state: &State) -> Result<String, SqlError> {
+        let (State::Materialized { view, .. }, Some(data)) = (state, &self.shared.data) else {
+            return Ok(described(definition, state)?);
+        };
+        // To count its rows is to read it all, and nobody listens while a folder is opened.
+        if self.is_restoring {
+            return Ok(String::new());
+        }
+        let snapshot = data.store.read()?;
+        let standing = view.standing(&snapshot)?;
+        let mut message = format!(
+            "materialized anonymization view {}: {} in {}, loss {:.4}",
+            definition.name,
+            counted(standing.n_shown as usize, "row"),
+            if standing.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", standing.n_classes) },
+            standing.ncp,
+        );
+        if standing.n_hidden > 0 {
+            message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
+        }
+        if definition.changes == Changes::Paper {
+            message += &format!("\nwarning: {UNSAFE}");
+        }
+        Ok(message)
     }
 
     /// Warns of views of the same persons that tell more when they are read together.
@@ -141,7 +183,7 @@ impl Session {
     /// Builds a version. What the data do not allow makes the view unusable.
     async fn state(&self, planned: &Planned) -> Result<State, SqlError> {
         match self.version(planned).await {
-            Ok(version) => {
+            Ok((version, _)) => {
                 let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
                 Ok(State::Usable { version: Arc::new(version), query, policies })
             }
@@ -155,7 +197,7 @@ impl Session {
         }
     }
 
-    async fn version(&self, planned: &Planned) -> Result<Version, SqlError> {
+    pub(super) async fn version(&self, planned: &Planned) -> Result<(Version, RecordBatch), SqlError> {
         let Planned { definition, query, policies } = planned;
         let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
         let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
@@ -174,22 +216,25 @@ impl Session {
         let frame = owner.execute_logical_plan(query.as_ref().clone()).await.map_err(failed)?;
         let schema = Arc::new(frame.schema().as_arrow().clone());
         let batches = frame.collect().await.map_err(failed)?;
-        let schema = batches.first().map_or(schema, datafusion::arrow::array::RecordBatch::schema);
+        let schema = batches.first().map_or(schema, RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
+        let most_kept_bytes = self.options().keep_mb.saturating_mul(1_000_000);
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
+        let kept = rows.clone();
         let built = tokio::task::spawn_blocking(move || {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);
             let policies = read_policies.as_ref();
-            build(Sources { definition: &definition, policies, trees, fingerprint, number }, &rows, progress.as_ref())
+            let sources = Sources { definition: &definition, policies, trees, fingerprint, most_kept_bytes, number };
+            build(sources, &rows, progress.as_ref())
         });
         let built = built.await.map_err(|_| ViewProblem::Query {
             view: planned.definition.name.clone(),
             kind: "a fault of kohort stopped it",
         })?;
-        Ok(built?)
+        Ok((built?, kept))
     }
 }
 
@@ -224,6 +269,7 @@ fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
 fn described(definition: &Definition, state: &State) -> Result<String, ViewProblem> {
     let name = &definition.name;
     let version = match state {
+        State::Materialized { .. } => return Ok(format!("materialized anonymization view {name}")),
         State::Unusable(reason) => {
             return Err(ViewProblem::Unusable { view: name.clone(), reason: reason.clone() });
         }

@@ -1,6 +1,7 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer.
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer. An answer that fails
+//! while its rows leave is recorded once more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
@@ -24,13 +24,15 @@ use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
 use super::granted::GrantedViews;
-use super::{Role, Shared, allowed};
+use super::stored::{Transaction, TransactionStep};
+use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
 use crate::access::Accounts;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Answers, Parsed, Statement};
-use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView, import_policy};
-use crate::view::AView;
+use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
+use crate::store::Reading;
+use crate::view::{AView, Force, State, ViewProblem};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -57,6 +59,12 @@ pub struct Session {
     pub(super) login: Option<String>,
     pub(super) context: SessionContext,
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
+    /// The change under way.
+    pub(super) transaction: Option<Transaction>,
+    /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
+    pub(super) is_transaction_lost: bool,
+    /// Whether statements run that a data folder has kept.
+    pub(super) is_restoring: bool,
 }
 
 impl Session {
@@ -83,7 +91,16 @@ impl Session {
     fn of_state(state: SessionStateBuilder, shared: Arc<Shared>, role: Role, login: Option<String>) -> Session {
         let mut state = state.with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
-        Session { context: SessionContext::new_with_state(state), shared, role, login, progress: Arc::new(Silent) }
+        Session {
+            context: SessionContext::new_with_state(state),
+            shared,
+            role,
+            login,
+            progress: Arc::new(Silent),
+            transaction: None,
+            is_transaction_lost: false,
+            is_restoring: false,
+        }
     }
 
     /// What it may run.
@@ -116,7 +133,7 @@ impl Session {
         let mut views = Vec::new();
         let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
         let answer = match self.check(&statement) {
-            Ok(()) => self.answer(statement, &access, &mut views).await,
+            Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),
         };
         let outcome = match &answer {
@@ -125,12 +142,38 @@ impl Session {
             Err(_) => LogOutcome::Failed,
         };
         let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&granted), outcome);
-        let answer = match answer {
-            Ok(Outcome::Rows(stream)) => Ok(Outcome::Rows(self.watched(stream, &views, granted))),
-            other => other,
+        let entry = entry.by(self.login.as_deref()).reading(views.clone());
+        self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+        Ok(match answer? {
+            Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
+            done => done,
+        })
+    }
+
+    /// Rows that are recorded as broken off where they fail on their way.
+    fn watched(&self, stream: SendableRecordBatchStream, entry: LogEntry) -> SendableRecordBatchStream {
+        let (shared, schema) = (Arc::clone(&self.shared), stream.schema());
+        let record = move |error: DataFusionError| {
+            let entry = LogEntry { time: (shared.clock)(), outcome: LogOutcome::BrokenOff, ..entry.clone() };
+            match shared.log().record(entry) {
+                Ok(()) => error,
+                Err(unwritten) => DataFusionError::External(Box::new(SqlError::Log(unwritten))),
+            }
         };
-        self.shared.log().record(entry.by(self.login.as_deref()).reading(views)).map_err(SqlError::Log)?;
-        answer
+        Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(record)))
+    }
+
+    /// Runs a statement that a data folder has kept, as if it had never been away.
+    pub(super) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
+        self.is_restoring = true;
+        let Parsed { statement, access, text } = parsed;
+        let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
+        self.is_restoring = false;
+        match done {
+            // A view that can't be built is there, and says why.
+            Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// What a query would give and what parameters it takes, without running it; `None` of anything else.
@@ -145,7 +188,7 @@ impl Session {
         if !is_query {
             return Ok(None);
         }
-        let plan = self.context.state().statement_to_plan(statement.as_ref().clone()).await?;
+        let plan = self.planned(&self.scoped(&Access::default())?, statement).await?;
         let parameters = plan.get_parameter_types()?;
         Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }
@@ -190,25 +233,56 @@ impl Session {
         &mut self,
         statement: Statement,
         access: &Access,
+        text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
+        if makes_or_drops(&statement) {
+            self.outside_of_transactions()?;
+        }
         match statement {
-            Statement::Sql(statement) => self.sql(*statement, access, views).await,
+            Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
-                self.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
+                self.shared.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
-                self.hierarchies_mut().insert(&name, &pairs)?;
+                self.shared.hierarchies_mut().insert(&name, &pairs)?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
-                let was_there = self.hierarchies_mut().remove(&name, if_exists)?;
+                let was_there = self.shared.hierarchies_mut().remove(&name, if_exists)?;
+                self.keep_hierarchy(&name).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => self.create_view(*statement).await,
-            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists),
-            Statement::RefreshView { name } => self.refresh_view(&name).await,
+            Statement::CreateView(statement) => {
+                let name = statement.name.clone();
+                let created = self.create_view(*statement).await;
+                if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
+                    self.keep_statement(&name, text).await?;
+                }
+                created
+            }
+            Statement::DropView { name, if_exists } => {
+                let known = self.shared.view(&name);
+                if known.is_none() && self.context.table_exist(name.as_str())? {
+                    return Err(SqlError::UnknownView { name });
+                }
+                let materialized = known.clone().filter(|view| matches!(view.state(), State::Materialized { .. }));
+                let (was_kept, _turn) = self.forget_view(&name, materialized).await?;
+                match known {
+                    // It lost its tables, and was not there since.
+                    None if was_kept => Ok(Outcome::Done(format!("dropped anonymization view {name}"))),
+                    _ => self.drop_view(&name, if_exists),
+                }
+            }
+            Statement::RefreshView { name, force } => {
+                self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
+            }
+            Statement::Backup { file } => self.backup(&file).await,
+            Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
+            Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
             Statement::ShowHierarchies => self.show_hierarchies(),
             Statement::ShowLog => rows(self.shared.log().to_batch()),
@@ -216,20 +290,7 @@ impl Session {
             Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
             Statement::Access(statement) => self.run_access(statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
-                let today = (self.shared.clock)().date_naive();
-                let batch = import_policy(file.as_ref(), &ImportDefaults { person, k }, today)?;
-                let n_rows = batch.num_rows();
-                let name = table.table().to_owned();
-                // A policy may be imported again, but takes no other table's place.
-                if self.context.table_exist(table.clone())? && !self.imported().contains(&name) {
-                    return Err(SqlError::Taken { name });
-                }
-                self.imported().insert(name.clone());
-                let policies = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
-                self.context.deregister_table(table.clone())?;
-                self.context.register_table(table, Arc::new(policies))?;
-                self.shared.generations.bump(&name);
-                Ok(Outcome::Done(format!("imported {} into {name}", counted(n_rows, "rule"))))
+                self.import_policy(&file, table, &ImportDefaults { person, k }).await
             }
         }
     }
@@ -239,10 +300,20 @@ impl Session {
         &mut self,
         statement: DFStatement,
         access: &Access,
+        text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
+        if let Some(step) = transaction_step(&statement) {
+            return self.transaction_step(step).await;
+        }
         if self.role == Role::Analyst {
             allowed::check_options(&statement)?;
+        }
+        if self.is_transaction_lost {
+            return Err(SqlError::TransactionLost);
+        }
+        if let Some(outcome) = self.insert_literals(&statement).await? {
+            return Ok(outcome);
         }
         if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
             && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
@@ -250,8 +321,8 @@ impl Session {
             return self.reset(option);
         }
         let granted = self.granted(access);
-        let context = self.scoped(granted.as_ref().unwrap_or(access));
-        let plan = context.state().statement_to_plan(statement).await?;
+        let context = self.scoped(granted.as_ref().unwrap_or(access))?;
+        let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
         if !views.is_empty() {
             self.granted(access)?;
@@ -264,14 +335,22 @@ impl Session {
             let name = name.to_owned();
             return Err(if is_new { SqlError::Exists { name } } else { SqlError::IsView { name } });
         }
+        if matches!(plan, LogicalPlan::Ddl(_)) {
+            self.outside_of_transactions()?;
+        }
         let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
         let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
             return Err(SqlError::NothingAsked);
         }
+        if let Some(outcome) = self.stored_plan(&context, &plan).await? {
+            return Ok(outcome);
+        }
+        // What a statement sets stays with the session.
+        let context =
+            if is_silent && matches!(plan, LogicalPlan::Statement(_)) { self.context.clone() } else { context };
         let done = done_to_table(&plan);
-        // What a statement changes of the session must stay when the purpose of the statement is gone.
-        let context = if is_silent { self.context.clone() } else { context };
+        let kept = kept_statement(&plan);
         let frame = match &plan {
             // The query of a new table runs here.
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
@@ -294,14 +373,42 @@ impl Session {
         if is_silent {
             frame.collect().await?;
             let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
+            match kept {
+                Kept::Made => self.keep_statement(&name, text).await?,
+                Kept::Dropped => self.forget_statement(&name).await?,
+                Kept::Neither => {}
+            }
             self.shared.generations.bump(&name);
             return Ok(Outcome::Done(format!("{done} {name}")));
         }
-        let stream = said_by_kind(frame.execute_stream().await?);
+        // A view may get another version between two looks at it: an answer is of one.
+        let stream = loop {
+            let stream = frame.clone().execute_stream().await;
+            let seen = views_of(frame.logical_plan())?;
+            if seen == *views {
+                break said_by_kind(stream?);
+            }
+            *views = seen;
+            self.check_readable(views).await?;
+        };
         match changed {
             // Statements that change rows do so while their stream is read.
             Some(name) => self.changed_rows(stream, &name).await,
             None => Ok(Outcome::Rows(stream)),
+        }
+    }
+
+    async fn planned(&self, context: &SessionContext, statement: &DFStatement) -> Result<LogicalPlan, SqlError> {
+        let state = context.state();
+        match state.statement_to_plan(statement.clone()).await {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
+                // A view that may not be read is not known of either.
+                let views = self.seen_views();
+                let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
+                Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
+            }
         }
     }
 
@@ -323,23 +430,27 @@ impl Session {
         Ok(Outcome::Done("done".to_owned()))
     }
 
-    fn imported(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
-        self.shared.imported.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// The session with the purpose and recipient of one statement.
-    pub(super) fn scoped(&self, access: &Access) -> SessionContext {
-        if *access == Access::default() {
-            return self.context.clone();
+    /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
+    pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
+        let reading = match (&self.transaction, &self.shared.data) {
+            (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
+            (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
+            (None, None) => None,
+        };
+        if *access == Access::default() && reading.is_none() {
+            return Ok(self.context.clone());
         }
         let mut state = self.context.state();
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
         state.config_mut().options_mut().extensions.insert(options);
-        SessionContext::new_with_state(state)
+        if let Some(reading) = reading {
+            state.config_mut().set_extension(Arc::new(reading));
+        }
+        Ok(SessionContext::new_with_state(state))
     }
 
-    fn options(&self) -> ViewOptions {
+    pub(super) fn options(&self) -> ViewOptions {
         let state = self.context.state();
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
@@ -351,10 +462,6 @@ impl Session {
             purpose: access.purpose.clone().or(options.purpose),
             recipient: access.recipient.clone().or(options.recipient),
         }
-    }
-
-    fn hierarchies_mut(&self) -> std::sync::RwLockWriteGuard<'_, crate::hierarchies::Hierarchies> {
-        self.shared.hierarchies.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -373,6 +480,20 @@ fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream 
 /// A figure as it is shown.
 pub(super) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
+}
+
+/// Whether a statement makes, changes or drops something that is kept beside rows.
+fn makes_or_drops(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateHierarchy { .. }
+            | Statement::InsertHierarchy { .. }
+            | Statement::DropHierarchy { .. }
+            | Statement::CreateView(_)
+            | Statement::DropView { .. }
+            | Statement::RefreshView { .. }
+            | Statement::ImportPolicy { .. }
+    )
 }
 
 /// One batch as an answer.
@@ -433,6 +554,33 @@ fn done_to_table(plan: &LogicalPlan) -> &'static str {
         LogicalPlan::Ddl(DdlStatement::CreateView(_)) => "created view",
         LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => "dropped",
         _ => "changed",
+    }
+}
+
+/// What a data folder keeps of a statement.
+enum Kept {
+    Made,
+    Dropped,
+    Neither,
+}
+
+fn kept_statement(plan: &LogicalPlan) -> Kept {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) if !create.temporary => Kept::Made,
+        LogicalPlan::Ddl(DdlStatement::CreateView(create)) if !create.temporary => Kept::Made,
+        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => Kept::Dropped,
+        _ => Kept::Neither,
+    }
+}
+
+/// What a statement says of transactions.
+fn transaction_step(statement: &DFStatement) -> Option<TransactionStep> {
+    let DFStatement::Statement(statement) = statement else { return None };
+    match statement.as_ref() {
+        SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
+        SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
+        SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
+        _ => None,
     }
 }
 

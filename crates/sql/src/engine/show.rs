@@ -1,45 +1,86 @@
 //! Lists: views, DGHs, what is collected and never used.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
+};
 
 use super::session::{Outcome, rounded, rows};
 use super::{Role, Session};
 use crate::SqlError;
-use crate::view::{AView, State, Version};
+use crate::view::{AView, Standing, State, Version};
 
 impl Session {
     /// Views and their states; to the owner also what they hold.
     pub(super) fn show_views(&self) -> Result<Outcome, SqlError> {
         let views = self.seen_views();
         let versions: Vec<Option<Arc<Version>>> = views.values().map(|view| view.version()).collect();
+        let standings = self.standings(&views)?;
         let states: Result<Vec<String>, SqlError> = views.values().map(|view| state(view, self.role)).collect();
         let mut columns: Vec<(&str, ArrayRef)> = vec![
             ("view", Arc::new(views.keys().map(Some).collect::<StringArray>())),
             ("state", Arc::new(states?.into_iter().map(Some).collect::<StringArray>())),
         ];
         if self.role == Role::Owner {
-            let count = |of: fn(&Version) -> u64| -> ArrayRef {
-                Arc::new(versions.iter().map(|version| version.as_deref().map(of)).collect::<UInt64Array>())
+            let both = |of: fn(&Version) -> u64, kept: fn(&Standing) -> Option<u64>| -> ArrayRef {
+                let of_view = versions.iter().zip(&standings);
+                let count = of_view.map(|(version, standing)| match (version, standing) {
+                    (Some(version), _) => Some(of(version)),
+                    (None, standing) => standing.as_ref().and_then(kept),
+                });
+                Arc::new(count.collect::<UInt64Array>())
             };
-            let loss = versions.iter().map(|version| version.as_deref().map(|version| rounded(version.summary.ncp)));
+            let count = |of: fn(&Version) -> u64| both(of, |_| None);
+            let loss = versions.iter().zip(&standings).map(|(version, standing)| {
+                let kept = standing.as_ref().map(|standing| standing.ncp);
+                version.as_deref().map(|version| version.summary.ncp).or(kept).map(rounded)
+            });
             columns.extend([
-                ("version", count(|version| version.number)),
+                ("version", both(|version| version.number, |standing| Some(standing.epoch))),
                 ("k", count(|version| version.summary.k)),
-                ("classes", count(|version| version.summary.n_classes)),
+                ("classes", both(|version| version.summary.n_classes, |standing| Some(standing.n_classes))),
                 ("loss", Arc::new(loss.collect::<Float64Array>()) as ArrayRef),
                 ("k_deviation", count(|version| version.summary.k_deviation)),
-                ("rows", count(|version| version.summary.n_rows)),
+                ("rows", both(|version| version.summary.n_rows, |standing| Some(standing.n_shown))),
                 ("rows_alone", count(|version| version.summary.n_alone)),
                 ("rows_denied", count(|version| version.summary.n_denied)),
                 ("rows_left_over", count(|version| version.summary.n_left_over)),
+            ]);
+        }
+        if self.role == Role::Owner && self.shared.data.is_some() {
+            let kept = |of: fn(&Standing) -> u64| -> ArrayRef {
+                Arc::new(standings.iter().map(|standing| standing.as_ref().map(of)).collect::<UInt64Array>())
+            };
+            let made =
+                standings.iter().map(|standing| standing.as_ref().map(|standing| rounded(standing.ncp_when_made)));
+            let since = standings.iter().map(|standing| standing.as_ref().and_then(|standing| standing.since));
+            columns.extend([
+                ("loss_when_made", Arc::new(made.collect::<Float64Array>()) as ArrayRef),
+                ("rows_pending", kept(|standing| standing.n_pending)),
+                ("rows_hidden", kept(|standing| standing.n_hidden)),
+                ("rows_leaving", kept(|standing| standing.n_leaving)),
+                ("waiting_since", Arc::new(since.collect::<TimestampMicrosecondArray>())),
             ]);
         }
         rows(
             RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
                 .map_err(datafusion::error::DataFusionError::from)?,
         )
+    }
+
+    /// How materialized views stand, `None` for others.
+    fn standings(&self, views: &BTreeMap<String, Arc<AView>>) -> Result<Vec<Option<Standing>>, SqlError> {
+        let Some(data) = self.shared.data.as_ref().filter(|_| self.role == Role::Owner) else {
+            return Ok(vec![None; views.len()]);
+        };
+        let snapshot = data.store.read()?;
+        let standing = |view: &Arc<AView>| match view.state() {
+            State::Materialized { view, .. } => Ok(Some(view.standing(&snapshot)?)),
+            State::Usable { .. } | State::Unusable(_) => Ok(None),
+        };
+        views.values().map(standing).collect()
     }
 
     pub(super) fn show_hierarchies(&self) -> Result<Outcome, SqlError> {
@@ -86,6 +127,6 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
         State::Unusable(reason) if role == Role::Owner => format!("unusable: {reason}"),
         State::Unusable(_) => "unusable".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
-        State::Usable { .. } => "usable".to_owned(),
+        State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })
 }

@@ -35,7 +35,7 @@ impl Session {
     pub(super) async fn explain_utility(&self, query: Query, access: &Access) -> Result<Outcome, SqlError> {
         let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
         let view = self.shared.view(&name).ok_or(SqlError::UnknownView { name })?;
-        let context = self.scoped(access);
+        let context = self.scoped(access)?;
         let traced = Traced::read(&view, &context.state()).await?;
         let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
 

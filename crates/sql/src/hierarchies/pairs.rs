@@ -62,6 +62,11 @@ impl Pairs {
         Ok(())
     }
 
+    /// All pairs, in the order they were given.
+    pub(super) fn all(&self) -> Vec<(String, String)> {
+        self.order.iter().map(|child| (child.clone(), self.parents[child].clone())).collect()
+    }
+
     /// How many children are nobody's parent.
     pub(super) fn n_leaves(&self) -> usize {
         let inner: std::collections::HashSet<&String> = self.parents.values().collect();

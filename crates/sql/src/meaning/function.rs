@@ -149,7 +149,7 @@ pub enum Side {
 
 impl Side {
     /// What a cell can stand for; `None` where that is nothing.
-    fn possible<'a>(&'a self, text: &'a str) -> Result<Option<Possible<'a>>, MeaningProblem> {
+    pub(super) fn possible<'a>(&'a self, text: &'a str) -> Result<Option<Possible<'a>>, MeaningProblem> {
         match self {
             Side::Protected(meaning) => meaning.possible(text).map(Some),
             Side::Raw(value_type) => Ok(Value::parse(text, *value_type, &Notation::default()).map(Possible::known)),
@@ -180,6 +180,11 @@ impl CouldMatch {
     /// Whether it asks if two cells could be equal.
     pub fn is_equality(&self) -> bool {
         self.comparison == Comparison::Equal
+    }
+
+    /// What its two arguments are.
+    pub fn sides(&self) -> (&Side, &Side) {
+        (&self.left, &self.right)
     }
 
     /// Whether two cells could; `None` is NULL and matches nothing.

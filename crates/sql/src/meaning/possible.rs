@@ -80,6 +80,13 @@ impl<'a> Possible<'a> {
         }
     }
 
+    /// What is made of the least and the greatest value, `None` where there is no value at all. A bound that is not
+    /// there is `None`.
+    pub(super) fn bounds<T>(&self, make: impl FnOnce(Option<Value<'_>>, Option<Value<'_>>) -> T) -> Option<T> {
+        let masked = self.values.masked_texts();
+        self.values.bounds(masked.as_ref()).map(|(low, high, _)| make(low, high))
+    }
+
     fn could_in_set(&self, condition: &Condition) -> bool {
         let within = |point: &Point| self.values.contains(&point.value());
         let compare = |comparison, point: &Point| self.could_compare(comparison, &Possible::known(point.value()));
@@ -187,6 +194,9 @@ impl<'a> Values<'a> {
                 tree.leaves(*node).iter().any(|leaf| other.contains(&leaf.value()))
             }
             (Values::Leaves { tree: a, node: x }, Values::Leaves { tree: b, node: y }) => {
+                if let Some(share) = a.share_a_value(b, *x, *y) {
+                    return share;
+                }
                 let (few, many) = (a.leaves(*x), b.leaves(*y));
                 if few.len() <= many.len() {
                     few.iter().any(|leaf| b.holds(*y, &leaf.value()))

@@ -20,6 +20,8 @@ pub(super) struct Tree {
     extremes: Vec<(u32, u32)>,
     /// Leaves by value, to find one.
     by_value: Vec<u32>,
+    /// Whether no two leaves have the same value, as `1` and `01` do.
+    has_distinct_values: bool,
 }
 
 impl Tree {
@@ -58,7 +60,9 @@ impl Tree {
         }
         let mut by_value: Vec<u32> = (0..leaves.len() as u32).collect();
         by_value.sort_by(|&a, &b| leaves[a as usize].value().cmp(&leaves[b as usize].value()));
-        Ok(Tree { hierarchy, leaves, runs, extremes, by_value })
+        let value = |leaf: u32| leaves[leaf as usize].value();
+        let has_distinct_values = by_value.windows(2).all(|pair| value(pair[0]) != value(pair[1]));
+        Ok(Tree { hierarchy, leaves, runs, extremes, by_value, has_distinct_values })
     }
 
     /// The node a label shows; the root for `*`, whatever the root is called.
@@ -91,6 +95,13 @@ impl Tree {
             .iter()
             .take_while(|&&leaf| self.leaves[leaf as usize].value() == *value)
             .any(|&leaf| (start..end).contains(&leaf))
+    }
+
+    /// Whether two nodes have a value in common, where that follows from their places in one hierarchy.
+    pub(super) fn share_a_value(&self, other: &Tree, node: u32, other_node: u32) -> Option<bool> {
+        let ((start, end), (other_start, other_end)) = (self.runs[node as usize], other.runs[other_node as usize]);
+        let is_told = self.has_distinct_values && Arc::ptr_eq(&self.hierarchy, &other.hierarchy);
+        is_told.then(|| start.max(other_start) < end.min(other_end))
     }
 
     /// Per node, whether a leaf below it satisfies `holds`.

@@ -149,7 +149,8 @@ fn the_view_of_the_design_is_understood() {
         ANONYMIZATION_OTHER (ward)
         name REFERENCES s.choices (k, sa_level)
         USING top_down K 5 BLOCK 1024 T_CLOSENESS 0.3 L_DIVERSITY 2
-        LEFTOVERS SUPPRESS DISCLOSURE ROW ANSWERS MATCHING PER PURPOSE;";
+        LEFTOVERS SUPPRESS DISCLOSURE ROW ANSWERS MATCHING PER PURPOSE
+        CHANGES PAPER DEPARTURES WITHDRAW;";
     let Statement::CreateView(view) = statement(sql) else { panic!() };
     let column = |name: &str, hierarchy: &str| ViewColumn { name: name.into(), hierarchy: Some(hierarchy.into()) };
     assert_eq!(
@@ -179,6 +180,8 @@ fn the_view_of_the_design_is_understood() {
             disclosure: Disclosure::Row,
             answers: Answers::Matching,
             purposes: Purposes::Apart,
+            changes: Some(Changes::Paper),
+            departures: Some(Departures::Withdraw),
         }
     );
     assert_eq!(view.query.to_string(), "SELECT name, birth, zipcode, ward, disease FROM patient");
@@ -238,7 +241,7 @@ fn other_statements_of_ours_are_understood() {
         ("DROP DGH v", Statement::DropHierarchy { name: name(), if_exists: false }),
         ("DROP DGH IF EXISTS v", Statement::DropHierarchy { name: name(), if_exists: true }),
         ("DROP ANONYMIZATION_VIEW IF EXISTS V", Statement::DropView { name: name(), if_exists: true }),
-        ("REFRESH ANONYMIZATION_VIEW v", Statement::RefreshView { name: name() }),
+        ("REFRESH ANONYMIZATION_VIEW v", Statement::RefreshView { name: name(), force: false }),
         ("SHOW ANONYMIZATION_VIEWS", Statement::ShowViews),
         ("SHOW DGHS", Statement::ShowHierarchies),
         ("show compliance log", Statement::ShowLog),

@@ -62,6 +62,10 @@ pub struct ViewStatement {
     pub answers: Answers,
     /// Whether purposes share classes.
     pub purposes: Purposes,
+    /// How a materialized view follows its table.
+    pub changes: Option<Changes>,
+    /// How persons leave a materialized view.
+    pub departures: Option<Departures>,
 }
 
 /// A column, and the DGH its values are generalized in.
@@ -116,6 +120,26 @@ pub enum Purposes {
     Apart,
 }
 
+/// How a materialized view follows its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Changes {
+    /// In steps of which each shows and hides sets of persons that satisfy the requirement by themselves.
+    #[default]
+    Epochs,
+    /// At once, as the paper has it, which gives newcomers away to whoever compares.
+    Paper,
+}
+
+/// How persons leave a materialized view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Departures {
+    /// Their rows stay shown until enough have left together.
+    #[default]
+    Batch,
+    /// At once, and with them everybody who came with them.
+    Withdraw,
+}
+
 #[derive(Default)]
 struct Clauses {
     identifier: Option<String>,
@@ -132,6 +156,8 @@ struct Clauses {
     disclosure: Option<Disclosure>,
     answers: Option<Answers>,
     purposes: Option<Purposes>,
+    changes: Option<Changes>,
+    departures: Option<Departures>,
 }
 
 pub(super) fn is_create(cursor: &Cursor<'_>) -> bool {
@@ -200,6 +226,8 @@ pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Resu
         disclosure: clauses.disclosure.unwrap_or_default(),
         answers: clauses.answers.unwrap_or_default(),
         purposes: clauses.purposes.unwrap_or_default(),
+        changes: clauses.changes,
+        departures: clauses.departures,
     };
     match view.column_twice() {
         Some(column) => Err(cursor.fault(end, ParseFault::ColumnTwice(column.to_owned()))),
@@ -266,6 +294,12 @@ impl Clauses {
         } else if cursor.take_word("PER") {
             cursor.expect_word("PURPOSE")?;
             set(cursor, place, &mut self.purposes, "PER PURPOSE", Purposes::Apart)
+        } else if cursor.take_word("CHANGES") {
+            let changes = cursor.one_of(&[("EPOCHS", Changes::Epochs), ("PAPER", Changes::Paper)])?;
+            set(cursor, place, &mut self.changes, "CHANGES", changes)
+        } else if cursor.take_word("DEPARTURES") {
+            let departures = cursor.one_of(&[("BATCH", Departures::Batch), ("WITHDRAW", Departures::Withdraw)])?;
+            set(cursor, place, &mut self.departures, "DEPARTURES", departures)
         } else {
             Err(cursor.expected("a clause of the view"))
         }

@@ -54,8 +54,10 @@ pub struct UsedView {
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogOutcome {
-    /// With an answer.
+    /// With an answer, or one that began to leave: see [`LogOutcome::BrokenOff`].
     Answered,
+    /// An answer that was recorded before did not leave whole, because something failed on the way.
+    BrokenOff,
     /// Without one, because it was not allowed.
     Refused,
     /// Without one, because it was wrong or something failed.
@@ -67,6 +69,7 @@ impl LogOutcome {
     pub fn word(self) -> &'static str {
         match self {
             LogOutcome::Answered => "answered",
+            LogOutcome::BrokenOff => "broke off",
             LogOutcome::Refused => "refused",
             LogOutcome::Failed => "failed",
         }

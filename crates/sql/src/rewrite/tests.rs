@@ -2,6 +2,7 @@
 
 mod operators;
 mod oracle;
+mod pairs;
 mod queries;
 mod refusals;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use super::output::Format;
 
@@ -12,13 +12,21 @@ Examples:
   kohort-sql -f setup.sql -c 'SELECT zip, count(*) FROM patients GROUP BY zip PURPOSE research'
   kohort-sql -f setup.sql --as analyst -i       files as the owner, then questions as an analyst
   kohort-sql --csv < questions.sql > answers.csv
+  kohort-sql --data clinic/ -f changes.sql      tables and views that are still there tomorrow
+  kohort-sql backup clinic/ monday.db
 
 Exit codes: 0 done, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault, 130 cancelled.";
 
 /// Asks anonymization views in SQL.
 #[derive(Parser)]
 #[command(name = "kohort-sql", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) action: Option<Action>,
+    /// Keep tables, DGHs and views in this folder; it is made where there is none
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
     /// Run the statements of this file first, as the owner; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(super) file: Vec<PathBuf>,
@@ -49,6 +57,20 @@ pub(super) struct Arguments {
     /// Keep no file of what was typed
     #[arg(long)]
     pub(super) no_history: bool,
+}
+
+/// What else the command does.
+#[derive(Subcommand)]
+pub(super) enum Action {
+    /// Copy a data folder to one new file, also while a server uses it
+    ///
+    /// To use the copy, put it into a folder of its own under the name kohort.db.
+    Backup {
+        /// The data folder
+        folder: PathBuf,
+        /// The new file
+        file: PathBuf,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -13,6 +13,11 @@ pub(super) fn error(message: &str) {
     label("error:", "\x1b[1;31m", message);
 }
 
+/// `warning: ...`
+pub(super) fn warn(message: &str) {
+    label("warning:", "\x1b[1;33m", message);
+}
+
 /// `hint: ...`
 pub(super) fn hint(message: &str) {
     label("hint:", "\x1b[1;36m", message);

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found};
+use super::materialized::StoredRead;
 use super::raise::raised_label;
 use super::{Reader, Version, ViewProblem};
 
@@ -96,6 +97,41 @@ impl Version {
             Some(policy_of_row) => Wishes { policy_of_row },
             None => Wishes::of(definition, policies, rows),
         };
+        let block = self.verified(directory, rows, &table, &wishes, &class_of_row, &mut places, reader, matching)?;
+        Ok(Shown { block, waiting })
+    }
+
+    /// The rows of classes that a store keeps, as a reader sees them.
+    ///
+    /// # Errors
+    /// Where what is kept does not hold.
+    pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewProblem> {
+        let StoredRead { rows, class_of_row, policy_of_row, .. } = stored;
+        let definition = &self.definition;
+        let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
+            .map_err(ViewProblem::Columns)?;
+        self.attach(&mut table)?;
+        let wishes = Wishes { policy_of_row: policy_of_row.clone() };
+        let mut places = (0..table.n_rows as u32).collect();
+        let directory = self.directory(reader.pair);
+        let block = self.verified(directory, rows, &table, &wishes, class_of_row, &mut places, reader, None)?;
+        Ok(Shown { block, waiting: Vec::new() })
+    }
+
+    /// Some rows as a reader sees them, verified; `None` where there is none.
+    #[expect(clippy::too_many_arguments, reason = "each says another thing of the same rows")]
+    fn verified(
+        &self,
+        directory: &Directory,
+        rows: &RecordBatch,
+        table: &Table,
+        wishes: &Wishes,
+        class_of_row: &[u32],
+        places: &mut Vec<u32>,
+        reader: Reader,
+        matching: Option<Matching<'_>>,
+    ) -> Result<Option<Verified<Block>>, ViewProblem> {
+        let (definition, policies) = (&self.definition, self.policies.as_deref());
         let pair = match definition.purposes {
             crate::parser::Purposes::Apart => reader.pair,
             crate::parser::Purposes::Together => None,
@@ -103,16 +139,16 @@ impl Version {
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
         if let Some(matching) = matching {
-            places = matching.rows(&table, &consent, definition.disclosure, &class_of_row, places)?;
+            *places = matching.rows(table, &consent, definition.disclosure, class_of_row, std::mem::take(places))?;
         }
         if places.is_empty() {
-            return Ok(Shown { block: None, waiting });
+            return Ok(None);
         }
-        let shown = Showing { version: self, directory, table: &table, consent: &consent, class_of_row: &class_of_row };
-        let block = shown.block(rows, &places)?;
+        let shown = Showing { version: self, directory, table, consent: &consent, class_of_row };
+        let block = shown.block(rows, places)?;
         let requirements = self.requirements_of_block();
-        let verified = verify_block(block, &table, &consent, definition.disclosure, &requirements);
-        Ok(Shown { block: Some(verified.map_err(ViewProblem::Unverified)?), waiting })
+        let verified = verify_block(block, table, &consent, definition.disclosure, &requirements);
+        verified.map(Some).map_err(ViewProblem::Unverified)
     }
 
     /// What is asked of a block. What compares a class with the whole view was verified when the version was built,

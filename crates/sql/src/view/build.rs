@@ -12,11 +12,13 @@
 use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::datatypes::Schema;
 use kohort_io::{check_labels, read_rows, texts_by_value};
 use kohort_model::{Progress, Role, Table};
 
 use super::consent::Wishes;
 use super::directory::Seed;
+use super::kept::KeptRows;
 use super::partition::Partition;
 use super::raise::raised_columns;
 use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
@@ -54,6 +56,8 @@ pub struct Sources<'a> {
     pub trees: Trees<'a>,
     /// What the rows and policies were read from.
     pub fingerprint: Fingerprint,
+    /// How many bytes of rows may be kept in memory.
+    pub most_kept_bytes: usize,
     /// The version's number.
     pub number: u64,
 }
@@ -63,7 +67,7 @@ pub struct Sources<'a> {
 /// # Errors
 /// Where the columns can't have their roles or the requirement can't be reached.
 pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewProblem> {
-    let Sources { definition, policies, trees, fingerprint, number } = sources;
+    let Sources { definition, policies, trees, fingerprint, most_kept_bytes, number } = sources;
     let identifier = rows.column(definition.identifier);
     if identifier.null_count() > 0 {
         let column = definition.columns[definition.identifier].name.clone();
@@ -80,15 +84,18 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
     };
     let mut directories = Vec::with_capacity(pairs.len());
     let mut summary = Summary::default();
+    // One for all, so that what is built anew can be compared with each.
+    let seed = trees.seed();
     for pair in pairs {
         let k = wishes.k(definition, policies.map(Arc::as_ref), pair, table.n_rows);
         let raised = raised_columns(definition, policies.map(Arc::as_ref), &wishes, &table, pair);
         let partition =
-            Partition { definition, table: &table, wishes: &wishes, k: &k, raised: &raised, seed: trees.seed() };
+            Partition { definition, table: &table, wishes: &wishes, k: &k, raised: &raised, seed: seed.clone() };
         let (directory, of_pair) = partition.directory(progress)?;
         directories.push(directory);
         summary = summary.worse(of_pair);
     }
+    let kept = fingerprint.tells_all_changes().then(|| KeptRows::pack(rows, most_kept_bytes)).flatten();
     Ok(Version {
         number,
         definition: Arc::clone(definition),
@@ -96,8 +103,9 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         policies: policies.cloned(),
         hierarchies: table.columns.iter().map(|column| column.hierarchy.clone()).collect(),
         value_types: table.columns.iter().map(|column| column.value_type).collect(),
-        meanings: meanings(definition, &table, &trees)?,
+        meanings: meanings(definition, &table, &rows.schema(), &trees)?,
         directories,
+        kept,
         refusals: Mutex::default(),
         summary,
     })
@@ -126,15 +134,21 @@ pub(super) fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
     (0..policies.pairs().len()).map(PairId)
 }
 
-/// What the labels of columns can stand for.
-fn meanings(definition: &Definition, table: &Table, trees: &Trees<'_>) -> Result<Meanings, ViewProblem> {
+/// What the labels of columns can stand for. Whether that may be null, the type of a column tells and never its rows:
+/// else asking for nulls would tell whether there is one.
+fn meanings(
+    definition: &Definition,
+    table: &Table,
+    schema: &Schema,
+    trees: &Trees<'_>,
+) -> Result<Meanings, ViewProblem> {
     let catalog = match trees {
         Trees::Of(version) => return Ok(version.meanings()),
         Trees::Catalog(catalog) => catalog,
     };
     let meaning = |position: usize| {
         let (view, said) = (definition.name.as_str(), &definition.columns[position]);
-        let (column, may_be_null) = (&table.columns[position], table.columns[position].has_nulls());
+        let (column, may_be_null) = (&table.columns[position], schema.field(position).is_nullable());
         let rule = said.hierarchy.as_ref().and_then(|name| catalog.rule(name));
         definition.is_labelled(position).then(|| match rule.zip(column.hierarchy.as_deref()) {
             Some(made) => Ok(Arc::new(Meaning::by_rule(view, &said.name, column.value_type, made, may_be_null))),
@@ -148,7 +162,7 @@ fn meanings(definition: &Definition, table: &Table, trees: &Trees<'_>) -> Result
 }
 
 /// Gives columns their trees.
-fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
+pub(super) fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
     let catalog = match trees {
         Trees::Of(version) => return version.attach(table),
         Trees::Catalog(catalog) => catalog,

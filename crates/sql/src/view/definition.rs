@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use kohort_model::spec::{Algorithm, Leftovers};
 use kohort_model::{Disclosure, Distance, Requirement, Role, Spec};
 
-use crate::parser::{Answers, BlockSize, PolicyReference, Purposes, ViewStatement};
+use crate::parser::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewStatement};
 
 /// The k of a class that nobody's policy and no clause makes larger: below it there is no class.
 const SMALLEST_CLASS: u32 = 2;
@@ -46,6 +46,12 @@ pub struct Definition {
     pub answers: Answers,
     /// Whether purposes share one partition.
     pub purposes: Purposes,
+    /// Whether its rows are kept.
+    pub is_materialized: bool,
+    /// How it follows its table, where its rows are kept.
+    pub changes: Changes,
+    /// How persons leave it, where its rows are kept.
+    pub departures: Departures,
 }
 
 /// One column of a view.
@@ -107,9 +113,9 @@ pub enum DefinitionProblem {
         /// How many the query has.
         n_columns: usize,
     },
-    /// Views that are kept as rows.
-    #[error("MATERIALIZED anonymization views are not available in this version")]
-    Materialized,
+    /// Options of views that are kept, of one that is not.
+    #[error("CHANGES and DEPARTURES are for MATERIALIZED anonymization views")]
+    NotMaterialized,
     /// Partitions by purpose without purposes.
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
@@ -123,7 +129,7 @@ impl DefinitionProblem {
                 "name each in ANONYMIZATION_QUASI_ID, ANONYMIZATION_SENSITIVE_ATTR or ANONYMIZATION_OTHER, or leave it out of the query",
             ),
             DefinitionProblem::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
-            DefinitionProblem::Materialized => Some("leave MATERIALIZED out; the view then follows REFRESH"),
+            DefinitionProblem::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
             DefinitionProblem::SameName { .. } => Some("give one of them another name: ... AS other_name"),
             DefinitionProblem::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
@@ -188,6 +194,9 @@ impl Definition {
             disclosure: statement.disclosure,
             answers: statement.answers,
             purposes: statement.purposes,
+            is_materialized: statement.materialized,
+            changes: statement.changes.unwrap_or_default(),
+            departures: statement.departures.unwrap_or_default(),
         })
     }
 
@@ -280,8 +289,8 @@ fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<Definitio
     if statement.block != BlockSize::All && statement.algorithm != Algorithm::Datafly {
         problems.push(DefinitionProblem::BlockOfAnother { algorithm: statement.algorithm.word() });
     }
-    if statement.materialized {
-        problems.push(DefinitionProblem::Materialized);
+    if !statement.materialized && (statement.changes.is_some() || statement.departures.is_some()) {
+        problems.push(DefinitionProblem::NotMaterialized);
     }
     if statement.purposes == Purposes::Apart && statement.policy.is_none() {
         problems.push(DefinitionProblem::NoPurposes);

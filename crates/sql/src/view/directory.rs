@@ -8,7 +8,7 @@
 //! steps. Such groups overlap. Here a row's class is looked up, so that every partitioner serves and leftovers are
 //! placed once.
 //! # Cost
-//! the texts of all identifiers, 4 bytes per person and class it is in, a few words per class
+//! the texts of all identifiers, 4 bytes per row and per person and class it is in, a few words per class
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -36,6 +36,8 @@ pub struct Directory {
     classes: Vec<ClassEntry>,
     /// The persons of all classes, class by class.
     members: Lists,
+    /// The numbers of their rows in what the query gave when the view was verified, class by class.
+    rows: Lists,
     /// The policies of their rows, class by class; empty without policies.
     policies: Lists,
     persons: PersonIndex,
@@ -121,12 +123,14 @@ impl Directory {
         let mut class_of_person = vec![DENIED; person_column.texts.len()];
         let mut several = HashMap::new();
         let mut memberships: Vec<(u32, u32)> = Vec::with_capacity(table.n_rows);
+        let mut rows: Vec<(u32, u32)> = Vec::with_capacity(table.n_rows);
         for (row, &class) in class_of_row.iter().enumerate().filter(|&(_, &class)| class != DENIED) {
             let entry = &mut classes[class as usize];
             entry.n_rows += 1;
             entry.content = entry.content.wrapping_add(hashes.all[row]);
             let person = person_column.ids[row];
             memberships.push((class, person));
+            rows.push((class, row as u32));
             let of_person = &mut class_of_person[person as usize];
             *of_person = if *of_person == DENIED || *of_person == class { class } else { SEVERAL };
         }
@@ -151,6 +155,7 @@ impl Directory {
             label_of_class,
             classes,
             members: Lists::new(n_classes, memberships),
+            rows: Lists::new(n_classes, rows),
             policies: Lists::new(n_classes, of_policies),
             persons: PersonIndex::new(person_column.texts.clone()),
             class_of_person,
@@ -204,6 +209,13 @@ impl Directory {
         members.sort_unstable();
         members.dedup();
         members
+    }
+
+    /// The numbers that the rows of these classes had when the view was verified, ascending.
+    pub(super) fn rows(&self, classes: &[u32]) -> Vec<u32> {
+        let mut rows: Vec<u32> = classes.iter().flat_map(|&class| self.rows.of(class)).copied().collect();
+        rows.par_sort_unstable();
+        rows
     }
 
     /// The policies of a class's rows, each once.

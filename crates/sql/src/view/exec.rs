@@ -1,11 +1,15 @@
 //! [`AnonymizeExec`]: the operator that reads an A-view.
 //!
 //! It is a leaf to the plan around it and runs the view's own query in the owner's session, so that no rule, metric or
-//! EXPLAIN of the reader's plan reaches what is below. Its one metric of its own, rows, counts rows that leave.
+//! EXPLAIN of the reader's plan reaches what is below. It counts rows that leave and, for the owner, classes it builds.
 //!
-//! Where the view is partitioned in blocks, and all of it is read, rows come in the order of identifiers and classes
-//! leave as soon as they are complete, so that about one block is in memory. Elsewhere everything that is needed is
-//! read first.
+//! What joins above it let through comes to it as dynamic filters. Those that speak of quasi columns alone are asked of
+//! the directory's labels when the first row is wanted, and classes that meet nothing are not built: a semi-join before
+//! anything is anonymized. Conditions on other columns stay above: they can tell one member of a class from another.
+//!
+//! Rows come from those the version keeps, or from the view's query. Where the view is partitioned in blocks, and all
+//! of it is read, the query gives them in the order of identifiers and classes leave as soon as they are complete, so
+//! that about one block is in memory. Elsewhere everything that is needed is read first.
 //!
 //! # Guarantee
 //! Rows leave only as a `Verified<Block>`. Errors from below are cut down to their kind: their messages may hold cells.
@@ -16,18 +20,21 @@ use std::sync::Arc;
 use datafusion::arrow::array::{RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::cast::as_boolean_array;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, Partitioning, PlanProperties,
-    ReplaceChildrenOptions, collect, execute_stream,
+    ReplaceChildrenOptions, execute_stream,
 };
 use futures::TryStreamExt;
 use kohort_io::write_rows;
@@ -36,10 +43,12 @@ use kohort_verify::Verified;
 
 use super::assemble::{Chosen, Matching, Shown};
 use super::build::{Sources, Trees, build};
-use super::plan::Plan;
-use super::{Definition, Reader, Version, ViewProblem};
+use super::choose::{Comparison, quasi_schema};
+use super::plan::{Plan, PlanWish};
+use super::source::{Base, Source};
+use super::{Reader, Version, ViewProblem};
 use crate::engine;
-use crate::parser::{BlockSize, Purposes};
+use crate::parser::BlockSize;
 
 /// Small blocks are looked at some at a time.
 const LEAST_ROWS_TOGETHER: usize = 16_384;
@@ -51,6 +60,8 @@ pub struct AnonymizeExec {
     /// Positions of the view's columns that are read.
     projection: Vec<usize>,
     properties: Arc<PlanProperties>,
+    /// What joins above let through. They know it once they have read their other sides.
+    pushed: Vec<Arc<dyn PhysicalExpr>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -58,24 +69,16 @@ pub struct AnonymizeExec {
 pub(super) struct Job {
     pub(super) version: Arc<Version>,
     pub(super) reader: Reader,
+    /// What is asked of quasi columns.
+    pub(super) comparisons: Vec<Comparison>,
+    pub(super) wish: PlanWish,
     pub(super) plan: Plan,
-    /// The view's query.
-    pub(super) query: Arc<dyn ExecutionPlan>,
-    /// Where it runs.
-    pub(super) owner: Arc<TaskContext>,
+    pub(super) base: Arc<Base>,
+    pub(super) source: Source,
     /// What a row's own values must satisfy for its class to answer.
     pub(super) matching: Option<Comparison>,
-    /// The quasi columns as text.
-    pub(super) quasi_schema: SchemaRef,
     /// Who reads.
     pub(super) role: engine::Role,
-}
-
-/// A comparison of quasi columns as text.
-pub(super) struct Comparison {
-    pub(super) condition: Arc<dyn PhysicalExpr>,
-    /// The columns it speaks of, bit by bit.
-    pub(super) columns: u64,
 }
 
 impl AnonymizeExec {
@@ -88,8 +91,14 @@ impl AnonymizeExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        let (job, properties) = (Arc::new(job), Arc::new(properties));
-        Ok(AnonymizeExec { job, schema, projection, properties, metrics: ExecutionPlanMetricsSet::new() })
+        let (job, properties, metrics) = (Arc::new(job), Arc::new(properties), ExecutionPlanMetricsSet::new());
+        Ok(AnonymizeExec { job, schema, projection, properties, pushed: Vec::new(), metrics })
+    }
+
+    /// What joins above let through, of quasi columns alone.
+    fn pushed(&self) -> Vec<Comparison> {
+        let definition = &self.job.version.definition;
+        self.pushed.iter().filter_map(|condition| Comparison::of(definition, condition)).collect()
     }
 }
 
@@ -101,9 +110,16 @@ impl fmt::Debug for AnonymizeExec {
 
 impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Job { version, reader, plan, .. } = self.job.as_ref();
-        let described = plan.describe(version.directory(reader.pair));
-        write!(f, "AnonymizeExec: view={}, version={}, plan={described}", version.definition.name, version.number)
+        let Job { version, reader, plan, role, .. } = self.job.as_ref();
+        let described = match (role, plan) {
+            // How many classes there are, and how many of them hide a column, is not for readers.
+            (engine::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
+                "select first, some classes".to_owned()
+            }
+            _ => plan.describe(version.directory(reader.pair)),
+        };
+        write!(f, "AnonymizeExec: view={}, version={}, plan={described}", version.definition.name, version.number)?;
+        if self.pushed.is_empty() { Ok(()) } else { f.write_str(", fewer where a join meets fewer") }
     }
 }
 
@@ -122,9 +138,46 @@ impl ExecutionPlan for AnonymizeExec {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        let mut recursion = TreeNodeRecursion::Continue;
+        for condition in &self.pushed {
+            recursion = visit(condition)?;
+            if recursion == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(recursion)
+    }
+
+    /// Takes what joins above let through, to leave out classes; they apply it again.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let Job { version, plan, .. } = self.job.as_ref();
+        let is_taken = phase == FilterPushdownPhase::Post
+            && matches!(plan, Plan::SelectFirst { .. })
+            && !matches!(self.job.source, Source::Stored(_))
+            && !version.answers_matching();
+        let is_of_quasi = |condition: &Arc<dyn PhysicalExpr>| Comparison::of(&version.definition, condition).is_some();
+        let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
+        let pushed: Vec<_> = filters.filter(|condition| is_taken && is_of_quasi(condition)).collect();
+        let propagation = FilterPushdownPropagation::all_unsupported(result);
+        if pushed.is_empty() {
+            return Ok(propagation);
+        }
+        let narrowed = AnonymizeExec {
+            job: Arc::clone(&self.job),
+            schema: Arc::clone(&self.schema),
+            projection: self.projection.clone(),
+            properties: Arc::clone(&self.properties),
+            pushed: self.pushed.iter().cloned().chain(pushed).collect(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        };
+        Ok(propagation.with_updated_node(Arc::new(narrowed)))
     }
 
     fn replace_children(
@@ -149,9 +202,12 @@ impl ExecutionPlan for AnonymizeExec {
             projection: self.projection.clone(),
             n_rows_per_batch: context.session_config().batch_size(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
+            n_classes: (self.job.role == engine::Role::Owner)
+                .then(|| MetricBuilder::new(&self.metrics).counter("classes", partition)),
         };
         let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
-        let reading = Reading { job: Arc::clone(&self.job), output, memory, input: None, waiting: Vec::new() };
+        let (job, pushed) = (Arc::clone(&self.job), self.pushed());
+        let reading = Reading { job, pushed, output, memory, input: None, waiting: Vec::new() };
         let batches = futures::stream::try_unfold(reading, Reading::step).map_ok(futures::stream::iter).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
@@ -163,24 +219,40 @@ struct Output {
     projection: Vec<usize>,
     n_rows_per_batch: usize,
     metrics: BaselineMetrics,
+    /// Classes that are built, for the owner.
+    n_classes: Option<Count>,
 }
 
 impl Output {
-    /// A block as batches.
-    fn batches(&self, rows: &RecordBatch, block: Option<&Verified<Block>>) -> Result<Vec<Result<RecordBatch>>> {
+    /// A block as batches, less the rows that do not show what is asked: a class is chosen for what some of its rows
+    /// show, and how many others it has is nobody's business.
+    fn batches(
+        &self,
+        rows: &RecordBatch,
+        block: Option<&Verified<Block>>,
+        asked: &[Comparison],
+    ) -> Result<Vec<RecordBatch>> {
         let Some(block) = block else { return Ok(Vec::new()) };
         let n_rows = block.get().rows.len();
-        self.metrics.record_output(n_rows);
-        let ranges =
-            (0..n_rows).step_by(self.n_rows_per_batch).map(|start| start..(start + self.n_rows_per_batch).min(n_rows));
-        let batch = |range| Ok(write_rows(block, rows, range, &self.projection, Arc::clone(&self.schema))?);
-        Ok(ranges.map(batch).collect())
+        let mut batches = Vec::new();
+        for start in (0..n_rows).step_by(self.n_rows_per_batch) {
+            let range = start..(start + self.n_rows_per_batch).min(n_rows);
+            let shown = write_rows(block, rows, range, &self.projection, Arc::clone(&self.schema))?;
+            let shown = asked.iter().try_fold(shown, |shown, comparison| comparison.filter(shown))?;
+            if shown.num_rows() > 0 {
+                self.metrics.record_output(shown.num_rows());
+                batches.push(shown);
+            }
+        }
+        Ok(batches)
     }
 }
 
 /// A view that is being read: everything at once, or class by class as their rows come in.
 struct Reading {
     job: Arc<Job>,
+    /// What joins above let through, until it is looked at.
+    pushed: Vec<Comparison>,
     output: Output,
     memory: MemoryReservation,
     /// The rows of the view's query; `None` before they are asked for.
@@ -192,11 +264,20 @@ struct Reading {
 impl Reading {
     /// The next batches that leave, `None` after the last.
     async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, Reading)>> {
+        if self.input.is_none() {
+            let pushed = std::mem::take(&mut self.pushed);
+            if let Some(narrowed) = self.job.narrow(pushed).await? {
+                self.job = Arc::new(narrowed);
+            }
+            if let Some(n_classes) = &self.output.n_classes {
+                n_classes.add(self.job.n_classes());
+            }
+        }
         let job = Arc::clone(&self.job);
         let failed = |error: DataFusionError| external(ViewProblem::of_query(&job.version.definition.name, &error));
         let mut input = match self.input.take() {
             Some(input) => input,
-            None => execute_stream(Arc::clone(&job.query), Arc::clone(&job.owner)).map_err(failed)?,
+            None => job.open()?,
         };
         let enough = job.n_rows_together();
         let mut n_rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum::<usize>();
@@ -214,7 +295,7 @@ impl Reading {
         if n_rows == 0 {
             return Ok(None);
         }
-        let rows = concat_batches(&job.query.schema(), &self.waiting)?;
+        let rows = concat_batches(&input.schema(), &self.waiting)?;
         self.waiting.clear();
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
@@ -226,7 +307,8 @@ impl Reading {
         });
         let told = |problem: ViewProblem| external(problem.for_reader(job.role, &job.version.definition.name));
         let (rows, shown) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
-        let batches = self.output.batches(&rows, shown.block.as_ref())?;
+        let batches = self.output.batches(&rows, shown.block.as_ref(), &job.comparisons)?;
+        let batches = batches.into_iter().map(Ok).collect();
         if !shown.waiting.is_empty() {
             self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
         }
@@ -234,7 +316,7 @@ impl Reading {
             self.input = Some(input);
         } else {
             // Nothing comes any more, and nothing waits: the next step ends the stream.
-            self.input = Some(Box::pin(EmptyRecordBatchStream::new(job.query.schema())));
+            self.input = Some(Box::pin(EmptyRecordBatchStream::new(input.schema())));
         }
         Ok(Some((batches, self)))
     }
@@ -248,26 +330,82 @@ enum Rest {
 }
 
 impl Job {
-    /// Everything that is needed at once.
-    pub(super) async fn fetch(&self) -> Result<RecordBatch> {
-        let name = &self.version.definition.name;
-        let batches = collect(Arc::clone(&self.query), Arc::clone(&self.owner)).await;
-        let batches = batches.map_err(|error| external(ViewProblem::of_query(name, &error)))?;
-        Ok(concat_batches(&self.query.schema(), &batches)?)
+    /// The same with more that is asked, `None` where nothing is.
+    async fn narrow(&self, more: Vec<Comparison>) -> Result<Option<Job>> {
+        if more.is_empty() {
+            return Ok(None);
+        }
+        let (version, base, reader) = (Arc::clone(&self.version), Arc::clone(&self.base), self.reader);
+        let comparisons = self.comparisons.iter().cloned().chain(more).collect::<Vec<_>>();
+        let chosen = version.choose(reader, &comparisons)?;
+        let plan = Plan::choose(self.wish, version.directory(reader.pair), chosen);
+        let source = base.source(&version, reader, &plan).await?;
+        let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
+        Ok(Some(Job { version, reader, comparisons, wish, plan, base, source, matching, role }))
     }
 
-    /// Whether classes leave as their rows come in: blocks of few rows follow each other in the order of identifiers.
-    pub(super) fn is_pipelined(definition: &Definition, plan: &Plan) -> bool {
-        let reads_all = matches!(plan, Plan::SelectFirst { persons: None, .. });
-        reads_all && definition.block != BlockSize::All && definition.purposes == Purposes::Together
+    /// How many classes are built.
+    fn n_classes(&self) -> usize {
+        match &self.plan {
+            Plan::SelectFirst { chosen: Chosen::Classes(classes) } => classes.len(),
+            _ => self.version.directory(self.reader.pair).n_classes(),
+        }
+    }
+
+    /// Everything that is needed at once.
+    pub(super) async fn fetch(&self) -> Result<RecordBatch> {
+        let input = self.open()?;
+        let schema = input.schema();
+        let batches: Result<Vec<RecordBatch>> = input.try_collect().await;
+        let batches =
+            batches.map_err(|error| external(ViewProblem::of_query(&self.version.definition.name, &error)))?;
+        Ok(concat_batches(&schema, &batches)?)
+    }
+
+    /// The rows that are needed, as they come.
+    fn open(&self) -> Result<SendableRecordBatchStream> {
+        let name = &self.version.definition.name;
+        match &self.source {
+            Source::Kept => {
+                let rows = self.kept_rows().map_err(external)?;
+                let schema = rows.schema();
+                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
+            }
+            Source::Stored(stored) => {
+                let rows = stored.rows.clone();
+                let schema = rows.schema();
+                Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
+            }
+            Source::Query(query) | Source::InOrder(query) => {
+                let stream = execute_stream(Arc::clone(&query.plan), Arc::clone(&query.owner));
+                stream.map_err(|error| external(ViewProblem::of_query(name, &error)))
+            }
+        }
+    }
+
+    /// The rows of the chosen classes, as the version keeps them.
+    fn kept_rows(&self) -> Result<RecordBatch, ViewProblem> {
+        let Job { version, reader, .. } = self;
+        let wanted = match &self.plan {
+            Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
+                Some(version.directory(reader.pair).rows(classes))
+            }
+            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } | Plan::AnonymizeFirst => None,
+        };
+        let kept = version.kept.as_ref().ok_or(ViewProblem::Stale)?;
+        let failed = |error: ArrowError| ViewProblem::of_query(&version.definition.name, &error.into());
+        kept.rows(wanted, &version.definition).map_err(failed)
+    }
+
+    /// Whether classes leave as their rows come in.
+    fn is_pipelined(&self) -> bool {
+        matches!(self.source, Source::InOrder(..))
     }
 
     /// How many rows are looked at together.
     fn n_rows_together(&self) -> usize {
         match self.version.definition.block {
-            BlockSize::Rows(n_rows) if Job::is_pipelined(&self.version.definition, &self.plan) => {
-                n_rows.get().max(LEAST_ROWS_TOGETHER)
-            }
+            BlockSize::Rows(n_rows) if self.is_pipelined() => n_rows.get().max(LEAST_ROWS_TOGETHER),
             _ => usize::MAX,
         }
     }
@@ -278,10 +416,12 @@ impl Job {
         let matching =
             self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
         match &self.plan {
-            Plan::SelectFirst { chosen, .. } => {
+            Plan::SelectFirst { .. } if let Source::Stored(stored) = &self.source => {
+                self.version.stored_block(stored, self.reader)
+            }
+            Plan::SelectFirst { chosen } => {
                 let directory = self.version.directory(self.reader.pair);
-                let is_pipelined = Job::is_pipelined(&self.version.definition, &self.plan);
-                let chosen = if is_pipelined { &Chosen::Complete } else { chosen };
+                let chosen = if self.is_pipelined() { &Chosen::Complete } else { chosen };
                 let shown = self.version.block(directory, rows, self.reader, chosen, matching)?;
                 if rest == Rest::Nothing && !shown.waiting.is_empty() { Err(ViewProblem::Stale) } else { Ok(shown) }
             }
@@ -305,6 +445,7 @@ impl Job {
             policies: version.policies.as_ref(),
             trees: Trees::Of(version),
             fingerprint: version.fingerprint.clone(),
+            most_kept_bytes: 0,
             number: version.number,
         };
         let built = build(sources, rows, &Silent)?;
@@ -320,8 +461,9 @@ impl Job {
             Arc::new(places.iter().map(|&row| column.cell(row as usize)).collect::<StringArray>()) as _
         };
         let failed = |error: DataFusionError| ViewProblem::of_query(name, &error);
-        let values = RecordBatch::try_new(Arc::clone(&self.quasi_schema), quasi.iter().map(own).collect())
-            .map_err(|error| failed(error.into()))?;
+        let values =
+            RecordBatch::try_new(Arc::clone(&quasi_schema(&self.version.definition)), quasi.iter().map(own).collect())
+                .map_err(|error| failed(error.into()))?;
         let Some(comparison) = &self.matching else { return Ok(vec![true; places.len()]) };
         let found =
             comparison.condition.evaluate(&values).and_then(|found| found.into_array(places.len())).map_err(failed)?;

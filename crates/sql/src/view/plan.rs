@@ -21,8 +21,6 @@ use super::assemble::Chosen;
 const READ: f64 = 1.0;
 const SHOW: f64 = 9.0;
 const PARTITION: f64 = 21.0;
-/// Up to so many persons rows are asked for by name; beyond, all are read and looked up.
-const MOST_NAMED: usize = 2_000;
 
 /// How a view is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,8 +67,6 @@ pub enum Plan {
     SelectFirst {
         /// Which.
         chosen: Chosen,
-        /// The persons in them, where they are few.
-        persons: Option<Vec<u32>>,
     },
 }
 
@@ -87,16 +83,7 @@ impl Plan {
         match wish {
             PlanWish::AnonymizeFirst => Plan::AnonymizeFirst,
             PlanWish::Auto if anonymize_first < select_first => Plan::AnonymizeFirst,
-            PlanWish::Auto | PlanWish::SelectFirst => {
-                let persons = match &chosen {
-                    Chosen::All | Chosen::Complete => None,
-                    Chosen::Classes(classes) => {
-                        let persons = directory.members(classes);
-                        (persons.len() <= MOST_NAMED).then_some(persons)
-                    }
-                };
-                Plan::SelectFirst { chosen, persons }
-            }
+            PlanWish::Auto | PlanWish::SelectFirst => Plan::SelectFirst { chosen },
         }
     }
 
@@ -104,8 +91,8 @@ impl Plan {
     pub(super) fn describe(&self, directory: &Directory) -> String {
         match self {
             Plan::AnonymizeFirst => "anonymize first".to_owned(),
-            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete, .. } => "select first, all classes".to_owned(),
-            Plan::SelectFirst { chosen: Chosen::Classes(classes), .. } => {
+            Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } => "select first, all classes".to_owned(),
+            Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
                 format!("select first, {} of {} classes", classes.len(), directory.n_classes())
             }
         }

@@ -5,7 +5,7 @@ use kohort_core::AnonymizeError;
 use kohort_io::ReadProblem;
 use kohort_verify::Violations;
 
-use super::DefinitionProblem;
+use super::{DefinitionProblem, MaterializedProblem};
 use crate::engine::Role;
 use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
@@ -53,6 +53,9 @@ pub enum ViewProblem {
         /// How many persons.
         n_persons: usize,
     },
+    /// A materialized view can't be made or can't follow.
+    #[error(transparent)]
+    Materialized(#[from] MaterializedProblem),
     /// The requirement can't be reached.
     #[error(transparent)]
     Unreachable(AnonymizeError),
@@ -88,6 +91,7 @@ impl ViewProblem {
             ViewProblem::Hierarchy { fault, .. } => fault.hint(),
             ViewProblem::Meaning(problem) => problem.hint(),
             ViewProblem::Policy(problem) => problem.hint(),
+            ViewProblem::Materialized(problem) => problem.hint(),
             ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
             ViewProblem::Stale => {
                 Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned())

@@ -10,27 +10,27 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use chrono::NaiveDate;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, new_null_array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::cast::as_boolean_array;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType, col, in_list, lit,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use kohort_model::{NULL, Role};
+use kohort_model::Role;
 
 use super::assemble::Chosen;
-use super::exec::{AnonymizeExec, Comparison, Job, external};
+use super::choose::{Comparison, quasi_schema};
+use super::exec::{AnonymizeExec, Job, external};
+use super::materialized::{Materialized, StoredRead};
 use super::plan::Plan;
-use super::{Definition, Directory, Fingerprint, Generations, Reader, Version, ViewProblem};
+use super::source::{Base, Source};
+use super::{Definition, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::options::ViewOptions;
 use crate::rewrite::Meanings;
+use crate::store::Reading;
 
 /// An A-view.
 pub struct AView {
@@ -38,7 +38,7 @@ pub struct AView {
     pub definition: Arc<Definition>,
     schema: SchemaRef,
     state: RwLock<State>,
-    owner: Owner,
+    owner: Arc<Owner>,
 }
 
 /// Whose tables a view reads.
@@ -64,8 +64,25 @@ pub enum State {
         /// The query of its policies.
         policies: Option<Arc<LogicalPlan>>,
     },
+    /// Its rows are kept, and follow their table.
+    Materialized {
+        /// What is kept.
+        view: Arc<Materialized>,
+        /// Its query.
+        query: Arc<LogicalPlan>,
+        /// The query of its policies.
+        policies: Option<Arc<LogicalPlan>>,
+    },
     /// It could not be built.
     Unusable(String),
+}
+
+/// What a session reads of a view, and as whom.
+pub(super) struct ReadingOf {
+    pub(super) version: Arc<Version>,
+    query: Arc<LogicalPlan>,
+    pub(super) reader: Reader,
+    options: ViewOptions,
 }
 
 impl fmt::Debug for AView {
@@ -77,7 +94,7 @@ impl fmt::Debug for AView {
 impl AView {
     /// A view in this state.
     pub fn new(definition: Arc<Definition>, state: State, owner: Owner) -> AView {
-        AView { schema: definition.schema(), definition, state: RwLock::new(state), owner }
+        AView { schema: definition.schema(), definition, state: RwLock::new(state), owner: Arc::new(owner) }
     }
 
     /// Whether it can be read.
@@ -89,7 +106,7 @@ impl AView {
     pub fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
-            State::Unusable(_) => None,
+            State::Materialized { .. } | State::Unusable(_) => None,
         }
     }
 
@@ -104,7 +121,7 @@ impl AView {
     /// Where its tables can't be looked at.
     pub fn is_stale(&self) -> Result<bool> {
         match self.state() {
-            State::Unusable(_) => Ok(false),
+            State::Materialized { .. } | State::Unusable(_) => Ok(false),
             State::Usable { version, query, policies } => self.is_stale_version(&version, &query, policies.as_deref()),
         }
     }
@@ -118,15 +135,21 @@ impl AView {
     pub fn meanings(&self) -> Meanings {
         match self.state() {
             State::Usable { version, .. } => version.meanings(),
+            State::Materialized { view, .. } => view.meanings(),
             State::Unusable(_) => self.definition.columns.iter().map(|_| None).collect(),
         }
     }
 
-    /// What a session reads of it through these filters.
-    pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
-        let options = session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default();
+    /// Who reads it in a session, and what.
+    pub(super) async fn reading(&self, session: &dyn Session) -> Result<ReadingOf> {
+        let options = self.options(session);
         let (version, query, policies) = match self.state() {
             State::Usable { version, query, policies } => (version, query, policies),
+            State::Materialized { view, query, .. } => {
+                let stored = self.stored(session, view, Vec::new()).await?;
+                let (version, reader) = (Arc::clone(&stored.version), self.reader(&stored.version, &options)?);
+                return Ok(ReadingOf { version, query, reader, options });
+            }
             State::Unusable(reason) => {
                 let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
@@ -135,34 +158,70 @@ impl AView {
         if self.is_stale_version(&version, &query, policies.as_deref())? {
             return Err(external(ViewProblem::Stale));
         }
-        let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
-        let pair = pair.map_err(|problem| external(problem.into()))?;
-        let reader = Reader { pair, today: (self.owner.today)() };
-
-        let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
-        let chosen = self.choose(session, &version, reader, &of_quasi)?;
-        let filter = conjunction(of_quasi.into_iter().cloned());
-        let directory = version.directory(pair);
-        let plan = Plan::choose(options.plan, directory, chosen);
-        let matching = match &filter {
-            Some(filter) if version.answers_matching() => {
-                let (condition, columns) = (self.over_quasi(session, filter)?, self.bits(filter));
-                Some(Comparison { condition, columns })
-            }
-            _ => None,
-        };
-        let query = self.query_of(&query, directory, &plan)?;
-        let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
-        let query = self.owner.session.create_physical_plan(&query).await.map_err(failed)?;
-        let (owner, quasi_schema) = (self.owner.session.task_ctx(), self.quasi_schema());
-        Ok(Job { version, reader, plan, query, owner, matching, quasi_schema, role: options.role })
+        let reader = self.reader(&version, &options)?;
+        Ok(ReadingOf { version, query, reader, options })
     }
 
-    /// The quasi columns as text, as filters see them.
-    fn quasi_schema(&self) -> SchemaRef {
-        let quasi = self.definition.with_role(Role::Quasi);
-        let field = |&position: &usize| Field::new(&self.definition.columns[position].name, DataType::Utf8, true);
-        Schema::new(quasi.iter().map(field).collect::<Vec<_>>()).into()
+    fn options(&self, session: &dyn Session) -> ViewOptions {
+        session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
+    }
+
+    fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
+        let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
+        let pair = pair.map_err(|problem| external(problem.into()))?;
+        Ok(Reader { pair, today: (self.owner.today)() })
+    }
+
+    /// The classes of a materialized view that could satisfy comparisons, in the state that a session reads.
+    async fn stored(
+        &self,
+        session: &dyn Session,
+        view: Arc<Materialized>,
+        comparisons: Vec<Comparison>,
+    ) -> Result<StoredRead> {
+        let fault = || ViewProblem::Query { view: self.definition.name.clone(), kind: "a fault of kohort stopped it" };
+        let reading = session.config().get_extension::<Reading>().ok_or_else(|| external(fault()))?;
+        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &comparisons));
+        read.await.map_err(|_| external(fault()))?.map_err(external)
+    }
+
+    /// What a session reads of it through these filters.
+    pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
+        let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
+        let over_quasi = |filter: &Expr| -> Result<Option<Comparison>> {
+            Ok(Comparison::of(&self.definition, &self.over_quasi(session, filter)?))
+        };
+        let comparisons: Result<Vec<Option<Comparison>>> = of_quasi.iter().map(|filter| over_quasi(filter)).collect();
+        let comparisons: Vec<Comparison> = comparisons?.into_iter().flatten().collect();
+        if let State::Materialized { view, query, .. } = self.state() {
+            let stored = self.stored(session, view, comparisons.clone()).await?;
+            let (version, options) = (Arc::clone(&stored.version), self.options(session));
+            let (reader, base) = (self.reader(&version, &options)?, Arc::new(self.base(session, query)));
+            let (wish, role, plan) = (options.plan, options.role, Plan::SelectFirst { chosen: Chosen::All });
+            let source = Source::Stored(Box::new(stored));
+            return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+        }
+        let ReadingOf { version, query, reader, options } = self.reading(session).await?;
+        let matching = match conjunction(of_quasi.into_iter().cloned()) {
+            Some(filter) if version.answers_matching() => over_quasi(&filter)?,
+            _ => None,
+        };
+        let plan = Plan::choose(options.plan, version.directory(reader.pair), version.choose(reader, &comparisons)?);
+        let base = self.base(session, query);
+        let source = base.source(&version, reader, &plan).await?;
+        let (wish, role) = (options.plan, options.role);
+        Ok(Job { version, reader, comparisons, wish, plan, base: Arc::new(base), source, matching, role })
+    }
+
+    /// What it is made of, in the state of the store that a session reads.
+    fn base(&self, session: &dyn Session, query: Arc<LogicalPlan>) -> Base {
+        let mut owner = Arc::clone(&self.owner);
+        if let Some(reading) = session.config().get_extension::<Reading>() {
+            let mut reads = owner.as_ref().clone();
+            reads.session.config_mut().set_extension(reading);
+            owner = Arc::new(reads);
+        }
+        Base { definition: Arc::clone(&self.definition), owner, query }
     }
 
     /// Whether a filter speaks of labels of quasi columns alone, and always says the same.
@@ -191,56 +250,6 @@ impl AView {
         is_plain && looked_at.is_ok()
     }
 
-    /// The classes whose labels satisfy the filters, or that somebody's refusal may make satisfy them.
-    fn choose(&self, session: &dyn Session, version: &Version, reader: Reader, filters: &[&Expr]) -> Result<Chosen> {
-        if filters.is_empty() {
-            return Ok(Chosen::All);
-        }
-        let directory = version.directory(reader.pair);
-        let refusals = version.refusals(reader);
-        let mut answers = vec![true; directory.n_classes()];
-        for filter in filters {
-            let asked = self.bits(filter);
-            // A filter that fails on some label fails again, with its own message, on what leaves.
-            let Some(found) = self.satisfying(session, directory, filter)? else { continue };
-            for ((answer, found), refused) in answers.iter_mut().zip(found).zip(refusals.iter()) {
-                *answer &= found || refused & asked != 0;
-            }
-        }
-        let classes = (0..).zip(answers).filter(|&(_, answers)| answers).map(|(class, _)| class).collect();
-        Ok(Chosen::Classes(classes))
-    }
-
-    /// Per class whether its labels satisfy a filter; `None` where that can't be computed. There are far fewer labels
-    /// of one column than classes.
-    fn satisfying(&self, session: &dyn Session, directory: &Directory, filter: &Expr) -> Result<Option<Vec<bool>>> {
-        let comparison = self.over_quasi(session, filter)?;
-        let evaluate = |labels: &RecordBatch| -> Result<Option<Vec<bool>>> {
-            let Ok(found) = comparison.evaluate(labels).and_then(|found| found.into_array(labels.num_rows())) else {
-                return Ok(None);
-            };
-            Ok(Some(as_boolean_array(&found)?.iter().map(|found| found == Some(true)).collect()))
-        };
-        let asked = self.bits(filter);
-        let columns = directory.quasi().iter().enumerate().filter(|&(_, &position)| asked >> position & 1 == 1);
-        match columns.map(|(quasi, _)| quasi).collect::<Vec<usize>>()[..] {
-            [quasi] => {
-                let found = evaluate(&one_column(directory, quasi, self.quasi_schema())?)?;
-                let n_labels = directory.labels(quasi).len();
-                let of_class = |&id: &u32| if id == NULL { n_labels } else { id as usize };
-                Ok(found.map(|found| directory.label_ids(quasi).iter().map(|id| found[of_class(id)]).collect()))
-            }
-            _ => evaluate(&label_batch(directory, self.quasi_schema())?),
-        }
-    }
-
-    /// The columns a filter speaks of, bit by bit.
-    fn bits(&self, filter: &Expr) -> u64 {
-        let names: HashSet<&str> = filter.column_refs().iter().map(|column| column.name.as_str()).collect();
-        let is_named = |&position: &usize| names.contains(self.definition.columns[position].name.as_str());
-        (0..self.definition.columns.len()).filter(is_named).fold(0, |bits, position| bits | 1 << position)
-    }
-
     fn over_quasi(
         &self,
         session: &dyn Session,
@@ -252,26 +261,8 @@ impl AView {
                 other => Transformed::no(other),
             })
         })?;
-        let schema = DFSchema::try_from(self.quasi_schema().as_ref().clone())?;
+        let schema = DFSchema::try_from(quasi_schema(&self.definition).as_ref().clone())?;
         session.create_physical_expr(unqualified.data, &schema)
-    }
-
-    /// The view's query, of some persons where they are few.
-    fn query_of(&self, query: &LogicalPlan, directory: &Directory, plan: &Plan) -> Result<LogicalPlan> {
-        let field = Column::from(query.schema().qualified_field(self.definition.identifier));
-        if Job::is_pipelined(&self.definition, plan) {
-            return LogicalPlanBuilder::from(query.clone()).sort([col(field).sort(true, true)])?.build();
-        }
-        let Plan::SelectFirst { persons: Some(persons), .. } = plan else { return Ok(query.clone()) };
-        let identifier = &self.definition.columns[self.definition.identifier];
-        let names: Result<Vec<Expr>> = persons
-            .iter()
-            .map(|&person| ScalarValue::try_from_string(directory.identifier(person).to_owned(), &identifier.data_type))
-            .map(|name| name.map(lit))
-            .collect();
-        // Identifiers of a type that has no text form are looked up among all rows.
-        let Ok(names) = names else { return Ok(query.clone()) };
-        LogicalPlanBuilder::from(query.clone()).filter(in_list(col(field), names, false))?.build()
     }
 }
 
@@ -304,26 +295,4 @@ impl TableProvider for AView {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.definition.columns.len()).collect());
         Ok(Arc::new(AnonymizeExec::new(job, projection)?))
     }
-}
-
-/// The distinct labels of one quasi column and, last, a null; nothing in the others.
-fn one_column(directory: &Directory, quasi: usize, schema: SchemaRef) -> Result<RecordBatch> {
-    let labels = directory.labels(quasi);
-    let column = |other: usize| -> ArrayRef {
-        if other == quasi {
-            Arc::new(labels.iter().map(Some).chain([None]).collect::<StringArray>())
-        } else {
-            new_null_array(&DataType::Utf8, labels.len() + 1)
-        }
-    };
-    Ok(RecordBatch::try_new(schema, (0..directory.quasi().len()).map(column).collect())?)
-}
-
-/// The labels of all classes, one row each.
-fn label_batch(directory: &Directory, schema: SchemaRef) -> Result<RecordBatch> {
-    let column = |quasi: usize| {
-        let labels = (0..directory.n_classes() as u32).map(|class| directory.label(quasi, class));
-        Arc::new(labels.collect::<StringArray>()) as _
-    };
-    Ok(RecordBatch::try_new(schema, (0..directory.quasi().len()).map(column).collect())?)
 }

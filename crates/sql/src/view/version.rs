@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::consent::refused_columns;
 use super::directory::Directory;
+use super::kept::KeptRows;
 use super::{Definition, Fingerprint, Reader, ViewProblem};
 use crate::parser::{Answers, Purposes};
 use crate::policy::{PairId, Policies, PolicyProblem};
@@ -32,6 +33,8 @@ pub struct Version {
     pub value_types: Vec<kohort_model::ValueType>,
     /// One for all purposes, or one per pair of purpose and recipient.
     pub(super) directories: Vec<Directory>,
+    /// The rows it was verified for, where they are kept.
+    pub(super) kept: Option<KeptRows>,
     /// Per reader the columns that somebody in each class refuses, as far as they were asked for.
     pub(super) refusals: Mutex<HashMap<Reader, Arc<[u64]>>>,
     /// What the owner is told of it.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod concurrency;
 mod files;
 mod golden;
+mod kept;
 mod properties;
 mod session;
 mod slt;

@@ -14,7 +14,7 @@ use proptest::test_runner::TestCaseError;
 
 use crate::session::{engine, owner, rows, try_rows};
 use oracle::Released;
-use people::{Condition, Order, People};
+use people::{Condition, Order, People, Purposes, TAG};
 
 const PLANS: [&str; 3] = ["anonymize_first", "select_first", "auto"];
 
@@ -61,11 +61,62 @@ async fn both_plans_agree(people: People, condition: Condition) -> Result<(), Te
 
 async fn classes_hide_their_members(people: People) -> Result<(), TestCaseError> {
     let Some((_engine, mut session)) = session(&people, Order::AsWritten).await else { return Ok(()) };
+    let purposes = match people.purposes {
+        Purposes::Together => vec!["care"],
+        Purposes::Apart => people.purposes(),
+    };
     for plan in PLANS {
-        let shown = ask(&mut session, plan, None, "care").await;
-        let released = Released::new(&people, &shown);
-        if let Err(fault) = released.check() {
-            return Err(TestCaseError::fail(format!("{fault}\n{shown:?}")));
+        for purpose in &purposes {
+            let shown = ask(&mut session, plan, None, purpose).await;
+            if let Err(fault) = Released::new(&people, purpose, &shown).check() {
+                return Err(TestCaseError::fail(format!("{purpose}: {fault}\n{shown:?}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Joins with a table of known zip codes and ages, against the whole view and each known row.
+async fn a_join_meets_what_could_be(people: People, known: Vec<(i64, &'static str)>) -> Result<(), TestCaseError> {
+    let Some((_engine, mut session)) = session(&people, Order::AsWritten).await else { return Ok(()) };
+    let values: Vec<String> =
+        known.iter().enumerate().map(|(number, (age, zip))| format!("({number}, {age}, '{zip}')")).collect();
+    let table = format!("CREATE TABLE known (number INT, age INT, zip TEXT) AS VALUES {}", values.join(", "));
+    rows(&mut session, &table).await;
+    for purpose in people.purposes() {
+        let all = ask(&mut session, "auto", None, purpose).await;
+        for column in ["age", "zip"] {
+            let meets = |row: &[String], (age, zip): (i64, &'static str)| match column {
+                "age" => Condition::Age("=", age).could_be(row),
+                _ => Condition::Zip("=", zip).could_be(row),
+            };
+            let pair = |tag: &str, number: &str| vec![tag.to_owned(), number.to_owned()];
+            let mut met = Vec::new();
+            for row in &all {
+                let numbers: Vec<usize> = (0..known.len()).filter(|&number| meets(row, known[number])).collect();
+                met.extend(numbers.iter().map(|number| pair(&row[TAG], &number.to_string())));
+            }
+            let is_lonely = |number: &usize| !all.iter().any(|row| meets(row, known[*number]));
+            let lonely = (0..known.len()).filter(is_lonely).map(|number| pair("NULL", &number.to_string()));
+            let alone = |row: &&Vec<String>| !known.iter().any(|&known| meets(row, known));
+            let alone = all.iter().filter(alone).map(|row| pair(&row[TAG], "NULL"));
+            let (lonely, alone): (Vec<_>, Vec<_>) = (lonely.collect(), alone.collect());
+            let expected = [
+                ("JOIN", met.clone()),
+                ("LEFT JOIN", [met.clone(), alone.clone()].concat()),
+                ("RIGHT JOIN", [met.clone(), lonely.clone()].concat()),
+                ("FULL JOIN", [met, alone, lonely].concat()),
+            ];
+            for (join, expected) in expected {
+                for plan in PLANS {
+                    rows(&mut session, &format!("SET kohort.plan = '{plan}'")).await;
+                    let sql = format!(
+                        "SELECT v.tag, known.number FROM v {join} known ON v.{column} = known.{column} PURPOSE {purpose}"
+                    );
+                    let found = sorted(rows(&mut session, &sql).await);
+                    prop_assert_eq!(found, sorted(expected.clone()), "{} by {}", sql, plan);
+                }
+            }
         }
     }
     Ok(())
@@ -116,6 +167,13 @@ proptest! {
         people in people::any(), condition in people::condition(),
     ) {
         block_on(a_filter_takes_what_could_be(people, condition))?;
+    }
+
+    #[test]
+    fn a_join_is_of_the_whole_view_whichever_classes_are_built(
+        people in people::any(), known in prop::collection::vec((0..40i64, people::zip()), 1..4),
+    ) {
+        block_on(a_join_meets_what_could_be(people, known))?;
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Statements in, rows as texts out.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{TimeZone, Utc};
@@ -8,11 +9,21 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use futures::TryStreamExt;
 use kohort_sql::parser::parse;
-use kohort_sql::{Engine, Outcome, Role, Session, SqlError};
+use kohort_sql::policy::ComplianceLog;
+use kohort_sql::{Clock, Engine, Outcome, Role, Session, SqlError};
 
 /// An engine on the second of January 2026.
 pub(crate) fn engine() -> Engine {
-    Engine::new(Arc::new(|| Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("there is such a moment")))
+    Engine::new(clock())
+}
+
+/// The same with a data folder.
+pub(crate) async fn engine_in(folder: &Path) -> Engine {
+    Engine::open(folder, clock(), ComplianceLog::new()).await.unwrap()
+}
+
+fn clock() -> Clock {
+    Arc::new(|| Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().expect("there is such a moment"))
 }
 
 /// Runs statements, the answer of the last as rows of texts; `NULL` where a cell is null.

@@ -1,6 +1,6 @@
 //! Statements and their answers, written as `.slt` files.
 //!
-//! Each file has an engine of its own. Records are the owner's; those after a `connection` are an analyst's, each name
+//! Each file has an engine of its own, those called `stored` with a data folder. Records are the owner's; those after a `connection` are an analyst's, each name
 //! its own session. What a statement says it has done is its answer, one row per line. An error is its message, with
 //! the hint below it. `UPDATE_SLT=1` writes into the files what came instead of comparing.
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use kohort_sql::{Engine, Role, Session, SqlError};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
-use crate::session::{engine, try_rows};
+use crate::session::{engine, engine_in, try_rows};
 
 struct Connection {
     session: Session,
@@ -64,7 +64,9 @@ async fn run_all(folder: &str) {
     assert!(!files.is_empty(), "{folder} has no suites");
     let mut failures = Vec::new();
     for file in files {
-        let (engine, mut is_first) = (engine(), true);
+        let (folder, mut is_first) = (tempfile::tempdir().unwrap(), true);
+        let is_stored = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("stored"));
+        let engine = if is_stored { engine_in(folder.path()).await } else { engine() };
         let mut runner = Runner::new(|| connect(engine.clone(), std::mem::replace(&mut is_first, false)));
         if std::env::var_os("UPDATE_SLT").is_some() {
             let normalize = sqllogictest::default_normalizer;

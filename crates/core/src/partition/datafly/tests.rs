@@ -247,6 +247,24 @@ proptest! {
     }
 
     #[test]
+    fn own_k_loses_no_more_than_the_largest_k_for_all(cells in random_rows(), (requirements, persons) in random_requirements()) {
+        let table = random_table(&cells, persons);
+        let case = Case::new(&table, &requirements);
+        let task = case.task();
+        let Ok(classes) = OwnK::default().partition(&task) else { return Ok(()) };
+        let members = case.members(&case.rows, &classes);
+        prop_assert!(members.iter().all(|class| case.stands(class)));
+        let mut placed = members.concat();
+        placed.sort_unstable();
+        prop_assert_eq!(placed, (0..table.n_rows as u32).collect::<Vec<u32>>());
+        let Some(rules) = case.rules.with_largest_k() else { return Ok(()) };
+        let alike = Task { rules: &rules, ..task };
+        if let Ok(of_all) = Datafly::default().partition(&alike) {
+            prop_assert!(own_k::loss(&task, &classes) <= own_k::loss(&task, &of_all) + 1e-9);
+        }
+    }
+
+    #[test]
     fn classes_close_as_defined(cells in random_rows(), (requirements, persons) in random_requirements()) {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &requirements);
@@ -451,7 +469,7 @@ fn threads_do_not_change_the_classes() {
     let case = Case::new(&table, &[Requirement::PersonK { column: "k".to_owned() }]);
     let with_threads = |n: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-        pool.install(|| Datafly::default().partition(&case.task()).unwrap())
+        pool.install(|| OwnK::default().partition(&case.task()).unwrap())
     };
     assert!(case.rows.len() > 8_000, "enough rows that they are shared between threads");
     assert_eq!(with_threads(1), with_threads(8));

@@ -6,15 +6,20 @@ use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, Leftovers, P
 
 const NULL: &str = "NULL";
 
-/// Rows of `SELECT *` for care, and who they are of.
+/// Rows of `SELECT *` for a purpose, and who they are of.
 pub(crate) struct Released<'a> {
     people: &'a People,
+    purpose: &'a str,
     rows: Vec<(usize, &'a [String])>,
 }
 
 impl<'a> Released<'a> {
-    pub(crate) fn new(people: &'a People, shown: &'a [Vec<String>]) -> Self {
-        Released { people, rows: shown.iter().map(|row| (row[TAG].parse().unwrap(), row.as_slice())).collect() }
+    pub(crate) fn new(people: &'a People, purpose: &'a str, shown: &'a [Vec<String>]) -> Self {
+        Released {
+            people,
+            purpose,
+            rows: shown.iter().map(|row| (row[TAG].parse().unwrap(), row.as_slice())).collect(),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -27,6 +32,10 @@ impl<'a> Released<'a> {
         Ok(())
     }
 
+    fn k(&self, person: usize) -> Option<usize> {
+        self.people.k(person, self.purpose)
+    }
+
     fn everybody_who_allows_something_is_there(&self) -> Result<(), String> {
         let shown: BTreeSet<usize> = self.rows.iter().map(|(tag, _)| *tag).collect();
         if shown.len() != self.rows.len() {
@@ -34,7 +43,7 @@ impl<'a> Released<'a> {
         }
         let mut tag = 0;
         for (person, of) in self.people.persons.iter().enumerate() {
-            let k = self.people.k(person);
+            let k = self.k(person);
             let may_be_left = self.people.leftovers == Leftovers::Suppress && k >= Some(2);
             for _ in &of.rows {
                 let is_shown = shown.contains(&tag);
@@ -50,8 +59,8 @@ impl<'a> Released<'a> {
 
     fn labels_cover(&self, tag: usize, row: &[String]) -> Result<(), String> {
         let (person, own) = self.people.tagged(tag);
-        let choice = self.people.persons[person].care.as_ref().ok_or("who allows nothing is not there")?;
-        let k = self.people.k(person).ok_or("who allows nothing is not there")?;
+        let choice = self.people.persons[person].choice(self.purpose).ok_or("who allows nothing is not there")?;
+        let k = self.k(person).ok_or("who allows nothing is not there")?;
         if (row[0] == NULL) != (k > 0) {
             return Err(format!("the name of somebody with k = {k}"));
         }
@@ -81,21 +90,27 @@ impl<'a> Released<'a> {
         Ok(())
     }
 
-    /// Whether as many persons as this row's asks for could be this row. NULL is read as any label.
+    /// Whether as many persons as this row's asks for could be this row, and whether they have as many illnesses as the
+    /// view asks for. NULL is read as any label.
     fn is_hidden(&self, tag: usize, row: &[String]) -> Result<(), String> {
         let (person, _) = self.people.tagged(tag);
-        let k = self.people.k(person).unwrap_or(0);
+        let k = self.k(person).unwrap_or(0);
         if k < 2 {
             return Ok(());
         }
         let same = |a: &str, b: &str| a == b || (self.people.disclosure == Disclosure::Row && (a == NULL || b == NULL));
         let mut k_of_class: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut illnesses = BTreeSet::new();
         for &(other_tag, other) in &self.rows {
-            let (other_person, _) = self.people.tagged(other_tag);
-            let other_k = self.people.k(other_person).unwrap_or(0);
+            let (other_person, own) = self.people.tagged(other_tag);
+            let other_k = self.k(other_person).unwrap_or(0);
             if other_k >= 2 && same(&row[AGE], &other[AGE]) && same(&row[ZIP], &other[ZIP]) {
                 k_of_class.insert(other_person, other_k);
+                illnesses.insert(own.illness);
             }
+        }
+        if self.people.l.is_some_and(|l| illnesses.len() < l) {
+            return Err(format!("one of {} illnesses", illnesses.len()));
         }
         match k_of_class.len() >= k {
             true => Ok(()),

@@ -40,16 +40,28 @@ pub(crate) struct Choice {
 pub(crate) struct Person {
     pub(crate) rows: Vec<Row>,
     /// For care, and for the study; who has none for care has none at all.
-    pub(crate) care: Option<Choice>,
+    care: Option<Choice>,
     study: Option<Choice>,
 }
 
 impl Person {
+    /// What is allowed for a purpose.
+    pub(crate) fn choice(&self, purpose: &str) -> Option<&Choice> {
+        let care = self.care.as_ref()?;
+        if purpose == "care" { Some(care) } else { self.study.as_ref() }
+    }
+
     /// The largest k asked for, for any purpose; `None` where nothing is allowed.
     fn own_k(&self) -> Option<usize> {
         let care = self.care.as_ref()?;
         Some(self.study.as_ref().map_or(care.k, |study| study.k.max(care.k)))
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purposes {
+    Together,
+    Apart,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +83,11 @@ pub(crate) struct People {
     /// The view's own K.
     least_k: Option<usize>,
     pub(crate) leftovers: Leftovers,
+    pub(crate) purposes: Purposes,
+    /// How many illnesses a class has at least.
+    pub(crate) l: Option<usize>,
+    /// How far a class may be from everybody, in tenths.
+    t: Option<u8>,
     algorithm: &'static str,
     /// Whether ages are generalized in steps or as ranges.
     has_steps: bool,
@@ -92,8 +109,14 @@ impl Order {
 }
 
 impl People {
-    pub(crate) fn k(&self, person: usize) -> Option<usize> {
-        self.persons[person].own_k().map(|k| k.max(self.least_k.unwrap_or(0)))
+    /// What a person asks for, as readers for a purpose find it; `None` where the person is not there.
+    pub(crate) fn k(&self, person: usize, purpose: &str) -> Option<usize> {
+        let person = &self.persons[person];
+        let own = match self.purposes {
+            Purposes::Together => person.own_k(),
+            Purposes::Apart => person.choice(purpose).map(|choice| choice.k),
+        };
+        own.map(|k| k.max(self.least_k.unwrap_or(0)))
     }
 
     /// Purposes that somebody allows something for.
@@ -153,7 +176,7 @@ impl People {
         format!(
             "CREATE ANONYMIZATION_VIEW v ON SELECT name, age, zip, illness, tag FROM people WITH ANONYMIZATION_ID name
              ANONYMIZATION_QUASI_ID (age {}, zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (illness DGH_NAME illness)
-             ANONYMIZATION_OTHER (tag) name REFERENCES choices (k, level) USING {} DISCLOSURE {} LEFTOVERS {} {}",
+             ANONYMIZATION_OTHER (tag) name REFERENCES choices (k, level) USING {} DISCLOSURE {} LEFTOVERS {} {} {} {} {}",
             if self.has_steps { "DGH_NAME age" } else { "" },
             self.algorithm,
             match self.disclosure {
@@ -165,6 +188,12 @@ impl People {
                 Leftovers::Suppress => "SUPPRESS",
             },
             self.least_k.map(|k| format!("K {k}")).unwrap_or_default(),
+            self.l.map(|l| format!("L_DIVERSITY {l}")).unwrap_or_default(),
+            self.t.map(|t| format!("T_CLOSENESS 0.{t}")).unwrap_or_default(),
+            match self.purposes {
+                Purposes::Together => "",
+                Purposes::Apart => "PER PURPOSE",
+            },
         )
     }
 }
@@ -190,11 +219,13 @@ pub(crate) fn any() -> impl Strategy<Value = People> {
     let algorithm = prop::sample::select(vec!["auto", "datafly", "mondrian", "cluster", "datafly BLOCK 4"]);
     let disclosure = prop_oneof![Just(Disclosure::Class), Just(Disclosure::Row)];
     let leftovers = prop_oneof![3 => Just(Leftovers::Merge), 1 => Just(Leftovers::Suppress)];
+    let purposes = prop_oneof![3 => Just(Purposes::Together), 1 => Just(Purposes::Apart)];
     let persons = (somebody, vec(person, 6..14));
-    (persons, disclosure, weighted(0.3, 1..=3usize), leftovers, algorithm, prop::bool::ANY).prop_map(
-        |((somebody, mut persons), disclosure, least_k, leftovers, algorithm, has_steps)| {
+    let requirement = (weighted(0.3, 1..=3usize), weighted(0.25, 2..=2usize), weighted(0.25, 5..=8u8));
+    (persons, disclosure, requirement, leftovers, purposes, algorithm, prop::bool::ANY).prop_map(
+        |((somebody, mut persons), disclosure, (least_k, l, t), leftovers, purposes, algorithm, has_steps)| {
             persons.push(somebody);
-            People { persons, disclosure, least_k, leftovers, algorithm, has_steps }
+            People { persons, disclosure, least_k, leftovers, purposes, l, t, algorithm, has_steps }
         },
     )
 }
@@ -213,10 +244,13 @@ pub(crate) enum Condition {
     Not(Box<Condition>),
 }
 
+pub(crate) fn zip() -> impl Strategy<Value = &'static str> {
+    (0..ZIPS.len()).prop_map(|place| ZIPS[place].0)
+}
+
 pub(crate) fn condition() -> impl Strategy<Value = Condition> {
     let comparison = || prop::sample::select(vec!["=", "<>", "<", "<=", ">", ">="]);
     let equality = || prop::sample::select(vec!["=", "<>"]);
-    let zip = || (0..ZIPS.len()).prop_map(|place| ZIPS[place].0);
     let illness = (0..ILLNESSES.len()).prop_map(|place| ILLNESSES[place].0);
     let atom = prop_oneof![
         3 => (comparison(), 0..40i64).prop_map(|(comparison, age)| Condition::Age(comparison, age)),

@@ -1,0 +1,297 @@
+//! Tables that change: what a materialized A-view costs beside a plain SQLite table with one index.
+//!
+//! Both sides hold the same rows in files of their own, with the same settings (write-ahead log, every commit on the
+//! disk), and get the same rows and queries. `kohort-sql` says the time of each with `--timing`; SQLite runs in this
+//! process. `KOHORT_BENCH_ROWS=50000` tries all of it on so many rows instead of a million.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use crate::child;
+use crate::report::{Grid, Section, count, megabytes, ratio, seconds};
+
+const EXPLANATION: &str = "\
+census_like: quasi age, sex, zip (age in steps of 5, 20, 40; zip masked from the right), sensitive edu, K 10, in a
+materialized view that follows its table: an insert writes both, in one transaction that is on the disk when it is
+answered. SQLite has one table of the same rows with an index over zip, age and sex, WAL and synchronous=FULL. Times of
+kohort-sql are those of statements that were parsed, to the last line of their answer; SQLite is given the values of
+inserts without a text, and prepares the text of each query. Medians.
+";
+
+const N_SINGLE: usize = 300;
+const N_BATCHES: usize = 30;
+const BATCH: usize = 1_000;
+const N_POINTS: usize = 200;
+/// Those who come are like so many of those who are there.
+const N_LIKE: usize = 3_001;
+const N_SCANS: usize = 5;
+const CREATE: &str = "CREATE TABLE persons (id BIGINT PRIMARY KEY, age BIGINT, sex TEXT, zip TEXT, edu TEXT)";
+
+/// A row of persons.
+struct Person {
+    id: i64,
+    age: i64,
+    sex: String,
+    zip: String,
+    edu: String,
+}
+
+impl Person {
+    fn literals(&self, id: i64) -> String {
+        format!("({id}, {}, '{}', '{}', '{}')", self.age, self.sex, self.zip, self.edu.replace('\'', "''"))
+    }
+
+    fn point(&self, table: &str) -> String {
+        let Person { age, sex, zip, .. } = self;
+        format!("SELECT * FROM {table} WHERE age = {age} AND sex = '{sex}' AND zip = '{zip}'")
+    }
+}
+
+/// Times of everything that is compared.
+struct Times {
+    point: Duration,
+    single: Duration,
+    batch: Duration,
+    scan: Duration,
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
+    let command = child::kohort_sql()?;
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    let n_rows = match std::env::var("KOHORT_BENCH_ROWS") {
+        Ok(number) => number.parse().map_err(|_| "KOHORT_BENCH_ROWS is a whole number")?,
+        Err(_) => 1_000_000,
+    };
+    let rows = folder.join("rows.csv");
+    let store = folder.join("data");
+    let run = |statements: &[String]| run_statements(&command, folder, &store, statements);
+
+    eprintln!("store: {} rows", count(n_rows));
+    run(&[
+        format!(
+            "CREATE EXTERNAL TABLE census STORED AS PARQUET LOCATION '{}'",
+            child::path(&data.join("census_like/persons.parquet"))?
+        ),
+        format!(
+            "COPY (SELECT (row_number() OVER () * 611953) % {n_rows} AS id, age, sex, zip, edu \
+             FROM (SELECT * FROM census LIMIT {n_rows})) TO '{}' STORED AS CSV",
+            child::path(&rows)?
+        ),
+        "DROP TABLE census".to_owned(),
+    ])?;
+    let persons = read_persons(&rows)?;
+
+    eprintln!("store: making the view");
+    let show = || "SHOW ANONYMIZATION_VIEWS".to_owned();
+    let made = run(&[
+        CREATE.to_owned(),
+        format!("COPY persons FROM '{}'", child::path(&rows)?),
+        "CREATE DGH age FROM STEPS (5, 20, 40)".to_owned(),
+        "CREATE DGH zip FROM MASK RIGHT".to_owned(),
+        "CREATE DGH sex FROM FLAT".to_owned(),
+        "CREATE DGH edu FROM FLAT".to_owned(),
+        "CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT id, age, sex, zip, edu FROM persons \
+         WITH ANONYMIZATION_ID id ANONYMIZATION_QUASI_ID (age DGH_NAME age, sex DGH_NAME sex, zip DGH_NAME zip) \
+         ANONYMIZATION_SENSITIVE_ATTR (edu DGH_NAME edu) K 10"
+            .to_owned(),
+        show(),
+    ])?;
+
+    eprintln!("store: reading and writing");
+    let plain_file = folder.join("plain.db");
+    let (plain, plain_copy) = plain_table(&plain_file, &persons)?;
+    let theirs = plain_times(&plain, &persons)?;
+    drop(plain);
+    let (ours, changed) = our_times(run, &persons)?;
+
+    let mut body = EXPLANATION.to_owned();
+    let mut grid = Grid::new([&format!("{} rows", count(n_rows)), "kohort", "SQLite", "ratio", "to reach"]);
+    let mut compare = |what: &str, ours: Duration, theirs: Duration, most: &str| {
+        grid.push([what.to_owned(), seconds(ours), seconds(theirs), ratio(ours, theirs), most.to_owned()]);
+    };
+    compare("insert of one row", ours.single, theirs.single, "<= 5");
+    compare("insert of 1,000 rows", ours.batch, theirs.batch, "<= 5");
+    compare("a quasi point of the view", ours.point, theirs.point, "<= 3");
+    compare("scan of the table", ours.scan, theirs.scan, "<= 2");
+    compare("all rows copied in", made.times[1], plain_copy, "-");
+    body.push_str(&format!("\n{}", grid.render()));
+
+    let size = |path: &Path| -> Result<u64, Box<dyn Error>> {
+        let files = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+        Ok(files.iter().map(|file| file.metadata().map_or(0, |known| known.len())).sum())
+    };
+    body.push_str(&format!(
+        "\nMaking the view took {}, at most {} of memory; the folder has {}, the plain file {}. Statements after that \
+         took at most {}, with opening the folder.\n",
+        seconds(made.times[6]),
+        megabytes(made.peak_memory),
+        megabytes(size(&store)?),
+        megabytes(fs::metadata(&plain_file)?.len()),
+        megabytes(changed.peak_memory),
+    ));
+    let shown = |said: &Said| {
+        let line = said.stdout.lines().last().unwrap_or_default().to_owned();
+        let cell = |place: usize| line.split(',').nth(place).unwrap_or_default().to_owned();
+        (cell(5), cell(7).parse::<usize>().unwrap_or_default())
+    };
+    let ((loss, n_shown), (loss_after, n_shown_after)) = (shown(&made), shown(&changed));
+    let n_inserted = N_SINGLE + N_BATCHES * BATCH;
+    body.push_str(&format!(
+        "\nLoss (NCP) when it was made: {loss}, with {} rows shown; after {} inserts: {loss_after}, with {} shown.\n",
+        count(n_shown),
+        count(n_inserted),
+        count(n_shown_after),
+    ));
+    Ok(Section { name: "store", body, figures: Vec::new() })
+}
+
+/// What a process said.
+struct Said {
+    times: Vec<Duration>,
+    stdout: String,
+    peak_memory: u64,
+}
+
+fn run_statements(command: &Path, folder: &Path, store: &Path, statements: &[String]) -> Result<Said, Box<dyn Error>> {
+    let file = folder.join("statements.sql");
+    fs::write(&file, statements.join(";\n"))?;
+    let flag = Path::new;
+    let arguments = [flag("--data"), store, flag("--timing"), flag("--csv"), flag("-f"), &file];
+    let run = child::run(command, &arguments)?;
+    let time = |line: &str| line.strip_prefix("time: ")?.strip_suffix(" s")?.parse().ok();
+    let times: Vec<Duration> = run.stderr.lines().filter_map(time).map(Duration::from_secs_f64).collect();
+    if times.len() != statements.len() {
+        return Err(format!("{} of {} statements were timed", times.len(), statements.len()).into());
+    }
+    Ok(Said { times, stdout: run.stdout, peak_memory: run.peak_memory })
+}
+
+fn read_persons(rows: &Path) -> Result<Vec<Person>, Box<dyn Error>> {
+    let text = fs::read_to_string(rows)?;
+    let person = |line: &str| -> Result<Person, Box<dyn Error>> {
+        let [id, age, sex, zip, edu] = line.split(',').collect::<Vec<_>>()[..] else {
+            return Err("a row of census_like has five cells without commas".into());
+        };
+        let own = str::to_owned;
+        Ok(Person { id: id.parse()?, age: age.parse()?, sex: own(sex), zip: own(zip), edu: own(edu) })
+    };
+    text.lines().skip(1).map(person).collect()
+}
+
+/// Persons from all over the table, whose points are asked for.
+fn asked(persons: &[Person]) -> impl Iterator<Item = &Person> {
+    (0..N_POINTS).map(|number| &persons[number * 7_919 % persons.len()])
+}
+
+/// The rows that are inserted, those of one commit together. They are like a few thousand that are there, in no order, so
+/// that crowds come together and are admitted.
+fn inserts(persons: &[Person]) -> (Vec<Vec<&Person>>, Vec<Vec<&Person>>) {
+    let person = |number: usize| &persons[number * (number + 7_919) % N_LIKE * 313 % persons.len()];
+    let single = (0..N_SINGLE).map(|number| vec![person(number)]).collect();
+    let batch = |number: usize| (0..BATCH).map(|row| person(N_SINGLE + number * BATCH + row)).collect();
+    (single, (0..N_BATCHES).map(batch).collect())
+}
+
+fn our_times(
+    run: impl Fn(&[String]) -> Result<Said, Box<dyn Error>>,
+    persons: &[Person],
+) -> Result<(Times, Said), Box<dyn Error>> {
+    let points = asked(persons).map(|person| person.point("v"));
+    let mut statements: Vec<String> = points.collect();
+    let mut next = persons.len() as i64;
+    let (single, batches) = inserts(persons);
+    for rows in single.iter().chain(&batches) {
+        let rows: Vec<String> = rows.iter().zip(next..).map(|(person, id)| person.literals(id)).collect();
+        next += rows.len() as i64;
+        statements.push(format!("INSERT INTO persons VALUES {}", rows.join(", ")));
+    }
+    let scan = "EXPLAIN ANALYZE SELECT id, age, sex, zip, edu FROM persons".to_owned();
+    statements.extend(std::iter::repeat_n(scan, N_SCANS));
+    statements.push("SHOW ANONYMIZATION_VIEWS".to_owned());
+    let said = run(&statements)?;
+    let (points, rest) = said.times.split_at(N_POINTS);
+    let (single, rest) = rest.split_at(N_SINGLE);
+    let (batches, rest) = rest.split_at(N_BATCHES);
+    let (scans, _) = rest.split_at(N_SCANS);
+    let times = Times { point: median(points), single: median(single), batch: median(batches), scan: median(scans) };
+    Ok((times, said))
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// The plain table with all rows, and how long they took to insert.
+fn plain_table(file: &Path, persons: &[Person]) -> Result<(Connection, Duration), Box<dyn Error>> {
+    let plain = Connection::open(file)?;
+    plain.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         CREATE TABLE persons (id INTEGER PRIMARY KEY, age INTEGER, sex TEXT, zip TEXT, edu TEXT);
+         CREATE INDEX quasi ON persons (zip, age, sex);",
+    )?;
+    let start = Instant::now();
+    plain.execute_batch("BEGIN")?;
+    persons.iter().try_for_each(|person| insert(&plain, person, person.id))?;
+    plain.execute_batch("COMMIT")?;
+    Ok((plain, start.elapsed()))
+}
+
+fn insert(plain: &Connection, person: &Person, id: i64) -> Result<(), rusqlite::Error> {
+    let mut statement = plain.prepare_cached("INSERT INTO persons VALUES (?, ?, ?, ?, ?)")?;
+    statement.execute((id, person.age, &person.sex, &person.zip, &person.edu)).map(drop)
+}
+
+fn plain_times(plain: &Connection, persons: &[Person]) -> Result<Times, Box<dyn Error>> {
+    let mut points = Vec::with_capacity(N_POINTS);
+    for person in asked(persons) {
+        let start = Instant::now();
+        read_all(plain, &person.point("persons"))?;
+        points.push(start.elapsed());
+    }
+    let mut next = persons.len() as i64;
+    let (single, batches) = inserts(persons);
+    let mut commit = |rows: &[&Person]| -> Result<Duration, Box<dyn Error>> {
+        let start = Instant::now();
+        plain.execute_batch("BEGIN")?;
+        for person in rows {
+            insert(plain, person, next)?;
+            next += 1;
+        }
+        plain.execute_batch("COMMIT")?;
+        Ok(start.elapsed())
+    };
+    let single: Vec<Duration> = single.iter().map(|rows| commit(rows)).collect::<Result<_, _>>()?;
+    let batches: Vec<Duration> = batches.iter().map(|rows| commit(rows)).collect::<Result<_, _>>()?;
+    let mut scans = Vec::with_capacity(N_SCANS);
+    for _ in 0..N_SCANS {
+        let start = Instant::now();
+        read_all(plain, "SELECT id, age, sex, zip, edu FROM persons")?;
+        scans.push(start.elapsed());
+    }
+    Ok(Times { point: median(&points), single: median(&single), batch: median(&batches), scan: median(&scans) })
+}
+
+/// SQLite's own reading: each row is stepped to, each column asked for, and nothing kept.
+fn read_all(plain: &Connection, sql: &str) -> Result<(), Box<dyn Error>> {
+    let mut statement = plain.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut n_bytes = 0;
+    while let Some(row) = rows.next()? {
+        for column in 0..5 {
+            n_bytes += match row.get_ref(column)? {
+                ValueRef::Text(text) => text.len(),
+                _ => 1,
+            };
+        }
+    }
+    if n_bytes > 0 { Ok(()) } else { Err("a query found nothing".into()) }
+}

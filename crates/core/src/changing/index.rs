@@ -1,0 +1,417 @@
+//! [`ClassIndex`]: the class nearest to a row, without looking at every class.
+//!
+//! # Paper
+//! `[EPS+12]` section 7: the total change is that of the newcomer and of all rows already in the class, each column's
+//! in steps of its DGH over the DGH's diameter.
+//! # Deviations
+//! Of classes that are equally near the one with the lowest number wins. Changes are counted in millionths of a
+//! column, so that ties are ties whatever the order of adding.
+//! # Cost
+//! A tree over boxes: each inner cell divides one column by the children of one DGH node. A query goes best first,
+//! with a bound from below for each cell; siblings that the row is not under share one bound, and are opened only if
+//! it is the best that is left. Adding and removing go down one path. Bounds of a cell are not tightened when a class
+//! goes. A query opens few cells where some class holds the row already, and many where every class is far, in
+//! sparse data of many columns: bounds are then alike. After as many
+//! removals as there are classes the tree is made anew.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::ledger::{ClassId, Effect};
+use super::tree::GrowingTree;
+
+/// More classes than that make a bucket a divided cell.
+const BUCKET: usize = 24;
+/// What one column can change at most.
+const WHOLE_COLUMN: u64 = 1_000_000;
+
+/// A total change, in millionths of a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change(pub u64);
+
+/// Classes by their labels, in memory.
+#[derive(Clone, Debug)]
+pub struct ClassIndex {
+    n_columns: usize,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    slot_of_class: BTreeMap<ClassId, u32>,
+    cells: Vec<Cell>,
+    n_removed: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    class: ClassId,
+    n_members: u64,
+    nodes: Box<[u32]>,
+}
+
+/// The classes whose label in each column is `nodes[column]` or below.
+#[derive(Clone, Debug)]
+struct Cell {
+    nodes: Box<[u32]>,
+    /// Whether the label is the cell's node itself.
+    exact: Box<[bool]>,
+    /// Bounds of what is in the cell.
+    deepest: Box<[u32]>,
+    fewest_members: u64,
+    lowest_class: ClassId,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Bucket(Vec<u32>),
+    /// By the child of the cell's node in one column, and without a child those at the node itself.
+    Divided {
+        column: usize,
+        at_node: Option<u32>,
+        below: BTreeMap<u32, u32>,
+    },
+}
+
+/// A row that looks for its class.
+struct Query<'a> {
+    trees: &'a [GrowingTree],
+    /// Per column the row's nodes from the root down.
+    paths: Vec<Vec<u32>>,
+    /// Per column what a step changes.
+    steps: Vec<u64>,
+}
+
+/// What is still to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Open {
+    Cell(u32),
+    /// The cells below a divided one, but for the one that the row is under.
+    Siblings(u32),
+}
+
+impl ClassIndex {
+    /// No classes, over so many quasi columns.
+    pub fn new(n_columns: usize) -> ClassIndex {
+        let (slots, free, slot_of_class) = (Vec::new(), Vec::new(), BTreeMap::new());
+        ClassIndex { n_columns, slots, free, slot_of_class, cells: vec![Cell::whole(n_columns)], n_removed: 0 }
+    }
+
+    /// How many classes there are.
+    pub fn len(&self) -> usize {
+        self.slot_of_class.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slot_of_class.is_empty()
+    }
+
+    /// A class's labels and how many members it shows.
+    pub fn get(&self, class: ClassId) -> Option<(&[u32], u64)> {
+        let slot = &self.slots[*self.slot_of_class.get(&class)? as usize];
+        Some((&slot.nodes, slot.n_members))
+    }
+
+    /// Adds a class, or puts it where its new labels and members belong.
+    ///
+    /// # Panics
+    /// Where labels are not one per quasi column.
+    pub fn put(&mut self, trees: &[GrowingTree], class: ClassId, nodes: &[u32], n_members: u64) {
+        assert_eq!(nodes.len(), self.n_columns, "a class has a label in every quasi column");
+        self.remove(trees, class);
+        let slot = Slot { class, n_members, nodes: nodes.into() };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.slots[number as usize] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.slot_of_class.insert(class, number);
+        self.insert(trees, 0, number);
+        if self.n_removed > self.len() + BUCKET {
+            self.cells = vec![Cell::whole(self.n_columns)];
+            self.n_removed = 0;
+            let all: Vec<u32> = self.slot_of_class.values().copied().collect();
+            all.into_iter().for_each(|slot| self.insert(trees, 0, slot));
+        }
+    }
+
+    /// Takes a class out, if it is there.
+    pub fn remove(&mut self, trees: &[GrowingTree], class: ClassId) {
+        let Some(number) = self.slot_of_class.remove(&class) else { return };
+        let nodes = std::mem::take(&mut self.slots[number as usize].nodes);
+        let mut cell = 0u32;
+        loop {
+            let Cell { nodes: cell_nodes, content, .. } = &mut self.cells[cell as usize];
+            match content {
+                Content::Bucket(slots) => {
+                    slots.retain(|&slot| slot != number);
+                    break;
+                }
+                Content::Divided { column, at_node, below } => {
+                    let next = match trees[*column].child_towards(cell_nodes[*column], nodes[*column]) {
+                        None => *at_node,
+                        Some(child) => below.get(&child).copied(),
+                    };
+                    cell = next.expect("a class is where its labels lead");
+                }
+            }
+        }
+        self.free.push(number);
+        self.n_removed += 1;
+    }
+
+    /// Follows what was written. To be called once the transaction is committed.
+    pub fn follow(&mut self, trees: &[GrowingTree], effects: &[Effect]) {
+        let mut classes: BTreeMap<ClassId, (Vec<u32>, u64)> = BTreeMap::new();
+        for effect in effects {
+            let (class, came, went) = match effect {
+                Effect::Dissolve { class } => {
+                    classes.remove(class);
+                    self.remove(trees, *class);
+                    continue;
+                }
+                Effect::Found { class, .. } | Effect::Raise { class, .. } => (*class, 0, 0),
+                Effect::Admit { class, members, .. } => (*class, members.len() as u64, 0),
+                Effect::Remove { class, members, .. } => (*class, 0, members.len() as u64),
+                Effect::Withdraw { class, gone, survivors, .. } => (*class, 0, (gone.len() + survivors.len()) as u64),
+                Effect::Wait { .. }
+                | Effect::Hide { .. }
+                | Effect::ShowAlone { .. }
+                | Effect::Seal { .. }
+                | Effect::Leave { .. }
+                | Effect::Forget { .. }
+                | Effect::Remember { .. } => continue,
+            };
+            let known = classes.entry(class).or_insert_with(|| {
+                self.get(class).map_or_else(Default::default, |(nodes, n_members)| (nodes.to_vec(), n_members))
+            });
+            if let Effect::Found { nodes, .. } | Effect::Raise { nodes, .. } = effect {
+                known.0.clone_from(nodes);
+            }
+            known.1 = (known.1 + came).saturating_sub(went);
+        }
+        for (class, (nodes, n_members)) in classes {
+            self.put(trees, class, &nodes, n_members);
+        }
+    }
+
+    /// The class whose total change would be least if a row with these nodes joined it.
+    pub fn nearest(&self, trees: &[GrowingTree], nodes: &[u32]) -> Option<(ClassId, Change)> {
+        let query = Query::new(trees, nodes);
+        let mut open = BinaryHeap::from([Reverse((query.bound(&self.cells[0]), Open::Cell(0)))]);
+        let mut best: Option<(u64, ClassId)> = None;
+        while let Some(Reverse((bound, item))) = open.pop() {
+            if best.is_some_and(|best| bound >= best) {
+                break;
+            }
+            let (Open::Cell(number) | Open::Siblings(number)) = item;
+            let cell = &self.cells[number as usize];
+            match &cell.content {
+                Content::Bucket(slots) => {
+                    for &slot in slots {
+                        let slot = &self.slots[slot as usize];
+                        let reached = (query.change(&slot.nodes, slot.n_members), slot.class);
+                        best = Some(best.map_or(reached, |best| best.min(reached)));
+                    }
+                }
+                Content::Divided { column, at_node, below } => {
+                    let is_open = |bound: &(u64, ClassId)| best.is_none_or(|best| *bound < best);
+                    let mut push = |cell: u32| {
+                        let bound = query.bound(&self.cells[cell as usize]);
+                        if is_open(&bound) {
+                            open.push(Reverse((bound, Open::Cell(cell))));
+                        }
+                    };
+                    let towards = query.child(*column, cell.nodes[*column]);
+                    if item == Open::Siblings(number) {
+                        let others = below.iter().filter(|&(&child, _)| Some(child) != towards);
+                        others.for_each(|(_, &cell)| push(cell));
+                        continue;
+                    }
+                    at_node.iter().for_each(|&cell| push(cell));
+                    match towards {
+                        None => below.values().for_each(|&cell| push(cell)),
+                        Some(towards) => {
+                            below.get(&towards).into_iter().for_each(|&cell| push(cell));
+                            let bound = query.bound_beside(cell, *column);
+                            if is_open(&bound) {
+                                open.push(Reverse((bound, Open::Siblings(number))));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        best.map(|(change, class)| (class, Change(change)))
+    }
+
+    /// Puts a class into a cell, or into one inside it.
+    fn insert(&mut self, trees: &[GrowingTree], mut cell: u32, number: u32) {
+        loop {
+            let slot = &self.slots[number as usize];
+            let n_cells = self.cells.len() as u32;
+            self.cells[cell as usize].widen(trees, slot);
+            let Cell { nodes, exact, content, .. } = &mut self.cells[cell as usize];
+            match content {
+                Content::Bucket(slots) => {
+                    slots.push(number);
+                    if slots.len() > BUCKET {
+                        self.divide(trees, cell);
+                    }
+                    return;
+                }
+                Content::Divided { column, at_node, below } => {
+                    let column = *column;
+                    let child = trees[column].child_towards(nodes[column], slot.nodes[column]);
+                    let known = match child {
+                        None => *at_node,
+                        Some(child) => below.get(&child).copied(),
+                    };
+                    if let Some(next) = known {
+                        cell = next;
+                        continue;
+                    }
+                    let mut inner = Cell::inside(nodes, exact);
+                    match child {
+                        None => {
+                            *at_node = Some(n_cells);
+                            inner.exact[column] = true;
+                        }
+                        Some(child) => {
+                            below.insert(child, n_cells);
+                            inner.nodes[column] = child;
+                        }
+                    }
+                    self.cells.push(inner);
+                    cell = n_cells;
+                }
+            }
+        }
+    }
+
+    /// Divides a bucket by the column in which the largest part is smallest.
+    fn divide(&mut self, trees: &[GrowingTree], number: u32) {
+        let cell = &mut self.cells[number as usize];
+        let Content::Bucket(slots) = &cell.content else { return };
+        let largest_part = |column: usize| {
+            let mut sizes: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+            for &slot in slots {
+                let node = self.slots[slot as usize].nodes[column];
+                *sizes.entry(trees[column].child_towards(cell.nodes[column], node)).or_default() += 1;
+            }
+            sizes.into_values().max()
+        };
+        let divisible = (0..self.n_columns).filter(|&column| !cell.exact[column]);
+        let Some(column) = divisible.min_by_key(|&column| largest_part(column)) else { return };
+        let divided = Content::Divided { column, at_node: None, below: BTreeMap::new() };
+        let Content::Bucket(slots) = std::mem::replace(&mut cell.content, divided) else { return };
+        for slot in slots {
+            self.insert(trees, number, slot);
+        }
+    }
+}
+
+impl Cell {
+    /// Everything, and nothing in it.
+    fn whole(n_columns: usize) -> Cell {
+        Cell::inside(&vec![0; n_columns], &vec![false; n_columns])
+    }
+
+    /// A part of a cell, still as large as the cell.
+    fn inside(nodes: &[u32], exact: &[bool]) -> Cell {
+        Cell {
+            nodes: nodes.into(),
+            exact: exact.into(),
+            deepest: vec![0; nodes.len()].into(),
+            fewest_members: u64::MAX,
+            lowest_class: ClassId(u64::MAX),
+            content: Content::Bucket(Vec::new()),
+        }
+    }
+
+    fn widen(&mut self, trees: &[GrowingTree], slot: &Slot) {
+        self.fewest_members = self.fewest_members.min(slot.n_members);
+        self.lowest_class = self.lowest_class.min(slot.class);
+        for ((deepest, tree), &node) in self.deepest.iter_mut().zip(trees).zip(&slot.nodes) {
+            *deepest = tree.depth(node).max(*deepest);
+        }
+    }
+}
+
+impl<'a> Query<'a> {
+    fn new(trees: &'a [GrowingTree], nodes: &[u32]) -> Query<'a> {
+        let path = |(tree, &node): (&GrowingTree, &u32)| {
+            let mut path: Vec<u32> = std::iter::successors(Some(node), |&node| tree.parent(node)).collect();
+            path.reverse();
+            path
+        };
+        let paths = trees.iter().zip(nodes).map(path).collect();
+        let steps = trees.iter().map(|tree| WHOLE_COLUMN / u64::from(tree.diameter().max(1))).collect();
+        Query { trees, paths, steps }
+    }
+
+    /// The depth of the row's own node.
+    fn depth(&self, column: usize) -> u32 {
+        self.paths[column].len() as u32 - 1
+    }
+
+    /// The depth at which the row and a node meet.
+    fn meeting(&self, column: usize, mut node: u32) -> u32 {
+        let (tree, path) = (&self.trees[column], &self.paths[column]);
+        loop {
+            let depth = tree.depth(node);
+            if path.get(depth as usize) == Some(&node) {
+                return depth;
+            }
+            node = tree.parent(node).unwrap_or(0);
+        }
+    }
+
+    /// The child of a node that the row is under, `None` where there is none.
+    fn child(&self, column: usize, node: u32) -> Option<u32> {
+        let depth = self.trees[column].depth(node) as usize;
+        let path = &self.paths[column];
+        (path.get(depth) == Some(&node)).then(|| path.get(depth + 1).copied()).flatten()
+    }
+
+    /// What changes if the row joins a class.
+    fn change(&self, nodes: &[u32], n_members: u64) -> u64 {
+        let of_column = |(column, &node): (usize, &u32)| {
+            let met = self.meeting(column, node);
+            let raised = u64::from(self.trees[column].depth(node) - met);
+            self.steps[column] * (u64::from(self.depth(column) - met) + n_members * raised)
+        };
+        nodes.iter().enumerate().map(of_column).sum()
+    }
+
+    /// No class of a cell comes before that.
+    fn bound(&self, cell: &Cell) -> (u64, ClassId) {
+        ((0..self.paths.len()).map(|column| self.bound_of_column(cell, column)).sum(), cell.lowest_class)
+    }
+
+    fn bound_of_column(&self, cell: &Cell, column: usize) -> u64 {
+        let (node, depth) = (cell.nodes[column], self.depth(column));
+        let met = self.meeting(column, node);
+        let node_depth = self.trees[column].depth(node);
+        let steps = if met == node_depth && !cell.exact[column] {
+            // The row is under the node, and a class may hold it as deep as any class is.
+            u64::from(depth.saturating_sub(cell.deepest[column]))
+        } else {
+            u64::from(depth - met) + cell.fewest_members.saturating_mul(u64::from(node_depth - met))
+        };
+        self.steps[column].saturating_mul(steps)
+    }
+
+    /// No class below a divided cell comes before that, but for those below the child that the row is under.
+    fn bound_beside(&self, cell: &Cell, column: usize) -> (u64, ClassId) {
+        let others = (0..self.paths.len()).filter(|&other| other != column);
+        let bound: u64 = others.map(|other| self.bound_of_column(cell, other)).sum();
+        let met = self.trees[column].depth(cell.nodes[column]);
+        let steps = u64::from(self.depth(column) - met) + cell.fewest_members;
+        (bound + self.steps[column].saturating_mul(steps), cell.lowest_class)
+    }
+}

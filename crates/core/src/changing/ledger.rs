@@ -1,0 +1,295 @@
+//! What is kept of a materialized view, how it is read, and how it changes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+macro_rules! number {
+    ($(#[$text:meta])* $name:ident) => {
+        $(#[$text])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+    };
+}
+
+number! {
+    /// One version of a person's row. Never used again for another.
+    MemberKey
+}
+number! {
+    /// A person, whatever row they have.
+    PersonKey
+}
+number! {
+    /// A class: what readers see as one crowd.
+    ClassId
+}
+number! {
+    /// Part of a class that satisfies the requirement by itself.
+    AtomId
+}
+
+/// What a row shows beside its quasi labels: one value number per column, sensitive and plain ones alike, and one more
+/// per column that is raised for some reader. Two rows have the same tuple where no reader can tell them apart by it.
+pub type Tuple = Vec<u32>;
+
+/// A row and whose it is. One row per person and version.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Member {
+    /// This version of the row.
+    pub key: MemberKey,
+    /// Whose it is.
+    pub person: PersonKey,
+    /// The person's own k; 0 and 1 ask for no class.
+    pub k: u32,
+    /// Per quasi column the node of the value.
+    pub nodes: Vec<u32>,
+    /// The rest of what is shown.
+    pub tuple: Tuple,
+}
+
+/// No cells: their numbers tell them to whoever has the dictionary.
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// Whether a member is what its atom stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The person was in no class before; the core of an atom satisfies the requirement by itself.
+    Core,
+    /// The person was shown before, and hides behind the core.
+    Rider,
+}
+
+/// Whether a shown member's row still is in the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It is.
+    Stays,
+    /// It was deleted or replaced, and is shown until it can go.
+    Leaves,
+}
+
+/// A member of an atom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtomMember {
+    /// The row.
+    pub member: Member,
+    /// What it is to the atom.
+    pub standing: Standing,
+    /// Whether it is on its way out.
+    pub shown: Shown,
+}
+
+/// What readers have seen of a person.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Past {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The person among others: the tuples that can be theirs.
+    Among(BTreeSet<Tuple>),
+    /// The person's own row, by their wish: they can hide no more, and hide nobody.
+    Alone,
+}
+
+/// Without tuples.
+impl fmt::Debug for Past {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Past::Nothing => f.write_str("Nothing"),
+            Past::Among(tuples) => write!(f, "Among({})", tuples.len()),
+            Past::Alone => f.write_str("Alone"),
+        }
+    }
+}
+
+/// Where a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Pending at a class.
+    Waiting(ClassId),
+    /// In an atom.
+    Atom {
+        /// Its class.
+        class: ClassId,
+        /// The atom.
+        atom: AtomId,
+    },
+    /// Shown by itself.
+    Alone,
+    /// Not shown until a refresh.
+    Hidden,
+}
+
+/// A change of the base, as the view sees it. Changes of a person's k, of policies, DGHs and retention are updates of
+/// the rows they touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// A row came.
+    Insert(Member),
+    /// A row went.
+    Delete(MemberKey),
+    /// A row was replaced by another of the same person.
+    Update {
+        /// The version that was.
+        old: MemberKey,
+        /// The version that is.
+        new: Member,
+    },
+}
+
+/// What a change does to what is kept. To be written in order, in the transaction of the change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// A class comes into being, without members.
+    Found {
+        /// The class.
+        class: ClassId,
+        /// Its quasi labels.
+        nodes: Vec<u32>,
+    },
+    /// A class gets other labels, each an ancestor of the one before. Only the paper's rule does that.
+    Raise {
+        /// The class.
+        class: ClassId,
+        /// Its labels from now on.
+        nodes: Vec<u32>,
+    },
+    /// A new row is not shown yet.
+    Wait {
+        /// Where it waits.
+        class: ClassId,
+        /// The row.
+        member: Member,
+    },
+    /// A new row is not shown until a refresh.
+    Hide {
+        /// The row.
+        member: Member,
+    },
+    /// A new row is shown by itself.
+    ShowAlone {
+        /// The row.
+        member: Member,
+    },
+    /// Rows that waited are shown from now on, as one atom.
+    Admit {
+        /// The class.
+        class: ClassId,
+        /// The new atom.
+        atom: AtomId,
+        /// Who, and what they are to the atom.
+        members: Vec<(MemberKey, Standing)>,
+    },
+    /// Rows that waited are hidden until a refresh.
+    Seal {
+        /// The rows.
+        members: Vec<MemberKey>,
+    },
+    /// A shown row is on its way out.
+    Leave {
+        /// The row.
+        member: MemberKey,
+    },
+    /// Rows of an atom are shown no more, and forgotten. The others stay; without others the atom is gone.
+    Remove {
+        /// The class.
+        class: ClassId,
+        /// The atom.
+        atom: AtomId,
+        /// The rows.
+        members: Vec<MemberKey>,
+    },
+    /// An atom is shown no more. Those of its rows that are still in the base wait at its class, or are hidden.
+    Withdraw {
+        /// The class.
+        class: ClassId,
+        /// The atom.
+        atom: AtomId,
+        /// Rows that are forgotten.
+        gone: Vec<MemberKey>,
+        /// Rows that are shown no more.
+        survivors: Vec<MemberKey>,
+        /// What becomes of these.
+        to: Survivors,
+    },
+    /// A class without members is given up. Only the paper's rule does that.
+    Dissolve {
+        /// The class.
+        class: ClassId,
+    },
+    /// A row that is in no class is forgotten.
+    Forget {
+        /// The row.
+        member: MemberKey,
+    },
+    /// What readers have seen of a person, for when the person has a new row.
+    Remember {
+        /// The person.
+        person: PersonKey,
+        /// What was seen.
+        past: Past,
+    },
+}
+
+/// What becomes of the rows of a withdrawn atom that are still in the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survivors {
+    /// They wait at the atom's class.
+    Wait,
+    /// They are hidden until a refresh.
+    Hide,
+}
+
+/// How what is kept is read. A change asks only for what it touches.
+pub trait Ledger {
+    /// Why it can't be read.
+    type Error;
+
+    /// Where a member is, `None` where there is no such member.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    fn place(&self, member: MemberKey) -> Result<Option<Place>, Self::Error>;
+
+    /// The members of an atom, in the order of their keys.
+    ///
+    /// # Errors
+    /// Where they can't be read.
+    fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, Self::Error>;
+
+    /// Who waits at a class, in the order of their keys.
+    ///
+    /// # Errors
+    /// Where they can't be read.
+    fn waiting(&self, class: ClassId) -> Result<Vec<Member>, Self::Error>;
+
+    /// How many wait at a class: where they are too few, they are not read.
+    ///
+    /// # Errors
+    /// Where they can't be counted.
+    fn n_waiting(&self, class: ClassId) -> Result<usize, Self::Error> {
+        Ok(self.waiting(class)?.len())
+    }
+
+    /// The atoms of a class, in the order of their numbers. Only the paper's rule asks.
+    ///
+    /// # Errors
+    /// Where they can't be read.
+    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, Self::Error>;
+
+    /// What readers have seen of a person: the last that was to be remembered.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    fn past(&self, person: PersonKey) -> Result<Past, Self::Error>;
+
+    /// A number above those of all classes that ever were, and one above those of all atoms.
+    ///
+    /// # Errors
+    /// Where they can't be read.
+    fn unused(&self) -> Result<(ClassId, AtomId), Self::Error>;
+}

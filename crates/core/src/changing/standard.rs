@@ -1,0 +1,201 @@
+//! [`Standard`]: what every atom must satisfy, compiled for rows that come one by one.
+//!
+//! # Deviations
+//! Shares that t-closeness and beta-likeness compare with are those of the last build: fixed, so that an atom that
+//! satisfied them once does so always, and the union of two as well. A value that was not there then satisfies
+//! neither. Distances by order and by hierarchy are refused: their values have no numbers that stay.
+
+use std::collections::BTreeMap;
+
+use kohort_model::{Distance, Requirement};
+
+use super::ledger::{Member, Past, Standing, Tuple};
+use crate::requirement::{Bound, Counts, Ground, Sensitive};
+
+/// One position of the tuples, as it was when the view was built.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReferenceColumn {
+    /// The column's name.
+    pub name: String,
+    /// Per value number how many persons held it.
+    pub counts: Vec<u64>,
+}
+
+/// What every atom must satisfy. Each person's own k is asked in any case.
+#[derive(Debug)]
+pub struct Standard {
+    k: u32,
+    columns: Vec<(usize, Sensitive)>,
+}
+
+/// A requirement that rows which come one by one can't be held to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitStandard {
+    /// It names a column that tuples do not have.
+    #[error("nothing is shown of column '{column}', which a requirement names")]
+    UnknownColumn {
+        /// The column.
+        column: String,
+    },
+    /// It measures by order or hierarchy.
+    #[error("column '{column}': t by order or by hierarchy is not available where data changes")]
+    Distance {
+        /// The column.
+        column: String,
+    },
+}
+
+impl UnfitStandard {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            UnfitStandard::UnknownColumn { .. } => None,
+            UnfitStandard::Distance { .. } => Some("use the equal distance"),
+        }
+    }
+}
+
+impl Standard {
+    /// Compiles the requirements; columns are the positions of the tuples.
+    ///
+    /// # Errors
+    /// Where a requirement does not fit.
+    pub fn compile(requirements: &[Requirement], columns: &[ReferenceColumn]) -> Result<Standard, UnfitStandard> {
+        let mut standard = Standard { k: 2, columns: Vec::new() };
+        for requirement in requirements {
+            let bound = match requirement {
+                Requirement::K(k) => {
+                    standard.k = standard.k.max(*k);
+                    continue;
+                }
+                Requirement::PersonK { .. } => continue,
+                Requirement::DistinctL { l, .. } => Bound::DistinctL(*l),
+                Requirement::EntropyL { l, .. } => Bound::EntropyL(*l),
+                Requirement::RecursiveCL { c, l, .. } => Bound::RecursiveCL { c: *c, l: *l },
+                Requirement::TCloseness { t, distance: Distance::Equal, .. } => {
+                    Bound::TCloseness { t: *t, ground: Ground::equal() }
+                }
+                Requirement::TCloseness { column, distance: Distance::Ordered | Distance::Hierarchical, .. } => {
+                    return Err(UnfitStandard::Distance { column: column.clone() });
+                }
+                Requirement::Alpha { alpha, .. } => Bound::Alpha(*alpha),
+                Requirement::Beta { beta, .. } => Bound::Beta(*beta),
+                Requirement::EnhancedBeta { beta, .. } => Bound::EnhancedBeta(*beta),
+            };
+            let name = requirement.column().unwrap_or_default();
+            let position = columns.iter().position(|column| column.name == name);
+            let position = position.ok_or_else(|| UnfitStandard::UnknownColumn { column: name.to_owned() })?;
+            match standard.columns.iter_mut().find(|(known, _)| *known == position) {
+                Some((_, sensitive)) => sensitive.bounds.push(bound),
+                None => {
+                    let counts = &columns[position].counts;
+                    let total = counts.iter().sum::<u64>().max(1) as f64;
+                    let shares = counts.iter().map(|&count| count as f64 / total).collect();
+                    let (column, bounds) = (name.to_owned(), vec![bound]);
+                    standard.columns.push((position, Sensitive { column, codes: Vec::new(), shares, bounds }));
+                }
+            }
+        }
+        Ok(standard)
+    }
+
+    /// Whether persons who were shown before can be shown again before a refresh: where nothing is asked of values but
+    /// how many there are. What else is asked speaks of shares, and nobody knows what readers of several snapshots
+    /// make of these.
+    pub fn carries_riders(&self) -> bool {
+        let mut bounds = self.columns.iter().flat_map(|(_, sensitive)| &sensitive.bounds);
+        bounds.all(|bound| match bound {
+            Bound::DistinctL(_) => true,
+            Bound::EntropyL(_)
+            | Bound::RecursiveCL { .. }
+            | Bound::TCloseness { .. }
+            | Bound::Alpha(_)
+            | Bound::Beta(_)
+            | Bound::EnhancedBeta(_) => false,
+        })
+    }
+
+    /// The k that every atom needs.
+    pub(super) fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// Something that asks it of one set of members after another.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        let counts = self.columns.iter().map(|(_, sensitive)| Counts::of_values(sensitive.shares.len())).collect();
+        Judge { standard: self, counts }
+    }
+}
+
+/// Asks a standard of sets of members.
+pub(super) struct Judge<'a> {
+    standard: &'a Standard,
+    counts: Vec<Counts>,
+}
+
+/// A member as a judge sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) member: &'a Member,
+    pub(super) standing: Standing,
+    /// What readers have seen of the person, where the person rides.
+    pub(super) past: &'a Past,
+}
+
+impl Judge<'_> {
+    /// Whether these satisfy everything by themselves.
+    fn stands<'m>(&mut self, members: &(impl Iterator<Item = &'m Member> + Clone)) -> bool {
+        let n_persons = members.clone().count() as u64;
+        let largest_k = members.clone().map(|member| member.k).fold(self.standard.k, u32::max);
+        if n_persons < u64::from(largest_k) || members.clone().any(|member| member.k < 2) {
+            return false;
+        }
+        self.standard.columns.iter().zip(&mut self.counts).all(|((position, sensitive), counts)| {
+            counts.clear();
+            for member in members.clone() {
+                // A value that was not there when the view was built has no share.
+                counts.add_any(member.tuple[*position]);
+            }
+            sensitive.holds_for_any(counts, n_persons)
+        })
+    }
+
+    /// Whether the core is so many persons, and as many as each of them asks for, whatever their values. Nobody at all
+    /// is not.
+    pub(super) fn are_many(&self, members: &[Candidate<'_>], size: u32) -> bool {
+        let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
+        let largest_k = core.clone().map(|candidate| candidate.member.k).fold(self.standard.k.max(size), u32::max);
+        core.count() >= largest_k as usize
+    }
+
+    /// Whether these may be an atom, or leave one together: the core stands by itself, has each tuple that may be a
+    /// rider's at least as often as there are riders, and all of these together as often as the rider asks for.
+    pub(super) fn is_part(&mut self, members: &[Candidate<'_>]) -> bool {
+        let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
+        if !self.stands(&core.clone().map(|candidate| candidate.member)) {
+            return false;
+        }
+        let riders = members.iter().filter(|candidate| candidate.standing == Standing::Rider);
+        let n_riders = riders.clone().count();
+        if n_riders == 0 {
+            return true;
+        }
+        let mut n_in_core: BTreeMap<&Tuple, usize> = BTreeMap::new();
+        for candidate in core {
+            *n_in_core.entry(&candidate.member.tuple).or_default() += 1;
+        }
+        let n_holders = |tuple: &Tuple| n_in_core.get(tuple).copied().unwrap_or(0);
+        self.standard.carries_riders()
+            && riders.into_iter().all(|rider| match rider.past {
+                Past::Among(tuples) => {
+                    let n_like = tuples.iter().map(n_holders).sum::<usize>();
+                    rider.member.k >= 2
+                        && n_like >= rider.member.k.max(self.standard.k) as usize
+                        && tuples.contains(&rider.member.tuple)
+                        && tuples.iter().all(|tuple| n_holders(tuple) >= n_riders)
+                }
+                Past::Nothing | Past::Alone => false,
+            })
+    }
+}

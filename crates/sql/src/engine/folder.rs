@@ -1,0 +1,233 @@
+//! The data folder: an engine whose tables, DGHs and views are still there when it is opened again.
+//!
+//! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
+//! views as the statements that made them, which run once more when the folder is opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use kohort_store::{Store, TableKind};
+use serde::{Deserialize, Serialize};
+
+use super::session::Outcome;
+use super::stored::{Transaction, Turn, blocking};
+use super::{Clock, Engine, Role, Session, Shared};
+use crate::SqlError;
+use crate::parser::{Statement, parse};
+use crate::policy::ComplianceLog;
+use crate::store::StoredTable;
+use crate::view::{AView, State};
+
+const HIERARCHY: &str = "dgh";
+const STATEMENT: &str = "statement";
+const IMPORTED: &str = "imported policy";
+const COUNTER: &str = "counter";
+
+/// What an engine keeps in a folder.
+pub(super) struct Data {
+    pub(super) store: Store,
+}
+
+/// A view, or a table of a file, that can't be made again.
+#[derive(Debug)]
+pub struct Lost {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub problem: SqlError,
+}
+
+/// A statement that made something, and when it ran among the others.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    order: u64,
+    text: String,
+}
+
+impl Engine {
+    /// The engine of a data folder, which is made where there is none.
+    ///
+    /// # Errors
+    /// Where the folder can't be opened, or something in it can't be made again.
+    pub async fn open(folder: &Path, clock: Clock, log: ComplianceLog) -> Result<Engine, SqlError> {
+        let folder = folder.to_owned();
+        let store = blocking(move || Store::open(&folder)).await?;
+        let engine = Engine::with(clock, log, Some(Data { store: store.clone() }));
+        let state = store.read()?;
+        for table in state.tables()?.into_iter().filter(|table| table.kind == TableKind::Base) {
+            let name = TableReference::bare(table.name.as_str());
+            engine.shared.owner.register_table(name, Arc::new(StoredTable::new(store.clone(), table)))?;
+        }
+        for (name, record) in state.records(HIERARCHY)? {
+            let restored = engine.shared.hierarchies_mut().restore(&name, &record);
+            restored.ok_or_else(|| SqlError::Damaged { what: format!("DGH '{name}'") })?;
+        }
+        engine.shared.imported().extend(state.records(IMPORTED)?.into_iter().map(|(name, _)| name));
+        for (table, generation) in state.records(COUNTER)? {
+            engine.shared.generations.set(&table, generation.parse().unwrap_or_default());
+        }
+        let mut made: Vec<(String, Made)> = Vec::new();
+        for (name, record) in state.records(STATEMENT)? {
+            let known = serde_json::from_str(&record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })?;
+            made.push((name, known));
+        }
+        drop(state);
+        made.sort_unstable_by_key(|(_, made)| made.order);
+        let mut session = engine.session(Role::Owner);
+        for (name, Made { text, .. }) in made {
+            for parsed in parse(&text)? {
+                // A materialized view follows its table, or nobody may change that.
+                let is_needed = matches!(&parsed.statement, Statement::CreateView(view) if view.materialized);
+                match session.restore(parsed).await {
+                    Err(problem) if !is_needed => engine.shared.lost().push(Lost { name: name.clone(), problem }),
+                    restored => restored?,
+                }
+            }
+        }
+        Ok(engine)
+    }
+
+    /// What the data folder keeps and could not be made again, for a file or a table is gone. It is tried again when the
+    /// folder is next opened.
+    pub fn take_lost(&self) -> Vec<Lost> {
+        std::mem::take(&mut self.shared.lost())
+    }
+
+    /// The store of its data folder.
+    pub fn store(&self) -> Option<&Store> {
+        self.shared.data.as_ref().map(|data| &data.store)
+    }
+}
+
+impl Session {
+    /// Copies the data folder to a new file, while others go on.
+    pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+        blocking(move || store.backup(&target)).await?;
+        Ok(Outcome::Done(format!("copied everything to {file}")))
+    }
+
+    /// Keeps a statement that made something of this name.
+    pub(super) async fn keep_statement(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() || self.is_restoring {
+            return Ok(());
+        }
+        let (name, text) = (name.to_owned(), text.to_owned());
+        self.in_transaction(async |transaction| {
+            let known = transaction.change.records(STATEMENT)?;
+            let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
+            let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
+            let record = serde_json::to_string(&Made { order, text }).expect("text and a number are JSON");
+            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
+        })
+        .await
+    }
+
+    /// Forgets the statement that made something of this name.
+    pub(super) async fn forget_statement(&mut self, name: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(());
+        }
+        let name = name.to_owned();
+        self.in_transaction(async |transaction| Ok(transaction.change.remove_record(STATEMENT, &name).map(drop)?)).await
+    }
+
+    /// Forgets everything that is kept of an A-view, and says whether anything was. Nobody else writes until the turn is
+    /// over.
+    pub(super) async fn forget_view(
+        &mut self,
+        name: &str,
+        materialized: Option<Arc<AView>>,
+    ) -> Result<(bool, Option<Turn>), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok((false, None));
+        }
+        let transaction = self.begin().await?;
+        let was_kept = transaction.change.remove_record(STATEMENT, name)?;
+        if let Some(view) = &materialized {
+            self.unmaterialize(Arc::clone(&view.definition), &transaction).await?;
+        }
+        let follow_no_more = move || {
+            if let Some(view) = materialized {
+                view.set_state(State::Unusable("it was dropped".to_owned()));
+            }
+        };
+        Ok((was_kept, Some(self.commit_then(transaction, follow_no_more).await?)))
+    }
+
+    /// Keeps a DGH as it now is, or forgets it where there is none.
+    pub(super) async fn keep_hierarchy(&mut self, name: &str) -> Result<(), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(());
+        }
+        let key = name.to_lowercase();
+        let record = self.shared.hierarchies().record(&key);
+        self.in_transaction(async |transaction| {
+            match record {
+                Some(record) => transaction.change.put_record(HIERARCHY, &key, &record)?,
+                None => drop(transaction.change.remove_record(HIERARCHY, &key)?),
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Notes that a table holds imported policies.
+    pub(super) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+        Ok(transaction.change.put_record(IMPORTED, name, "")?)
+    }
+
+    /// Notes that a table holds imported policies no more.
+    pub(super) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+        Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
+    }
+
+    /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
+    /// over.
+    pub(super) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
+        self.commit_then(transaction, || ()).await
+    }
+
+    /// The same, and what must happen once it is kept. All of it happens whether or not somebody still waits: what is in
+    /// memory would not be what is kept.
+    pub(super) async fn commit_then(
+        &self,
+        transaction: Transaction,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<Turn, SqlError> {
+        let shared = Arc::clone(&self.shared);
+        let kept = tokio::spawn(async move {
+            let kept = shared.keep(&transaction).await;
+            match kept {
+                Ok(()) => after(),
+                Err(_) => shared.forget_what_followed(),
+            }
+            kept.map(|()| transaction.turn)
+        });
+        kept.await.unwrap_or_else(|_| {
+            self.shared.forget_what_followed();
+            Err(SqlError::Running { kind: "a fault of kohort stopped it" })
+        })
+    }
+}
+
+impl Shared {
+    async fn keep(&self, transaction: &Transaction) -> Result<(), SqlError> {
+        let followed = self.follow(transaction).await?;
+        let change = Arc::clone(&transaction.change);
+        for table in &transaction.changed {
+            let next = self.generations.of(table) + 1;
+            change.put_record(COUNTER, table, &next.to_string())?;
+        }
+        blocking(move || change.commit()).await?;
+        followed.iter().for_each(|view| view.publish());
+        transaction.changed.iter().for_each(|table| self.generations.bump(table));
+        Ok(())
+    }
+
+    fn forget_what_followed(&self) {
+        self.materialized().iter().for_each(|following| following.view.forget());
+    }
+}

@@ -1,0 +1,395 @@
+//! Materialized views in an engine: making them, and letting them follow what transactions change.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
+use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
+
+use super::create::Planned;
+use super::stored::{Touched, Transaction, Turn, blocking, reading};
+use super::{Session, Shared};
+use crate::SqlError;
+use crate::store::{StoredTable, value_of};
+use crate::view::{
+    AView, Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
+    ViewProblem, check,
+};
+
+/// So many persons are looked up at once.
+const MOST_NAMES: usize = 10_000;
+
+/// A materialized view that follows a transaction.
+pub(super) struct Following {
+    pub(super) view: Arc<Materialized>,
+    query: Arc<LogicalPlan>,
+    policies: Option<Arc<LogicalPlan>>,
+}
+
+impl Session {
+    /// Makes a materialized view, or opens it where the data folder keeps it. Nobody may change its table before it is
+    /// known to follow.
+    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<(State, Option<Turn>), SqlError> {
+        let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
+        check(&planned.definition).map_err(unfit)?;
+        let origin = origin(planned)?;
+        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+        let name = planned.definition.name.clone();
+        if self.is_restoring {
+            let snapshot = data.store.read()?;
+            if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
+                let definition = Arc::clone(&planned.definition);
+                let view = work(move || Materialized::open(definition, origin, &snapshot)).await?;
+                return Ok((State::Materialized { view: Arc::new(view), query, policies }, None));
+            }
+        }
+        self.outside_of_transactions()?;
+        let (view, turn) = self.make(planned, origin, None, |_| ()).await?;
+        Ok((State::Materialized { view, query, policies }, Some(turn)))
+    }
+
+    /// Makes a materialized view anew.
+    pub(super) async fn rematerialize(
+        &mut self,
+        planned: &Planned,
+        refreshed: Arc<AView>,
+        old: Arc<Materialized>,
+        force: Force,
+    ) -> Result<(State, Turn), SqlError> {
+        self.outside_of_transactions()?;
+        let origin = origin(planned)?;
+        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+        let state = move |view| State::Materialized { view, query: Arc::clone(&query), policies: policies.clone() };
+        let of_new = state.clone();
+        // The old one must not follow once the new one is kept.
+        let replace = move |view| refreshed.set_state(of_new(view));
+        let (view, turn) = self.make(planned, origin, Some((old, force)), replace).await?;
+        Ok((state(view), turn))
+    }
+
+    async fn make(
+        &mut self,
+        planned: &Planned,
+        origin: Origin,
+        old: Option<(Arc<Materialized>, Force)>,
+        once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
+    ) -> Result<(Arc<Materialized>, Turn), SqlError> {
+        // Whoever holds the change sees the rows as they stay.
+        let transaction = self.begin().await?;
+        let context = reading(&self.shared.owner, &transaction);
+        let (version, rows) = self.version(planned).await?;
+        let policies = match &planned.policies {
+            Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
+            None => None,
+        };
+        let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
+        let now = (shared.clock)().timestamp_micros();
+        let made = work(move || {
+            let catalog = shared.hierarchies();
+            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
+            match old {
+                None => Materialized::make(&change, &making),
+                Some((old, force)) => old.remake(&change, &making, force),
+            }
+        });
+        let view = Arc::new(made.await?);
+        let kept = Arc::clone(&view);
+        let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
+        Ok((view, turn))
+    }
+
+    /// Forgets what is kept of a materialized view, within a transaction.
+    pub(super) async fn unmaterialize(
+        &self,
+        definition: Arc<Definition>,
+        transaction: &Transaction,
+    ) -> Result<(), SqlError> {
+        let change = Arc::clone(&transaction.change);
+        work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
+    }
+}
+
+impl Shared {
+    /// Lets materialized views follow what a transaction changed, within it.
+    pub(super) async fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
+        let mut followed = Vec::new();
+        if transaction.touched.is_empty() {
+            return Ok(followed);
+        }
+        let context = reading(&self.owner, transaction);
+        let now = (self.clock)().timestamp_micros();
+        for Following { view, query, policies } in self.materialized() {
+            let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
+            followed.push(Arc::clone(&view));
+            let definition = view.definition();
+            let rows = rows_of(&context, &transaction.change, &query, definition, &names).await?;
+            let names = match names {
+                Persons::Some(names) => names.into_iter().collect(),
+                Persons::Everybody(names) => all_names(&rows, definition, names)?,
+            };
+            let policies = match (policies, &view.origin.policy) {
+                (Some(plan), Some((_, key))) => {
+                    let plan = of_persons(plan.as_ref().clone(), key, &names)?;
+                    Some(policy_rows(&context, plan, definition).await?)
+                }
+                _ => None,
+            };
+            let (change, view) = (Arc::clone(&transaction.change), Arc::clone(&view));
+            work(move || view.follow(&change, &Changed { names, rows, policies, now })).await?;
+        }
+        Ok(followed)
+    }
+
+    /// The materialized views, each with its plans.
+    pub(super) fn materialized(&self) -> Vec<Following> {
+        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let following = |state: State| match state {
+            State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
+            State::Usable { .. } | State::Unusable(_) => None,
+        };
+        views.values().filter_map(|view| following(view.state())).collect()
+    }
+
+    /// Columns of a table whose values say which persons of a materialized view a change concerns.
+    pub(super) fn watched(&self, table: &str) -> Vec<String> {
+        let mut columns = BTreeSet::new();
+        for Following { view, .. } in self.materialized() {
+            let Origin { table: base, identifier, policy } = &view.origin;
+            columns.extend((base == table).then(|| identifier.clone()));
+            columns.extend(policy.iter().filter(|(policies, _)| policies == table).map(|(_, key)| key.clone()));
+        }
+        columns.into_iter().collect()
+    }
+
+    /// The materialized views that are made from a table.
+    pub(super) fn views_of_table(&self, table: &str) -> Vec<String> {
+        let is_of = |origin: &Origin| {
+            origin.table == table || origin.policy.as_ref().is_some_and(|(policies, _)| policies == table)
+        };
+        let views = self.materialized().into_iter().filter(|following| is_of(&following.view.origin));
+        views.map(|following| following.view.definition().name.clone()).collect()
+    }
+}
+
+enum Persons {
+    Some(BTreeSet<String>),
+    /// Everybody in the table, and these, who may be there no more.
+    Everybody(BTreeSet<String>),
+}
+
+/// The persons a change concerns; `None` where it concerns nobody.
+fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
+    let of = |table: &str, column: &str| touched.get(table).and_then(|columns| columns.get(column));
+    let mut names = of(&origin.table, &origin.identifier).cloned().unwrap_or_default();
+    if let Some((table, key)) = &origin.policy {
+        let choosing = of(table, key);
+        names.extend(choosing.into_iter().flatten().cloned());
+        if names.contains(EVERYBODY) {
+            return Some(Persons::Everybody(names));
+        }
+    }
+    (!names.is_empty()).then_some(Persons::Some(names))
+}
+
+/// The rows of persons in a view's query.
+async fn rows_of(
+    context: &SessionContext,
+    change: &Arc<Change>,
+    query: &LogicalPlan,
+    definition: &Definition,
+    names: &Persons,
+) -> Result<RecordBatch, SqlError> {
+    if let Persons::Some(names) = names
+        && let Some(lookup) = Lookup::of(query, definition)?
+    {
+        let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
+        return blocking(move || lookup.rows(&change, &names)).await;
+    }
+    let plan = match names {
+        Persons::Everybody(_) => query.clone(),
+        Persons::Some(names) => {
+            let identifier = Column::from(query.schema().qualified_field(definition.identifier));
+            let data_type = &definition.columns[definition.identifier].data_type;
+            let names: Vec<Expr> = names.iter().filter_map(|name| literal(name, data_type)).collect();
+            LogicalPlanBuilder::from(query.clone()).filter(in_list(col(identifier), names, false))?.build()?
+        }
+    };
+    let failed = |error| ViewProblem::of_query(&definition.name, &error);
+    let frame = context.execute_logical_plan(plan).await.map_err(failed)?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    let batches = frame.collect().await.map_err(failed)?;
+    let schema = batches.first().map_or(schema, RecordBatch::schema);
+    Ok(concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?)
+}
+
+/// Rows of a stored table by a column, as a view's query has them that only lists columns: found without a plan.
+struct Lookup {
+    table: String,
+    columns: Vec<String>,
+    identifier: String,
+    data_type: DataType,
+    schema: SchemaRef,
+}
+
+impl Lookup {
+    /// `None` where the query does more.
+    fn of(query: &LogicalPlan, definition: &Definition) -> Result<Option<Lookup>, SqlError> {
+        let LogicalPlan::Projection(projection) = query else { return Ok(None) };
+        let mut below = projection.input.as_ref();
+        while let LogicalPlan::SubqueryAlias(alias) = below {
+            below = alias.input.as_ref();
+        }
+        let LogicalPlan::TableScan(scan) = below else { return Ok(None) };
+        let provider = source_as_provider(&scan.source)?;
+        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        let columns: Option<Vec<String>> = projection.expr.iter().map(|shown| Some(column_of(shown)?.name)).collect();
+        let Some(columns) = columns.filter(|_| scan.filters.is_empty() && scan.fetch.is_none()) else {
+            return Ok(None);
+        };
+        Ok(Some(Lookup {
+            table: table.description().name.clone(),
+            identifier: columns[definition.identifier].clone(),
+            data_type: definition.columns[definition.identifier].data_type.clone(),
+            columns,
+            schema: Arc::new(query.schema().as_arrow().clone()),
+        }))
+    }
+
+    fn rows(&self, change: &Change, names: &[String]) -> Result<RecordBatch, StoreError> {
+        let mut batches = Vec::new();
+        let columns = Some(self.columns.clone());
+        for names in names.chunks(MOST_NAMES) {
+            let values = names.iter().filter_map(|name| stored_value(name, &self.data_type)).collect();
+            let conditions = vec![Condition::In { column: self.identifier.clone(), values }];
+            let request = ScanRequest { columns: columns.clone(), conditions, ..ScanRequest::default() };
+            batches.extend(change.scan(&self.table, &request)?.collect::<Result<Vec<_>, _>>()?);
+        }
+        let batches = batches.iter().map(|batch| {
+            let columns = batch.columns().to_vec();
+            RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("columns are the table's")
+        });
+        Ok(concat_batches(&self.schema, &batches.collect::<Vec<_>>()).expect("batches are of one schema"))
+    }
+}
+
+fn column_of(shown: &Expr) -> Option<Column> {
+    match shown {
+        Expr::Alias(alias) => column_of(&alias.expr),
+        Expr::Column(column) => Some(column.clone()),
+        _ => None,
+    }
+}
+
+fn stored_value(name: &str, data_type: &DataType) -> Option<Value> {
+    value_of(&ScalarValue::try_from_string(name.to_owned(), data_type).ok()?)
+}
+
+fn literal(name: &str, data_type: &DataType) -> Option<Expr> {
+    ScalarValue::try_from_string(name.to_owned(), data_type).ok().map(lit)
+}
+
+/// The persons of rows, and others.
+fn all_names(
+    rows: &RecordBatch,
+    definition: &Definition,
+    mut others: BTreeSet<String>,
+) -> Result<Vec<String>, SqlError> {
+    let names = cast(rows.column(definition.identifier), &DataType::Utf8);
+    let names = names.map_err(|error| ViewProblem::of_query(&definition.name, &error.into()))?;
+    others.extend(names.as_string::<i32>().iter().flatten().map(str::to_owned));
+    Ok(others.into_iter().collect())
+}
+
+/// The rows of a table of choices that speak of some persons, or of everybody.
+fn of_persons(plan: LogicalPlan, key: &str, names: &[String]) -> Result<LogicalPlan, SqlError> {
+    let (qualifier, field) = plan.schema().qualified_field_with_unqualified_name(key)?;
+    let (column, data_type) = (Column::from((qualifier, field)), field.data_type().clone());
+    let names = names.iter().map(String::as_str).chain([EVERYBODY]);
+    let names: Vec<Expr> = names.filter_map(|name| literal(name, &data_type)).collect();
+    Ok(LogicalPlanBuilder::from(plan).filter(in_list(col(column), names, false))?.build()?)
+}
+
+async fn policy_rows(
+    context: &SessionContext,
+    plan: LogicalPlan,
+    definition: &Definition,
+) -> Result<PolicyRows, SqlError> {
+    let frame = context.execute_logical_plan(plan).await?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    let batches = frame.collect().await.map_err(SqlError::while_running)?;
+    let schema = batches.first().map_or(schema, RecordBatch::schema);
+    Ok(PolicyRows::read(&schema, &batches, definition)?)
+}
+
+/// The stored tables a view's query and policies read.
+fn origin(planned: &Planned) -> Result<Origin, SqlError> {
+    let (definition, query) = (&planned.definition, planned.query.as_ref());
+    let what = |what: &'static str| unfit(MaterializedProblem::Query { what });
+    let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
+    let mut identifier = &projection.expr[definition.identifier];
+    while let Expr::Alias(alias) = identifier {
+        identifier = &alias.expr;
+    }
+    let Expr::Column(identifier) = identifier else { return Err(what("its identifier is computed")) };
+    let mut below = projection.input.as_ref();
+    let table = loop {
+        below = match below {
+            LogicalPlan::Filter(filter) => {
+                if filter.predicate.exists(|part| Ok(is_subquery(part)))? {
+                    return Err(what("its WHERE reads another table"));
+                }
+                filter.input.as_ref()
+            }
+            LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+            LogicalPlan::TableScan(scan) => match stored_name(scan)? {
+                Some(name) => break name,
+                None => return Err(what("this one reads a table that is not stored")),
+            },
+            _ => return Err(what("this one joins, groups or sorts")),
+        };
+    };
+    let policy = match (&definition.policy, planned.policies.as_deref()) {
+        (Some(policy), Some(LogicalPlan::TableScan(scan))) => {
+            let name = stored_name(scan)?.ok_or_else(|| what("its choices stand in a table that is not stored"))?;
+            let fields = scan.source.schema();
+            // Tables of choices have columns of any case.
+            let is_person = |name: &&String| name.eq_ignore_ascii_case(&policy.person_column);
+            let person = fields.fields().iter().map(|field| field.name()).find(is_person);
+            Some((name, person.unwrap_or(&policy.person_column).clone()))
+        }
+        (Some(_), _) => return Err(what("its choices stand in no stored table")),
+        (None, _) => None,
+    };
+    Ok(Origin { table, identifier: identifier.name.clone(), policy })
+}
+
+/// The name of a stored table that is scanned.
+fn stored_name(scan: &TableScan) -> Result<Option<String>, SqlError> {
+    let provider = source_as_provider(&scan.source)?;
+    Ok(provider.downcast_ref::<StoredTable>().map(|table| table.description().name.clone()))
+}
+
+fn is_subquery(expression: &Expr) -> bool {
+    matches!(expression, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
+}
+
+fn unfit(problem: MaterializedProblem) -> SqlError {
+    SqlError::View(ViewProblem::Materialized(problem))
+}
+
+/// Runs what takes long, or waits for the disk.
+async fn work<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ViewProblem> + Send + 'static,
+) -> Result<T, SqlError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
+    }
+}

@@ -1,0 +1,518 @@
+//! Tables of the data folder: making them, changing their rows, transactions.
+//!
+//! A statement that changes rows outside of a transaction is one by itself. A statement that fails leaves nothing behind,
+//! and the transaction around it goes on. Statements that make or drop tables stand outside of transactions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Constraint, TableReference};
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    CreateIndex, CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp,
+};
+use datafusion::sql::parser::Statement as DFStatement;
+use futures::TryStreamExt;
+use kohort_store::{Change, ColumnDescription, IndexDescription, StoreError, TableDescription, TableKind, Uniqueness};
+
+use super::session::{Outcome, counted, rows};
+use super::values::literal_rows;
+use super::{Role, Session};
+use crate::SqlError;
+use crate::store::{Reading, StoredTable, numbered};
+
+/// A change under way.
+pub(super) struct Transaction {
+    pub(super) change: Arc<Change>,
+    /// The values, before and after, of columns that views watch, in rows that were changed.
+    pub(super) touched: Touched,
+    /// Tables whose rows changed.
+    pub(super) changed: BTreeSet<String>,
+    pub(super) turn: Turn,
+}
+
+/// Nobody else changes the data folder as long as this is held.
+pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+
+/// How long a change waits for another to end.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// By table and column, texts of values.
+pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// What a statement about transactions says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransactionStep {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+impl Session {
+    /// Begins, keeps or forgets a transaction.
+    pub(super) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
+        if std::mem::take(&mut self.is_transaction_lost) {
+            return match step {
+                TransactionStep::Rollback => Ok(Outcome::Done("rolled back".to_owned())),
+                TransactionStep::Begin | TransactionStep::Commit => Err(SqlError::TransactionLost),
+            };
+        }
+        match (step, self.transaction.take()) {
+            (TransactionStep::Begin, None) => {
+                self.transaction = Some(self.begin().await?);
+                Ok(Outcome::Done("began a transaction".to_owned()))
+            }
+            (TransactionStep::Begin, open @ Some(_)) => {
+                self.transaction = open;
+                Err(SqlError::InTransaction)
+            }
+            (_, None) => Err(SqlError::NoTransaction),
+            (TransactionStep::Commit, Some(transaction)) => {
+                self.commit(transaction).await?;
+                Ok(Outcome::Done("committed".to_owned()))
+            }
+            (TransactionStep::Rollback, Some(transaction)) => {
+                transaction.change.rollback()?;
+                Ok(Outcome::Done("rolled back".to_owned()))
+            }
+        }
+    }
+
+    /// What is the data folder's of a plan; `None` where it is not.
+    pub(super) async fn stored_plan(
+        &mut self,
+        context: &SessionContext,
+        plan: &LogicalPlan,
+    ) -> Result<Option<Outcome>, SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(None);
+        }
+        match plan {
+            LogicalPlan::Dml(dml) => {
+                let provider = source_as_provider(&dml.target)?;
+                let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+                let n_rows = self.change_rows(context, dml, table).await?;
+                changed_count(n_rows).map(Some)
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if !create.temporary => {
+                self.create_table(context, create).await.map(Some)
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => match self.stored_table(context, &drop.name).await {
+                Some(_) => self.drop_table(&drop.name).await.map(Some),
+                None => Ok(None),
+            },
+            LogicalPlan::Ddl(DdlStatement::CreateIndex(create)) => self.create_index(context, create).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Inserts rows of literals into a stored table; `None` where a statement is anything else.
+    pub(super) async fn insert_literals(&mut self, statement: &DFStatement) -> Result<Option<Outcome>, SqlError> {
+        if self.shared.data.is_none() || self.role != Role::Owner {
+            return Ok(None);
+        }
+        let Some(literal) = literal_rows(statement) else { return Ok(None) };
+        let Some(table) = self.stored_table(&self.context, &literal.table).await else { return Ok(None) };
+        let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+        let Some(batch) = literal.batch(&schema) else { return Ok(None) };
+        let (name, shared) = (table.description().name.clone(), Arc::clone(&self.shared));
+        let rows = held(vec![batch], &schema);
+        let inserted = self.in_transaction(async |transaction| {
+            let watched = shared.watched(&name);
+            insert(transaction, &name, &schema, rows, &watched).await
+        });
+        changed_count(inserted.await?).map(Some)
+    }
+
+    /// Reads a file into a stored table.
+    pub(super) async fn copy_from(&mut self, table: &TableReference, file: &str) -> Result<Outcome, SqlError> {
+        let context = self.scoped(&crate::parser::Access::default())?;
+        let Some(stored) = self.stored_table(&context, table).await else {
+            return Err(SqlError::NotStored { name: table.table().to_owned() });
+        };
+        let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
+        let input = super::copy::read_file(&context, file, &schema).await?;
+        let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
+        let n_rows = self
+            .in_transaction(async |transaction| {
+                let watched = shared.watched(&name);
+                let stream = input.execute_stream().await.map_err(SqlError::while_running)?;
+                insert(transaction, &name, &schema, stream, &watched).await
+            })
+            .await?;
+        Ok(Outcome::Done(format!("copied {} into {name}", counted(n_rows as usize, "row"))))
+    }
+
+    pub(super) async fn begin(&self) -> Result<Transaction, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?;
+        let store = data.store.clone();
+        let change = blocking(move || store.write()).await?;
+        Ok(Transaction { change: Arc::new(change), touched: Touched::new(), changed: BTreeSet::new(), turn })
+    }
+
+    /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
+    pub(super) async fn in_transaction<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let is_own = self.transaction.is_none();
+        let mut transaction = match self.transaction.take() {
+            Some(open) => open,
+            None => self.begin().await?,
+        };
+        // Whoever stops waiting for this takes the transaction with it.
+        self.is_transaction_lost = !is_own;
+        let savepoint = transaction.change.savepoint()?;
+        let done = work(&mut transaction).await;
+        self.is_transaction_lost = false;
+        match done {
+            Ok(done) => {
+                transaction.change.release(savepoint)?;
+                if is_own {
+                    self.commit(transaction).await?;
+                } else {
+                    self.transaction = Some(transaction);
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                if !is_own {
+                    transaction.change.undo(savepoint)?;
+                    self.transaction = Some(transaction);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Changes rows as a statement says, and says how many.
+    async fn change_rows(
+        &mut self,
+        context: &SessionContext,
+        dml: &DmlStatement,
+        table: &StoredTable,
+    ) -> Result<u64, SqlError> {
+        let name = table.description().name.clone();
+        let schema = datafusion::catalog::TableProvider::schema(table);
+        let input = match &dml.op {
+            // It says nothing of rows.
+            WriteOp::Truncate => {
+                LogicalPlanBuilder::scan(dml.table_name.clone(), Arc::clone(&dml.target), None)?.build()?.into()
+            }
+            _ => Arc::clone(&dml.input),
+        };
+        let (op, shared) = (dml.op.clone(), Arc::clone(&self.shared));
+        let context = context.clone();
+        self.in_transaction(async |transaction| {
+            // A view may have been made while this waited for its turn.
+            let watched = shared.watched(&name);
+            let context = reading(&context, transaction);
+            match op {
+                WriteOp::Insert(InsertOp::Append) => {
+                    let frame = context.execute_logical_plan(input.as_ref().clone()).await?;
+                    let stream = match reads_stored(&input)? {
+                        false => frame.execute_stream().await.map_err(SqlError::while_running)?,
+                        // What it reads would change below it.
+                        true => held(frame.collect().await.map_err(SqlError::while_running)?, &schema),
+                    };
+                    insert(transaction, &name, &schema, stream, &watched).await
+                }
+                WriteOp::Delete | WriteOp::Truncate => delete(transaction, &context, &name, &input, &watched).await,
+                WriteOp::Update => update(transaction, &context, &name, &schema, &input, &watched).await,
+                _ => Err(SqlError::NotForStored { what: "INSERT OVERWRITE and MERGE" }),
+            }
+        })
+        .await
+    }
+
+    async fn create_table(
+        &mut self,
+        context: &SessionContext,
+        create: &CreateMemoryTable,
+    ) -> Result<Outcome, SqlError> {
+        let name = create.name.table().to_owned();
+        self.outside_of_transactions()?;
+        if context.table_exist(create.name.clone())? {
+            return match create.if_not_exists {
+                true => Ok(Outcome::Done(format!("there is a table {name} already"))),
+                false => Err(SqlError::Taken { name }),
+            };
+        }
+        if !create.column_defaults.is_empty() {
+            return Err(SqlError::NotForStored { what: "DEFAULT" });
+        }
+        let description = describe(create)?;
+        let data = self.shared.data.as_ref().ok_or(SqlError::NoDataFolder)?;
+        let table = Arc::new(StoredTable::new(data.store.clone(), description.clone()));
+        let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+        let is_query = !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_));
+        let (input, context) = (Arc::clone(&create.input), context.clone());
+        let n_rows = self
+            .in_transaction(async |transaction| {
+                let change = Arc::clone(&transaction.change);
+                blocking(move || change.create_table(&description)).await?;
+                if !is_query {
+                    return Ok(0);
+                }
+                let frame = reading(&context, transaction).execute_logical_plan(input.as_ref().clone()).await?;
+                let stream = frame.execute_stream().await.map_err(SqlError::while_running)?;
+                insert(transaction, create.name.table(), &schema, stream, &[]).await
+            })
+            .await?;
+        self.shared.owner.register_table(TableReference::bare(name.as_str()), table)?;
+        let with_rows = if is_query { format!(" with {}", counted(n_rows as usize, "row")) } else { String::new() };
+        Ok(Outcome::Done(format!("created table {name}{with_rows}")))
+    }
+
+    async fn drop_table(&mut self, table: &TableReference) -> Result<Outcome, SqlError> {
+        self.outside_of_transactions()?;
+        let name = table.table().to_owned();
+        if let Some(view) = self.shared.views_of_table(&name).into_iter().next() {
+            return Err(SqlError::InUse { name, view });
+        }
+        let dropped = name.clone();
+        self.in_transaction(async |transaction| {
+            let change = Arc::clone(&transaction.change);
+            transaction.changed.insert(dropped.clone());
+            Session::forget_imported(transaction, &dropped)?;
+            blocking(move || change.drop_table(&dropped)).await
+        })
+        .await?;
+        self.shared.imported().remove(&name);
+        self.shared.owner.deregister_table(table.clone())?;
+        Ok(Outcome::Done(format!("dropped {name}")))
+    }
+
+    async fn create_index(&mut self, context: &SessionContext, create: &CreateIndex) -> Result<Outcome, SqlError> {
+        self.outside_of_transactions()?;
+        let name = create.table.table().to_owned();
+        if self.stored_table(context, &create.table).await.is_none() {
+            return Err(SqlError::NotStored { name });
+        }
+        let columns = create.columns.iter().map(|column| match &column.expr {
+            Expr::Column(column) => Ok(column.name.clone()),
+            _ => Err(SqlError::NotForStored { what: "an index over expressions" }),
+        });
+        let columns: Vec<String> = columns.collect::<Result<_, _>>()?;
+        let uniqueness = if create.unique { Uniqueness::Unique } else { Uniqueness::Plain };
+        let table = name.clone();
+        self.in_transaction(async |transaction| {
+            let change = Arc::clone(&transaction.change);
+            blocking(move || change.create_index(&table, &columns, uniqueness)).await
+        })
+        .await?;
+        Ok(Outcome::Done(format!("created an index on {name}")))
+    }
+
+    pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
+        match (self.is_transaction_lost, &self.transaction) {
+            (true, _) => Err(SqlError::TransactionLost),
+            (false, Some(_)) => Err(SqlError::NotInTransaction),
+            (false, None) => Ok(()),
+        }
+    }
+
+    async fn stored_table(&self, context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {
+        let provider = context.table_provider(table.clone()).await.ok()?;
+        provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
+    }
+}
+
+/// How many rows a statement changed, as its answer.
+fn changed_count(n_rows: u64) -> Result<Outcome, SqlError> {
+    let schema = Schema::new(vec![Field::new("count", DataType::UInt64, false)]);
+    let counts = RecordBatch::try_new(schema.into(), vec![Arc::new(UInt64Array::from(vec![n_rows]))]);
+    rows(counts.map_err(datafusion::error::DataFusionError::from)?)
+}
+
+/// The session, reading what a transaction has changed so far.
+pub(super) fn reading(context: &SessionContext, transaction: &Transaction) -> SessionContext {
+    let mut state = context.state();
+    state.config_mut().set_extension(Arc::new(Reading::Change(Arc::clone(&transaction.change))));
+    SessionContext::new_with_state(state)
+}
+
+/// Runs what waits for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, SqlError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
+    }
+}
+
+async fn insert(
+    transaction: &mut Transaction,
+    table: &str,
+    schema: &SchemaRef,
+    mut stream: datafusion::execution::SendableRecordBatchStream,
+    watched: &[String],
+) -> Result<u64, SqlError> {
+    let mut n_rows = 0;
+    while let Some(batch) = stream.try_next().await.map_err(SqlError::while_running)? {
+        let batch = as_table(&batch, schema)?;
+        n_rows += batch.num_rows() as u64;
+        transaction.touch(table, &batch, watched)?;
+        let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
+        blocking(move || change.insert(&table, &batch)).await?;
+    }
+    Ok(n_rows)
+}
+
+async fn delete(
+    transaction: &mut Transaction,
+    context: &SessionContext,
+    table: &str,
+    input: &LogicalPlan,
+    watched: &[String],
+) -> Result<u64, SqlError> {
+    let old = numbered_rows(context, input).await?;
+    let mut n_rows = 0;
+    for batch in old {
+        let (numbers, rest) = split_numbers(&batch)?;
+        n_rows += numbers.len() as u64;
+        transaction.touch(table, &rest, watched)?;
+        let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
+        blocking(move || change.delete(&table, &numbers)).await?;
+    }
+    Ok(n_rows)
+}
+
+async fn update(
+    transaction: &mut Transaction,
+    context: &SessionContext,
+    table: &str,
+    schema: &SchemaRef,
+    input: &LogicalPlan,
+    watched: &[String],
+) -> Result<u64, SqlError> {
+    // The rows as they were are those below the projection that makes the new ones.
+    let LogicalPlan::Projection(projection) = input else {
+        return Err(SqlError::NotForStored { what: "this UPDATE" });
+    };
+    if !watched.is_empty() {
+        for batch in numbered_rows(context, &projection.input).await? {
+            transaction.touch(table, &split_numbers(&batch)?.1, watched)?;
+        }
+    }
+    let mut n_rows = 0;
+    for batch in numbered_rows(context, input).await? {
+        let (numbers, new) = split_numbers(&batch)?;
+        let new = as_table(&new, schema)?;
+        n_rows += numbers.len() as u64;
+        transaction.touch(table, &new, watched)?;
+        let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
+        blocking(move || change.update(&table, &numbers, &new)).await?;
+    }
+    Ok(n_rows)
+}
+
+/// Rows with their numbers. All are read before one is changed.
+async fn numbered_rows(context: &SessionContext, input: &LogicalPlan) -> Result<Vec<RecordBatch>, SqlError> {
+    let frame = context.execute_logical_plan(numbered(input)?).await?;
+    frame.collect().await.map_err(SqlError::while_running)
+}
+
+fn split_numbers(batch: &RecordBatch) -> Result<(Vec<i64>, RecordBatch), SqlError> {
+    let last = batch.num_columns() - 1;
+    let numbers = batch.column(last).as_primitive::<Int64Type>().values().to_vec();
+    let rest = batch.project(&(0..last).collect::<Vec<_>>()).map_err(datafusion::error::DataFusionError::from)?;
+    Ok((numbers, rest))
+}
+
+/// Rows with exactly the columns of a table.
+fn as_table(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| cast_with_options(column, field.data_type(), &options));
+    let columns: Result<Vec<_>, _> = columns.collect();
+    let failed = |error: datafusion::arrow::error::ArrowError| SqlError::while_running(error.into());
+    // Whether a value may be missing is the store's to say.
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let nullable = Schema::new(fields.collect::<Vec<_>>());
+    RecordBatch::try_new(nullable.into(), columns.map_err(failed)?).map_err(failed)
+}
+
+impl Transaction {
+    /// Notes the values of watched columns in rows that come or go.
+    fn touch(&mut self, table: &str, rows: &RecordBatch, watched: &[String]) -> Result<(), SqlError> {
+        self.changed.insert(table.to_owned());
+        for name in watched {
+            let Some(column) = rows.column_by_name(name) else { continue };
+            let texts = cast(column, &DataType::Utf8).map_err(|error| SqlError::while_running(error.into()))?;
+            let known = self.touched.entry(table.to_owned()).or_default().entry(name.clone()).or_default();
+            known.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a plan reads a stored table.
+fn reads_stored(plan: &LogicalPlan) -> Result<bool, SqlError> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found |= source_as_provider(&scan.source)?.downcast_ref::<StoredTable>().is_some();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn held(batches: Vec<RecordBatch>, schema: &SchemaRef) -> datafusion::execution::SendableRecordBatchStream {
+    let schema = batches.first().map_or_else(|| Arc::clone(schema), RecordBatch::schema);
+    let batches = futures::stream::iter(batches.into_iter().map(Ok));
+    Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, batches))
+}
+
+/// A new table as the store keeps it.
+fn describe(create: &CreateMemoryTable) -> Result<TableDescription, SqlError> {
+    let schema = create.input.schema();
+    let name_of = |position: &usize| schema.field(*position).name().clone();
+    let (mut primary_key, mut indexes) = (Vec::new(), Vec::new());
+    for constraint in create.constraints.iter() {
+        match constraint {
+            Constraint::PrimaryKey(columns) => primary_key = columns.iter().map(name_of).collect(),
+            Constraint::Unique(columns) => {
+                let columns = columns.iter().map(name_of).collect();
+                indexes.push(IndexDescription { columns, uniqueness: Uniqueness::Unique });
+            }
+        }
+    }
+    let columns = columns_of(schema.as_arrow(), &primary_key);
+    Ok(TableDescription { name: create.name.table().to_owned(), columns, primary_key, indexes, kind: TableKind::Base })
+}
+
+/// Columns as the store keeps them; those of a key always have a value.
+pub(super) fn columns_of(schema: &Schema, key: &[String]) -> Vec<ColumnDescription> {
+    let column = |field: &Arc<Field>| ColumnDescription {
+        name: field.name().clone(),
+        data_type: stored_type(field.data_type()),
+        nullable: field.is_nullable() && !key.contains(field.name()),
+    };
+    schema.fields().iter().map(column).collect()
+}
+
+/// The type in which the store keeps values of a type.
+fn stored_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::Float16 | DataType::Float32 => DataType::Float64,
+        DataType::Date64 => DataType::Date32,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        DataType::Dictionary(_, values) => stored_type(values),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,159 @@
+//! DGHs as text, so that a data folder keeps them.
+
+use std::sync::Arc;
+
+use kohort_model::Hierarchy;
+use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
+use serde::{Deserialize, Serialize};
+
+use super::pairs::Pairs;
+use super::{Dgh, Hierarchies, HierarchyFault};
+
+/// A DGH as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Record {
+    /// Children and their parents, in the order they were given.
+    Pairs(Vec<(String, String)>),
+    /// A finished tree: per leaf its path to the root, as a file has it.
+    Tree(String),
+    Steps(Vec<f64>),
+    Mask(Side),
+    Dates(Vec<Level>),
+    Flat,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "MaskSide", rename_all = "snake_case")]
+enum SideWord {
+    Right,
+    Left,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Side(#[serde(with = "SideWord")] MaskSide);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DateLevel", rename_all = "snake_case")]
+enum LevelWord {
+    Day,
+    Month,
+    Quarter,
+    Year,
+    Decade,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Level(#[serde(with = "LevelWord")] DateLevel);
+
+impl Hierarchies {
+    /// A DGH as text that [`Hierarchies::restore`] takes.
+    pub fn record(&self, name: &str) -> Option<String> {
+        let record = match self.by_name.get(&name.to_lowercase())? {
+            Dgh::Pairs(pairs) => Record::Pairs(pairs.all()),
+            Dgh::Tree(tree) => Record::Tree(paths(tree)),
+            Dgh::Rule(Rule::Steps(steps)) => Record::Steps(steps.clone()),
+            Dgh::Rule(Rule::Mask(side)) => Record::Mask(Side(*side)),
+            Dgh::Rule(Rule::Dates(levels)) => Record::Dates(levels.iter().copied().map(Level).collect()),
+            Dgh::Rule(Rule::Flat) => Record::Flat,
+        };
+        Some(serde_json::to_string(&record).expect("texts and numbers are JSON"))
+    }
+
+    /// The same of a DGH that takes no more pairs.
+    ///
+    /// # Errors
+    /// Where it has not one root.
+    pub fn finished_record(&self, name: &str) -> Result<Option<String>, HierarchyFault> {
+        let key = name.to_lowercase();
+        match self.by_name.get(&key) {
+            Some(Dgh::Pairs(pairs)) => {
+                let tree = Record::Tree(paths(&pairs.tree(name)?));
+                Ok(Some(serde_json::to_string(&tree).expect("text is JSON")))
+            }
+            _ => Ok(self.record(&key)),
+        }
+    }
+
+    /// The finished tree of a DGH that is one.
+    pub fn tree(&self, name: &str) -> Option<Arc<Hierarchy>> {
+        match self.by_name.get(&name.to_lowercase())? {
+            Dgh::Tree(tree) => Some(Arc::clone(tree)),
+            Dgh::Pairs(_) | Dgh::Rule(_) => None,
+        }
+    }
+
+    /// Takes a DGH back from its text, `None` where it is none.
+    #[must_use]
+    pub fn restore(&mut self, name: &str, record: &str) -> Option<()> {
+        let dgh = match serde_json::from_str(record).ok()? {
+            Record::Pairs(pairs) => {
+                let mut known = Pairs::default();
+                known.insert(&pairs).ok()?;
+                Dgh::Pairs(known)
+            }
+            Record::Tree(paths) => Dgh::Tree(Arc::new(Hierarchy::from_paths(&paths).ok()?)),
+            Record::Steps(steps) => Dgh::Rule(Rule::Steps(steps)),
+            Record::Mask(Side(side)) => Dgh::Rule(Rule::Mask(side)),
+            Record::Dates(levels) => Dgh::Rule(Rule::Dates(levels.into_iter().map(|Level(level)| level).collect())),
+            Record::Flat => Dgh::Rule(Rule::Flat),
+        };
+        self.by_name.insert(name.to_lowercase(), dgh);
+        Some(())
+    }
+}
+
+/// A tree as a file of paths.
+fn paths(tree: &Hierarchy) -> String {
+    let quoted = |node: u32| format!("\"{}\"", tree.label(node).replace('"', "\"\""));
+    let line = |leaf: &u32| tree.path(*leaf).map(quoted).collect::<Vec<_>>().join(";") + "\n";
+    tree.leaves().iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::spec::HierarchySource;
+
+    use super::*;
+
+    fn is_kept(hierarchies: &Hierarchies, name: &str) {
+        let record = hierarchies.record(name).unwrap();
+        let mut restored = Hierarchies::new();
+        restored.restore(name, &record).unwrap();
+        assert_eq!(restored.record(name).unwrap(), record);
+        assert_eq!(
+            restored.summaries(),
+            hierarchies.summaries().into_iter().filter(|dgh| dgh.name == name).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn every_kind_of_dgh_comes_back_as_it_was() {
+        let mut hierarchies = Hierarchies::new();
+        hierarchies.create("pairs", false, None).unwrap();
+        let pair = |child: &str, parent: &str| (child.to_owned(), parent.to_owned());
+        hierarchies.insert("pairs", &[pair("a;\"b\"", "*"), pair("c", "*"), pair("d", "c")]).unwrap();
+        let rules = [
+            ("steps", Rule::Steps(vec![5.0, 10.5])),
+            ("mask", Rule::Mask(MaskSide::Left)),
+            ("dates", Rule::Dates(vec![DateLevel::Month, DateLevel::Decade])),
+            ("flat", Rule::Flat),
+        ];
+        for (name, rule) in rules {
+            hierarchies.by_name.insert(name.to_owned(), Dgh::Rule(rule.clone()));
+            is_kept(&hierarchies, name);
+        }
+        is_kept(&hierarchies, "pairs");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("zip.csv");
+        std::fs::write(&file, "88512;885**;*\n88599;885**;*\n\"1;2\";\"1;*\";*\n").unwrap();
+        hierarchies.create("file", false, Some(&HierarchySource::Paths(file))).unwrap();
+        is_kept(&hierarchies, "file");
+    }
+
+    #[test]
+    fn what_is_no_dgh_is_not_taken() {
+        assert!(Hierarchies::new().restore("x", "{\"tree\":\"\"}").is_none());
+        assert!(Hierarchies::new().restore("x", "").is_none());
+    }
+}

@@ -1,0 +1,141 @@
+//! Joins through pairs against the same joins row by row, and finding pairs against comparing all.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::StringArray;
+use datafusion::physical_plan::displayable;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::meaning::{Comparison, CouldMatch, PairFinder, Side};
+use crate::rewrite::{FindPairs, JoinThroughPairs};
+
+const JOINS: [&str; 8] = [
+    "JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "LEFT SEMI JOIN",
+    "LEFT ANTI JOIN",
+    "RIGHT SEMI JOIN",
+    "RIGHT ANTI JOIN",
+];
+
+/// The same session with joins through pairs.
+fn through_pairs(context: &SessionContext) -> SessionContext {
+    let state = SessionStateBuilder::new_from_existing(context.state())
+        .with_optimizer_rule(Arc::new(JoinThroughPairs::new(|_, _| None)))
+        .with_physical_optimizer_rule(Arc::new(FindPairs))
+        .build();
+    SessionContext::new_with_state(state)
+}
+
+async fn physical(context: &SessionContext, sql: &str) -> String {
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    displayable(plan.as_ref()).indent(false).to_string()
+}
+
+#[tokio::test]
+async fn every_kind_of_join_gives_the_same_rows_through_pairs() {
+    let row_by_row = patients();
+    let paired = through_pairs(&row_by_row);
+    let conditions = [
+        ("v", "t", "v.zipcode = t.zipcode"),
+        ("v", "t", "t.age = v.age"),
+        ("t", "v", "v.age = t.age AND v.id + t.id < 303"),
+        ("v", "t", "v.birth = t.year AND v.age = t.age"),
+        ("v", "w", "v.zipcode = w.zipcode"),
+        ("w", "v", "v.age = w.age AND v.zipcode <> w.zipcode"),
+    ];
+    for join in JOINS {
+        for (left, right, condition) in conditions {
+            let sql = format!("SELECT * FROM {left} {join} {right} ON {condition}");
+            let expected = rows(&row_by_row, &sql).await.unwrap();
+            assert_eq!(rows(&paired, &sql).await.unwrap(), expected, "{sql}");
+            let plan = physical(&paired, &sql).await;
+            assert!(plan.contains("PairsExec") && !plan.contains("NestedLoopJoinExec"), "{sql}\n{plan}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_view_joins_itself_through_pairs() {
+    let row_by_row = patients();
+    let paired = through_pairs(&row_by_row);
+    for join in ["JOIN", "LEFT JOIN", "FULL JOIN"] {
+        let sql = format!("SELECT a.id, b.id, b.zipcode FROM v AS a {join} v AS b ON a.zipcode = b.zipcode");
+        assert_eq!(rows(&paired, &sql).await.unwrap(), rows(&row_by_row, &sql).await.unwrap(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_equality_keeps_comparing_rows() {
+    let paired = through_pairs(&patients());
+    let plan = physical(&paired, "SELECT v.id FROM v JOIN t ON v.age < t.age").await;
+    assert!(plan.contains("NestedLoopJoinExec"), "{plan}");
+}
+
+/// Finds what comparing every cell finds.
+fn assert_found(kind: Side, asked: Side, cells: &[Option<String>], others: &[String]) -> Result<(), TestCaseError> {
+    let function = CouldMatch::new(kind.clone(), Comparison::Equal, asked.clone());
+    let finder = PairFinder::new(cells.iter().cloned().collect::<StringArray>(), kind, asked).unwrap();
+    for other in others {
+        let mut found = Vec::new();
+        finder.find(other, &mut found).unwrap();
+        let could = |cell: &Option<String>| function.matches(cell.as_deref(), Some(other)).unwrap();
+        let expected: Vec<u32> = (0..).zip(cells).filter(|(_, cell)| could(cell)).map(|(row, _)| row).collect();
+        prop_assert_eq!(found, expected, "{}", other);
+    }
+    Ok(())
+}
+
+fn side(value_type: ValueType, paths: Option<&str>) -> Side {
+    Side::Protected(meaning("v", "column", value_type, paths).unwrap())
+}
+
+fn range() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (0..30i64).prop_map(|n| n.to_string()),
+        4 => (0..30i64, 0..12i64).prop_map(|(low, width)| format!("[{low},{}]", low + width)),
+        1 => Just("*".to_owned()),
+    ]
+}
+
+fn node(paths: &str) -> impl Strategy<Value = String> + use<> {
+    let nodes: Vec<String> = paths.split(['\n', ';']).filter(|node| !node.is_empty()).map(str::to_owned).collect();
+    prop::sample::select(nodes)
+}
+
+/// `1` and `01` are one value.
+const TWICE: &str = "1;low;*\n2;low;*\n01;high;*\n7;high;*\n5;middle;*\n";
+
+proptest! {
+    #[test]
+    fn pairs_of_ranges_are_found(cells in vec(prop::option::weighted(0.9, range()), 0..20), others in vec(range(), 1..8)) {
+        let ranges = || side(ValueType::Integer, None);
+        assert_found(ranges(), ranges(), &cells, &others)?;
+    }
+
+    #[test]
+    fn ranges_of_a_number_are_found(cells in vec(prop::option::of(range()), 0..20), number in -1..40i64) {
+        assert_found(side(ValueType::Integer, None), Side::Raw(ValueType::Integer), &cells, &[number.to_string()])?;
+    }
+
+    #[test]
+    fn pairs_of_nodes_are_found(
+        cells in vec(prop::option::of(node(ZIPS)), 0..12), alike in vec(node(ZIPS), 1..6), wide in vec(node(WIDE_ZIPS), 1..6),
+    ) {
+        let zips = side(ValueType::Text, Some(ZIPS));
+        assert_found(zips.clone(), zips.clone(), &cells, &alike)?;
+        assert_found(zips, side(ValueType::Text, Some(WIDE_ZIPS)), &cells, &wide)?;
+    }
+
+    #[test]
+    fn nodes_over_numbers_that_are_spelled_twice_are_found(
+        cells in vec(prop::option::of(node(TWICE)), 0..12), others in vec(node(TWICE), 1..6),
+    ) {
+        let twice = side(ValueType::Integer, Some(TWICE));
+        assert_found(twice.clone(), twice, &cells, &others)?;
+    }
+}

@@ -1,0 +1,46 @@
+//! [`numbered`]: which rows a statement changes.
+
+use std::sync::Arc;
+
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+
+use super::StoredTable;
+
+/// The column in which rows carry their numbers.
+pub const ROW_NUMBER: &str = "kohort row number";
+
+/// The plan of what DELETE or UPDATE reads, with the number of each row as its last column.
+///
+/// # Errors
+/// Where the statement reads more than the table it changes.
+pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let below = |input: &Arc<LogicalPlan>| numbered(input).map(LogicalPlanBuilder::from);
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source)?;
+            let Some(table) = provider.downcast_ref::<StoredTable>() else { return Err(other_tables()) };
+            let source = provider_as_source(Arc::new(table.with_row_numbers()));
+            LogicalPlanBuilder::scan(scan.table_name.clone(), source, None)?.build()
+        }
+        LogicalPlan::Filter(filter) => below(&filter.input)?.filter(filter.predicate.clone())?.build(),
+        LogicalPlan::Limit(limit) => {
+            let literal = |bound: &Option<Box<Expr>>| bound.as_ref().map(|bound| bound.as_ref().clone());
+            below(&limit.input)?.limit_by_expr(literal(&limit.skip), literal(&limit.fetch))?.build()
+        }
+        LogicalPlan::SubqueryAlias(alias) => below(&alias.input)?.alias(alias.alias.clone())?.build(),
+        LogicalPlan::Projection(projection) => {
+            let number = Expr::Column(datafusion::common::Column::new_unqualified(ROW_NUMBER));
+            below(&projection.input)?.project(projection.expr.iter().cloned().chain([number]))?.build()
+        }
+        _ => Err(other_tables()),
+    }
+}
+
+fn other_tables() -> DataFusionError {
+    DataFusionError::Plan(
+        "UPDATE and DELETE change the rows of one stored table, found by WHERE; others may stand in subqueries"
+            .to_owned(),
+    )
+}

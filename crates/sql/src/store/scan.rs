@@ -1,0 +1,126 @@
+//! [`StoredScan`]: reads a table of the store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use kohort_store::{ScanRequest, Store, StoreError};
+
+use super::{ROW_NUMBER, Reading};
+
+/// Batches that may wait for the operator above.
+const WAITING_BATCHES: usize = 2;
+
+/// Reads a table of the store, in a thread of its own.
+pub(super) struct StoredScan {
+    store: Store,
+    table: String,
+    request: ScanRequest,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl StoredScan {
+    pub(super) fn new(store: Store, table: String, request: ScanRequest, schema: SchemaRef) -> StoredScan {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        StoredScan { store, table, request, schema, properties: Arc::new(properties) }
+    }
+}
+
+impl fmt::Debug for StoredScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoredScan({})", self.table)
+    }
+}
+
+impl DisplayAs for StoredScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n_conditions = self.request.conditions.len();
+        write!(f, "StoredScan: table={}, conditions={n_conditions}", self.table)
+    }
+}
+
+impl ExecutionPlan for StoredScan {
+    fn name(&self) -> &'static str {
+        "StoredScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let reading = match context.session_config().get_extension::<Reading>() {
+            Some(reading) => reading.as_ref().clone(),
+            None => Reading::Snapshot(self.store.read().map_err(external)?),
+        };
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING_BATCHES);
+        let sender = builder.tx();
+        let (table, request, schema) = (self.table.clone(), self.request.clone(), Arc::clone(&self.schema));
+        builder.spawn_blocking(move || {
+            for batch in reading.state().scan(&table, &request).map_err(external)? {
+                let batch = batch.map_err(external).and_then(|batch| as_projected(&batch, &schema));
+                // Nobody may be listening any more.
+                if sender.blocking_send(batch).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Ok(builder.build())
+    }
+}
+
+/// A batch of the store, in which numbers of rows come first, with its columns where they were asked for.
+fn as_projected(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let number = schema.index_of(ROW_NUMBER).ok();
+    let mut columns = batch.columns().to_vec();
+    if let Some(place) = number {
+        let numbers = columns.remove(0);
+        columns.insert(place, numbers);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+pub(super) fn external(error: StoreError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}

@@ -1,0 +1,187 @@
+//! Materialized A-views: classes and rows that are kept, and follow the table they are made from.
+//!
+//! ```text
+//! rows that changed -> members -> core::changing (which rule) -> effects -> verify_step -> hidden tables of the store
+//!                                                                                             |
+//!                                    SELECT: classes whose labels could match -> their rows -> Verified<Block>
+//! ```
+//!
+//! Everything a view is made of stands in hidden tables of the store and changes in the transaction that changes its
+//! table. What is kept in memory beside them only finds things faster, and is made from them when a folder is opened.
+//!
+//! # Guarantee
+//! What readers of all snapshots can combine is argued in `kohort_core::changing`; each step is recounted by
+//! `verify_step` before it is committed, and each block by `verify_block` before it leaves. A row is shown as it was
+//! when it was admitted, with what its person allowed then.
+//! # Paper
+//! `[EPS+12]` section 7
+//! # Deviations
+//! Rows come and go in crowds instead of one by one, unless the view says `CHANGES PAPER`.
+
+mod classes;
+mod follow;
+mod layout;
+mod ledger;
+mod load;
+mod make;
+mod members;
+mod memory;
+mod policies;
+mod problem;
+mod read;
+mod step;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use kohort_store::{ScanRequest, State};
+
+use super::{Definition, ViewProblem};
+use crate::hierarchies::Hierarchies;
+use crate::rewrite::Meanings;
+
+use classes::ClassTable;
+pub use follow::Changed;
+use layout::Layout;
+use load::Held;
+pub use make::{Force, Making, check};
+pub(crate) use policies::EVERYBODY;
+pub use policies::PolicyRows;
+pub use problem::MaterializedProblem;
+pub(super) use read::StoredRead;
+
+/// A materialized view of a store.
+pub struct Materialized {
+    pub(super) definition: Arc<Definition>,
+    /// What it is made from.
+    pub origin: Origin,
+    layout: Layout,
+    /// Only whoever changes the store changes it.
+    memory: Mutex<Held>,
+    /// Finds classes by their labels.
+    classes: RwLock<ClassTable>,
+    meanings: Meanings,
+    /// The DGHs as they were when it was made.
+    hierarchies: Hierarchies,
+    /// The columns of the table of choices.
+    policy_columns: Vec<String>,
+}
+
+impl std::fmt::Debug for Materialized {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Materialized({})", self.definition.name)
+    }
+}
+
+/// The tables a materialized view is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The table its query reads.
+    pub table: String,
+    /// The column of that table that names persons.
+    pub identifier: String,
+    /// The table of choices, and its column that names persons.
+    pub policy: Option<(String, String)>,
+}
+
+/// What the owner is told of a materialized view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Rows that are shown.
+    pub n_shown: u64,
+    /// Rows that wait for others.
+    pub n_pending: u64,
+    /// Rows that are not shown until a refresh.
+    pub n_hidden: u64,
+    /// Rows that are shown and gone from the table.
+    pub n_leaving: u64,
+    /// Since when the first of those that wait or are hidden do, in microseconds from 1970.
+    pub since: Option<i64>,
+    /// Classes that show somebody.
+    pub n_classes: u64,
+    /// Mean loss over the quasi cells of rows in classes.
+    pub ncp: f64,
+    /// The same when it was made.
+    pub ncp_when_made: f64,
+    /// Steps since it was made.
+    pub epoch: u64,
+}
+
+impl Materialized {
+    fn memory(&self) -> MutexGuard<'_, Held> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it shows, and of whom.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// What the labels of its columns can stand for.
+    pub(super) fn meanings(&self) -> Meanings {
+        Arc::clone(&self.meanings)
+    }
+
+    /// Lets readers find classes by what was committed.
+    pub fn publish(&self) {
+        let mut held = self.memory();
+        let Some(memory) = held.known() else { return };
+        let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
+        for (number, labels) in memory.touched.drain(..) {
+            classes.put(number, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
+        }
+        for &number in &memory.restricted {
+            classes.restrict(number);
+        }
+        classes.epoch = memory.counters.epoch;
+    }
+
+    /// What is in memory may have gone further than what is kept.
+    pub fn forget(&self) {
+        self.memory().forget();
+    }
+
+    /// What the owner is told of it.
+    ///
+    /// # Errors
+    /// Where what is kept can't be read.
+    pub fn standing(&self, state: &State) -> Result<Standing, ViewProblem> {
+        use datafusion::arrow::array::{Array, AsArray};
+        use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+        let (memory, _) = load::load(&self.definition, &self.layout, state)?;
+        let mut standing =
+            Standing { epoch: memory.counters.epoch, ncp_when_made: memory.made.ncp, ..Standing::default() };
+        let columns = [layout::PLACE, layout::CLASS, layout::LEAVES, layout::SINCE].map(str::to_owned).to_vec();
+        let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
+        let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
+        for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)? {
+            let batch = batch.map_err(MaterializedProblem::Store)?;
+            let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+            let (places, classes, leaves) = (number(0), number(1), batch.column(2).as_boolean());
+            let since = batch.column(3).as_primitive::<TimestampMicrosecondType>();
+            for row in 0..batch.num_rows() {
+                let is_out = matches!(places.value(row), ledger::WAITING | ledger::HIDDEN);
+                if is_out {
+                    standing.since = Some(standing.since.map_or(since.value(row), |first| first.min(since.value(row))));
+                }
+                match places.value(row) {
+                    ledger::WAITING => standing.n_pending += 1,
+                    ledger::HIDDEN => standing.n_hidden += 1,
+                    _ => standing.n_shown += 1,
+                }
+                standing.n_leaving += u64::from(leaves.value(row));
+                if places.value(row) == ledger::IN_ATOM && classes.is_valid(row) {
+                    *n_shown.entry(classes.value(row)).or_default() += 1;
+                }
+            }
+        }
+        let mut loss = make::Loss::of(&memory.trees);
+        for (&class, &n_rows) in &n_shown {
+            if let Some((nodes, _)) = memory.index.get(kohort_core::changing::ClassId(class.cast_unsigned())) {
+                loss.add(nodes, n_rows);
+            }
+        }
+        (standing.n_classes, standing.ncp) = (n_shown.len() as u64, loss.mean());
+        Ok(standing)
+    }
+}

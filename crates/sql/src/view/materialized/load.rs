@@ -1,0 +1,203 @@
+//! Opening a materialized view: what is kept in memory, from the hidden tables.
+
+use std::collections::{HashMap, HashSet};
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use kohort_core::changing::ClassId;
+use kohort_io::read_rows;
+use kohort_model::{Column, Role};
+use kohort_store::{ScanRequest, State};
+
+use super::follow::COUNTERS;
+use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, Layout, NODES, NUMBER, PLACE, POSITION, TEXT};
+use super::ledger::IN_ATOM;
+use super::make::MADE;
+use super::members::MISSING;
+use super::memory::{Counters, Made, Memory};
+use super::policies::kept_content;
+use super::problem::MaterializedProblem;
+use super::{ClassTable, Materialized};
+use crate::view::{Definition, ViewProblem};
+
+/// What is in memory, or is to be read anew.
+pub(super) struct Held {
+    memory: Option<Memory>,
+}
+
+impl Held {
+    pub(super) fn new(memory: Option<Memory>) -> Held {
+        Held { memory }
+    }
+
+    /// What is in memory, read where it is not.
+    pub(super) fn loaded(&mut self, view: &Materialized, state: &State) -> Result<&mut Memory, ViewProblem> {
+        if self.memory.is_none() {
+            self.memory = Some(load(&view.definition, &view.layout, state)?.0);
+        }
+        Ok(self.memory.as_mut().expect("it was read"))
+    }
+
+    /// Whatever is in memory may not be what is kept.
+    pub(super) fn forget(&mut self) {
+        self.memory = None;
+    }
+
+    pub(super) fn known(&mut self) -> Option<&mut Memory> {
+        self.memory.as_mut()
+    }
+}
+
+/// Reads everything that is kept in memory.
+pub(super) fn load(
+    definition: &Definition,
+    layout: &Layout,
+    state: &State,
+) -> Result<(Memory, ClassTable), ViewProblem> {
+    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    let record = |kind: &str| -> Result<String, MaterializedProblem> {
+        state.record(kind, &definition.name)?.ok_or_else(damaged)
+    };
+    let made: Made = serde_json::from_str(&record(MADE)?).map_err(|_| damaged())?;
+    let counters: Counters = serde_json::from_str(&record(COUNTERS)?).map_err(|_| damaged())?;
+    let mut memory = Memory::new(definition, made, counters)?;
+    load_values(&mut memory, layout, state)?;
+    load_choices(&mut memory, layout, state)?;
+    let n_shown = load_trees(&mut memory, definition, layout, state)?;
+    let classes = load_classes(&mut memory, definition, layout, state, &n_shown)?;
+    Ok((memory, classes))
+}
+
+fn scan(state: &State, table: &str, columns: &[&str]) -> Result<kohort_store::Rows, MaterializedProblem> {
+    let columns = Some(columns.iter().map(|&name| name.to_owned()).collect());
+    Ok(state.scan(table, &ScanRequest { columns, ..ScanRequest::default() })?)
+}
+
+fn load_values(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedProblem> {
+    for batch in scan(state, &layout.values, &[POSITION, NUMBER, TEXT])? {
+        let batch = batch?;
+        let positions = batch.column(0).as_primitive::<Int64Type>();
+        let texts = batch.column(2).as_string::<i32>();
+        for row in 0..batch.num_rows() {
+            // Values of a column are numbered in the order in which they were written.
+            let text = texts.is_valid(row).then(|| texts.value(row).to_owned());
+            if let Some(values) = memory.values.get_mut(positions.value(row) as usize) {
+                values.number(&text);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn load_choices(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedProblem> {
+    let mut batches = Vec::new();
+    for batch in state.scan(&layout.choices, &ScanRequest::default())? {
+        batches.push(batch?);
+    }
+    for (number, is_restricted, content) in kept_content(&batches, memory.made.person_column) {
+        memory.choices.insert(content, (number, is_restricted));
+        memory.restricting.extend(is_restricted.then_some(number));
+    }
+    Ok(())
+}
+
+/// Trees grow by the values of all rows. Says how many rows each class shows.
+fn load_trees(
+    memory: &mut Memory,
+    definition: &Definition,
+    layout: &Layout,
+    state: &State,
+) -> Result<HashMap<i64, u64>, ViewProblem> {
+    let quasi = definition.with_role(Role::Quasi);
+    let columns = empty_columns(definition)?;
+    let mut known: Vec<HashSet<String>> = vec![HashSet::new(); quasi.len()];
+    let mut n_shown: HashMap<i64, u64> = HashMap::new();
+    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    for batch in scan(state, &layout.rows, &[CLASS, PLACE, NODES])? {
+        let batch = batch.map_err(MaterializedProblem::Store)?;
+        let (classes, places) =
+            (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+        let nodes = batch.column(2).as_string::<i32>();
+        for row in 0..batch.num_rows() {
+            if places.value(row) == IN_ATOM {
+                *n_shown.entry(classes.value(row)).or_default() += 1;
+            }
+            let labels: Vec<Option<String>> = serde_json::from_str(nodes.value(row)).map_err(|_| damaged())?;
+            for (column, label) in labels.into_iter().enumerate() {
+                let label = label.unwrap_or_else(|| MISSING.to_owned());
+                if known[column].contains(&label) {
+                    continue;
+                }
+                let position = quasi[column];
+                let path = match label.as_str() {
+                    MISSING => memory.missing_path(definition, position),
+                    text => memory.path(definition, position, text, &columns[position]),
+                };
+                let path = path.ok_or_else(damaged)?;
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                memory.trees[column].add_path(&path).map_err(|_| damaged())?;
+                known[column].insert(label);
+            }
+        }
+    }
+    Ok(n_shown)
+}
+
+fn load_classes(
+    memory: &mut Memory,
+    definition: &Definition,
+    layout: &Layout,
+    state: &State,
+    n_shown: &HashMap<i64, u64>,
+) -> Result<ClassTable, MaterializedProblem> {
+    let mut table = ClassTable::new(definition.with_role(Role::Quasi));
+    table.epoch = memory.counters.epoch;
+    let names: Vec<&str> =
+        [CLASS, IS_ALONE, IS_RESTRICTED].into_iter().chain(layout.labels.iter().map(String::as_str)).collect();
+    for batch in scan(state, &layout.classes, &names)? {
+        let batch = batch?;
+        for (number, is_alone, is_restricted, labels) in classes_of(&batch) {
+            let borrowed: Vec<Option<&str>> = labels.iter().map(Option::as_deref).collect();
+            table.put(number, &borrowed);
+            if is_restricted {
+                table.restrict(number);
+                memory.restricted.insert(number);
+            }
+            if is_alone {
+                memory.alone.insert(labels, number);
+            } else if let Some(nodes) = memory.nodes(&labels) {
+                let n_members = n_shown.get(&number).copied().unwrap_or(0);
+                memory.put_class(ClassId(number.cast_unsigned()), &nodes, n_members);
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// Rows of the table of classes: number, whether it is of rows shown by themselves, whether somebody in it may refuse
+/// something, and labels.
+pub(super) fn classes_of(batch: &RecordBatch) -> Vec<(i64, bool, bool, Vec<Option<String>>)> {
+    let numbers = batch.column(0).as_primitive::<Int64Type>();
+    let (alone, restricted) = (batch.column(1).as_boolean(), batch.column(2).as_boolean());
+    let label = |column: usize, row: usize| {
+        let labels = batch.column(column).as_string::<i32>();
+        labels.is_valid(row).then(|| labels.value(row).to_owned())
+    };
+    let class = |row: usize| {
+        let labels = (3..batch.num_columns()).map(|column| label(column, row)).collect();
+        (numbers.value(row), alone.value(row), restricted.value(row), labels)
+    };
+    (0..batch.num_rows()).map(class).collect()
+}
+
+/// The columns of the view without a cell, for the types of their values.
+pub(super) fn empty_columns(definition: &Definition) -> Result<Vec<Column>, ViewProblem> {
+    let fields = definition
+        .columns
+        .iter()
+        .map(|column| datafusion::arrow::datatypes::Field::new(&column.name, column.data_type.clone(), true));
+    let schema = datafusion::arrow::datatypes::Schema::new(fields.collect::<Vec<_>>());
+    let empty = RecordBatch::new_empty(schema.into());
+    let table = read_rows(&empty, &definition.name, &definition.roles(), Some(definition.identifier));
+    Ok(table.map_err(ViewProblem::Columns)?.columns)
+}

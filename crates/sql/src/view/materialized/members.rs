@@ -1,0 +1,204 @@
+//! [`NewRow`]: what a row of a view's query is to a materialized view.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use kohort_io::read_rows;
+use kohort_model::{Column, NULL, Role};
+
+use super::memory::Memory;
+use super::problem::MaterializedProblem;
+use crate::policy::{Pair, Policies};
+use crate::view::consent::{Reader, Wishes, refused_columns};
+use crate::view::{Definition, ViewProblem};
+
+/// The leaf of a missing value: no value is spelled so.
+pub(super) const MISSING: &str = "\u{0}";
+
+/// A row of the view's query.
+pub(super) struct NewRow {
+    /// The person, as text.
+    pub(super) name: String,
+    /// The person's own k.
+    pub(super) k: u32,
+    /// Per quasi column the value and its ancestors; `None` where the DGH does not know it.
+    pub(super) paths: Option<Vec<Arc<Vec<String>>>>,
+    /// What is shown beside quasi labels, as the view's tuples have it.
+    pub(super) values: Vec<Option<String>>,
+    /// The place of the row's policy, where there are policies.
+    pub(super) policy: Option<u32>,
+    /// Its place in the batch.
+    pub(super) place: usize,
+}
+
+/// The names of the columns of tuples: what rows show beside quasi labels, and sensitive columns as readers see them
+/// raised, where something is asked of those.
+pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<String> {
+    let of =
+        |role: Role| definition.with_role(role).into_iter().map(|position| definition.columns[position].name.clone());
+    let mut names: Vec<String> = of(Role::Sensitive).chain(of(Role::Plain)).collect();
+    if asks_of_values(definition) {
+        for number in 1..=pairs.len() {
+            names.extend(of(Role::Sensitive).map(|name| raised_name(&name, number)));
+        }
+    }
+    if definition.policy.is_some() {
+        names.push(String::new());
+    }
+    names
+}
+
+/// The name of a sensitive column as the readers of a pair see it.
+pub(super) fn raised_name(column: &str, number: usize) -> String {
+    format!("{column} for reader {number}")
+}
+
+/// Whether anything is asked of sensitive values, so that they are looked at as readers see them, too.
+pub(super) fn asks_of_values(definition: &Definition) -> bool {
+    definition.policy.is_some() && (definition.l.is_some() || definition.t.is_some())
+}
+
+/// The rows of a batch. Persons whom no policy speaks of are none of the view's.
+///
+/// # Errors
+/// Where a column can't have its role, or a person has several rows.
+pub(super) fn new_rows(
+    definition: &Definition,
+    memory: &Memory,
+    rows: &RecordBatch,
+    policies: Option<&Policies>,
+) -> Result<Vec<NewRow>, ViewProblem> {
+    let table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
+        .map_err(ViewProblem::Columns)?;
+    let identifier = rows.column(definition.identifier);
+    if identifier.null_count() > 0 {
+        let column = definition.columns[definition.identifier].name.clone();
+        return Err(ViewProblem::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
+    }
+    let wishes = Wishes::of(definition, policies, rows);
+    let k = wishes.k(definition, policies, None, rows.num_rows());
+    let (quasi, sensitive) = (definition.with_role(Role::Quasi), definition.with_role(Role::Sensitive));
+    let paths: Vec<HashMap<u32, Option<Arc<Vec<String>>>>> =
+        quasi.iter().map(|&position| paths_of(&table.columns[position], definition, position, memory)).collect();
+    let raised = Raised::of(definition, memory, &table.columns, policies, &wishes);
+    let plain = plain_texts(definition, rows)?;
+
+    let names = text_of(definition, identifier)?;
+    let mut found = Vec::with_capacity(rows.num_rows());
+    for (place, k) in k.into_iter().enumerate() {
+        let Some(k) = k else { continue };
+        let own = |position: &usize| table.columns[*position].cell(place).map(str::to_owned);
+        let mut values: Vec<Option<String>> = sensitive.iter().map(own).collect();
+        values.extend(plain.iter().map(|texts| texts.is_valid(place).then(|| texts.value(place).to_owned())));
+        values.extend(raised.cells(&table.columns, place));
+        let of_quasi = quasi.iter().zip(&paths).map(|(&position, paths)| match table.columns[position].ids[place] {
+            NULL => memory.missing_path(definition, position).map(Arc::new),
+            id => paths[&id].clone(),
+        });
+        found.push(NewRow {
+            name: names.value(place).to_owned(),
+            k,
+            paths: of_quasi.collect(),
+            values,
+            policy: wishes.policy_of_row.get(place).copied().flatten(),
+            place,
+        });
+    }
+    check_one_row_each(definition, &found)?;
+    Ok(found)
+}
+
+fn check_one_row_each(definition: &Definition, rows: &[NewRow]) -> Result<(), ViewProblem> {
+    let mut n_rows: HashMap<&str, usize> = HashMap::new();
+    rows.iter().for_each(|row| *n_rows.entry(&row.name).or_default() += 1);
+    let n_persons = n_rows.values().filter(|&&n| n > 1).count();
+    if n_persons == 0 {
+        return Ok(());
+    }
+    Err(MaterializedProblem::SeveralRows { view: definition.name.clone(), n_persons }.into())
+}
+
+/// Per id of a column's texts the value and its ancestors.
+fn paths_of(
+    column: &Column,
+    definition: &Definition,
+    position: usize,
+    memory: &Memory,
+) -> HashMap<u32, Option<Arc<Vec<String>>>> {
+    let path = |(id, text): (u32, &str)| (id, memory.path(definition, position, text, column).map(Arc::new));
+    (0..).zip(column.texts.iter()).map(path).collect()
+}
+
+/// Cells of plain columns as text.
+fn plain_texts(definition: &Definition, rows: &RecordBatch) -> Result<Vec<StringArray>, ViewProblem> {
+    let plain = definition.with_role(Role::Plain).into_iter();
+    plain.map(|position| text_of(definition, rows.column(position))).collect()
+}
+
+/// Cells as text, as it is compared everywhere whose they are.
+fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, ViewProblem> {
+    let texts = cast(column, &DataType::Utf8);
+    let failed = |_| ViewProblem::Query {
+        view: definition.name.clone(),
+        kind: "a column is of a type whose values have no text",
+    };
+    texts.map(|texts| texts.as_string::<i32>().clone()).map_err(failed)
+}
+
+/// Sensitive cells as the readers of each pair see them.
+struct Raised<'a> {
+    definition: &'a Definition,
+    memory: &'a Memory,
+    /// Per pair of the view and row the level; empty where nothing is asked of values.
+    levels: Vec<Vec<u8>>,
+}
+
+impl<'a> Raised<'a> {
+    fn of(
+        definition: &'a Definition,
+        memory: &'a Memory,
+        _columns: &[Column],
+        policies: Option<&Policies>,
+        wishes: &Wishes,
+    ) -> Raised<'a> {
+        let Some(policies) = policies.filter(|_| asks_of_values(definition)) else {
+            return Raised { definition, memory, levels: Vec::new() };
+        };
+        let n_rows = wishes.policy_of_row.len();
+        let levels = memory.pairs.iter().map(|pair| {
+            let known = policies.pair(pair.purpose.as_deref(), pair.recipient.as_deref());
+            known.map_or_else(|_| vec![0; n_rows], |pair| wishes.levels(policies, pair))
+        });
+        Raised { definition, memory, levels: levels.collect() }
+    }
+
+    fn cells(&self, columns: &[Column], place: usize) -> Vec<Option<String>> {
+        let sensitive = self.definition.with_role(Role::Sensitive);
+        let raised = |level: u8, position: usize| {
+            let column = &columns[position];
+            let text = column.cell(place)?;
+            match (level, &self.definition.columns[position].hierarchy) {
+                (0, _) => Some(text.to_owned()),
+                (_, None) => None,
+                (level, Some(_)) => {
+                    let path = self.memory.path(self.definition, position, text, column)?;
+                    path.get(usize::from(level)).or(path.last()).cloned()
+                }
+            }
+        };
+        let of_pair = |levels: &Vec<u8>| sensitive.iter().map(|&at| raised(levels[place], at)).collect::<Vec<_>>();
+        self.levels.iter().flat_map(of_pair).collect()
+    }
+}
+
+/// Whether a policy refuses anything to anybody, now or ever.
+pub(super) fn is_restricted(definition: &Definition, policies: &Policies, policy: u32) -> bool {
+    crate::view::build::pair_ids(policies).any(|pair| match policies.choice(pair, policy) {
+        None => true,
+        Some(choice) => refused_columns(&choice, definition, Reader { pair: Some(pair), today: NaiveDate::MAX }) != 0,
+    })
+}

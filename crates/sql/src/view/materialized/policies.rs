@@ -1,0 +1,183 @@
+//! [`PolicyRows`]: rows of a table of choices, and which of them speak of a person.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array,
+};
+use datafusion::arrow::compute::{cast, concat_batches, take};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::row::{RowConverter, SortField};
+
+use super::layout::{IS_RESTRICTED, NUMBER};
+use super::write::batch;
+use crate::parser::PolicyReference;
+use crate::policy::{Policies, PolicyProblem};
+use crate::view::{Definition, ViewProblem};
+
+/// The person that stands for everybody without a row of their own.
+pub(crate) const EVERYBODY: &str = "*";
+
+/// Rows of a table of choices.
+pub struct PolicyRows {
+    /// What they say.
+    pub policies: Policies,
+    rows: RecordBatch,
+    person: usize,
+    of_person: HashMap<String, Vec<u32>>,
+    /// Per row its purpose and recipient.
+    pairs: Vec<(Option<String>, Option<String>)>,
+    converted: datafusion::arrow::row::Rows,
+}
+
+impl PolicyRows {
+    /// Rows as a query gave them.
+    ///
+    /// # Errors
+    /// Where they are no choices.
+    pub fn read(
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+        definition: &Definition,
+    ) -> Result<PolicyRows, ViewProblem> {
+        let Some(reference) = &definition.policy else { return Err(ViewProblem::Stale) };
+        let failed =
+            |error: datafusion::arrow::error::ArrowError| ViewProblem::of_query(&definition.name, &error.into());
+        let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
+        let rows = concat_batches(schema, batches).map_err(failed)?;
+        let policies = Policies::read(std::slice::from_ref(&rows), reference, &columns).map_err(ViewProblem::Policy)?;
+        let person = position(schema, &reference.person_column).ok_or_else(|| {
+            let (table, column) = (reference.table.to_string(), reference.person_column.clone());
+            ViewProblem::Policy(PolicyProblem::NoColumn { table, column })
+        })?;
+        let texts = |position: usize| cast(rows.column(position), &DataType::Utf8).map_err(failed);
+        let names = texts(person)?;
+        let mut of_person: HashMap<String, Vec<u32>> = HashMap::new();
+        for (row, name) in (0..).zip(names.as_string::<i32>().iter()) {
+            of_person.entry(name.unwrap_or_default().to_owned()).or_default().push(row);
+        }
+        let word = |name: &str| position(schema, name).map(texts).transpose();
+        let (purposes, recipients) = (word("purpose")?, word("recipient")?);
+        let text = |column: &Option<ArrayRef>, row: usize| {
+            let column = column.as_ref()?.as_string::<i32>();
+            column.is_valid(row).then(|| column.value(row).to_lowercase())
+        };
+        let pairs = (0..rows.num_rows()).map(|row| (text(&purposes, row), text(&recipients, row))).collect();
+        let others: Vec<ArrayRef> = (0..rows.num_columns())
+            .filter(|&column| column != person)
+            .map(|column| Arc::clone(rows.column(column)))
+            .collect();
+        let fields = others.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let converted =
+            RowConverter::new(fields).and_then(|converter| converter.convert_columns(&others)).map_err(failed)?;
+        Ok(PolicyRows { policies, rows, person, of_person, pairs, converted })
+    }
+
+    /// The rows that speak of a person: their own, and everybody's for what their own do not speak of.
+    fn of(&self, name: &str) -> Vec<u32> {
+        let own = self.of_person.get(name).cloned().unwrap_or_default();
+        let spoken: Vec<_> = own.iter().map(|&row| &self.pairs[row as usize]).collect();
+        let everybody = self.of_person.get(EVERYBODY).filter(|_| name != EVERYBODY).into_iter().flatten();
+        let rest = everybody.filter(|&&row| !spoken.contains(&&self.pairs[row as usize])).copied();
+        own.iter().copied().chain(rest).collect()
+    }
+
+    /// What they say, whoever it is of.
+    pub(super) fn content(&self, name: &str) -> Vec<u8> {
+        let mut rows: Vec<&[u8]> = Vec::new();
+        let of = self.of(name);
+        for &row in &of {
+            rows.push(self.converted.row(row as usize).data());
+        }
+        rows.sort_unstable();
+        rows.into_iter()
+            .flat_map(|row| (row.len() as u64).to_le_bytes().into_iter().chain(row.iter().copied()))
+            .collect()
+    }
+
+    /// The rows of a person under a number instead of a name, as the hidden table has them.
+    pub(super) fn numbered(&self, name: &str, number: i64, is_restricted: bool) -> RecordBatch {
+        let of = UInt32Array::from(self.of(name));
+        let n_rows = of.len();
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![number; n_rows]));
+        let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![is_restricted; n_rows]));
+        let names: Vec<String> = (0..self.rows.num_columns()).map(|column| format!("p{column}")).collect();
+        let columns = names.iter().enumerate().map(|(position, name)| {
+            let column: ArrayRef = match position == self.person {
+                true => Arc::new(StringArray::from(vec![number.to_string(); n_rows])),
+                false => take(self.rows.column(position), &of, None).expect("rows are of the batch"),
+            };
+            (name.as_str(), column)
+        });
+        batch([(NUMBER, numbers), (IS_RESTRICTED, restricted)].into_iter().chain(columns))
+    }
+
+    /// The place of the column that names persons.
+    pub(super) fn person_column(&self) -> usize {
+        self.person
+    }
+
+    /// The columns of the table, the person as text.
+    pub(super) fn schema(&self) -> Schema {
+        let field = |(position, field): (usize, &Arc<Field>)| match position == self.person {
+            true => field.as_ref().clone().with_data_type(DataType::Utf8),
+            false => field.as_ref().clone(),
+        };
+        Schema::new(self.rows.schema_ref().fields().iter().enumerate().map(field).collect::<Vec<_>>())
+    }
+}
+
+fn position(schema: &Schema, name: &str) -> Option<usize> {
+    schema.fields().iter().position(|field| field.name().eq_ignore_ascii_case(name))
+}
+
+/// Policies from the hidden table: persons are the numbers of choices.
+pub(super) fn kept_policies(
+    batches: &[RecordBatch],
+    names: &[String],
+    reference: &PolicyReference,
+    columns: &[String],
+) -> Result<Policies, PolicyProblem> {
+    let renamed: Vec<RecordBatch> = batches
+        .iter()
+        .map(|kept| {
+            let columns = names.iter().zip(kept.columns().iter().skip(2));
+            batch(columns.map(|(name, column)| (name.as_str(), Arc::clone(column))).collect::<Vec<_>>())
+        })
+        .collect();
+    Policies::read(&renamed, reference, columns)
+}
+
+/// Choices of the hidden table: their numbers, whether they refuse anything, and what they say, as
+/// [`PolicyRows::content`] has it.
+pub(super) fn kept_content(batches: &[RecordBatch], person: Option<usize>) -> Vec<(i64, bool, Vec<u8>)> {
+    let mut found: BTreeMap<i64, (bool, Vec<Vec<u8>>)> = BTreeMap::new();
+    for kept in batches {
+        let numbers = kept.column(0).as_primitive::<Int64Type>();
+        let restricted = kept.column(1).as_boolean();
+        let others: Vec<ArrayRef> = kept
+            .columns()
+            .iter()
+            .skip(2)
+            .enumerate()
+            .filter(|(position, _)| Some(*position) != person)
+            .map(|(_, column)| Arc::clone(column))
+            .collect();
+        let fields = others.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let Ok(converted) = RowConverter::new(fields).and_then(|converter| converter.convert_columns(&others)) else {
+            continue;
+        };
+        for row in 0..kept.num_rows() {
+            let (is_restricted, rows) = found.entry(numbers.value(row)).or_default();
+            *is_restricted |= restricted.value(row);
+            rows.push(converted.row(row).data().to_vec());
+        }
+    }
+    let content = |(number, (is_restricted, mut rows)): (i64, (bool, Vec<Vec<u8>>))| {
+        rows.sort_unstable();
+        let bytes = rows.iter().flat_map(|row| (row.len() as u64).to_le_bytes().into_iter().chain(row.iter().copied()));
+        (number, is_restricted, bytes.collect())
+    };
+    found.into_iter().map(content).collect()
+}

@@ -1,0 +1,212 @@
+//! Reading a materialized view: the classes whose labels could match, and their rows, from one state of the store.
+//!
+//! What comes of it is a version of its own, small or large, whose directory holds the classes that were read. So
+//! everything above, from labels to `verify_block`, is as it is for views that are not materialized.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch};
+use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use kohort_io::read_rows;
+use kohort_model::{NULL, Role, Texts};
+use kohort_store::{Condition, ScanRequest, State, Value};
+
+use super::follow::COUNTERS;
+use super::layout::{CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
+use super::ledger::{ALONE, IN_ATOM};
+use super::load::classes_of;
+use super::memory::Counters;
+use super::policies::kept_policies;
+use super::problem::MaterializedProblem;
+use super::{ClassTable, Materialized};
+use crate::policy::Policies;
+use crate::view::build::{Trees, attach};
+use crate::view::choose::{Comparison, satisfying};
+use crate::view::directory::{Assigned, Directory, PolicyKey, Seed};
+use crate::view::{Fingerprint, Summary, Version, ViewProblem};
+
+/// Up to so many classes are looked up one by one; beyond, everything is read.
+const MOST_CLASSES: usize = 10_000;
+
+/// Columns of the table of rows that come before cells.
+const N_FIXED: usize = 3;
+
+/// The number of a class, whether its rows are shown by themselves, and its labels.
+type Labelled = (i64, bool, Vec<Option<String>>);
+
+/// Classes of a materialized view, as they are kept.
+pub(in crate::view) struct StoredRead {
+    pub(in crate::view) version: Arc<Version>,
+    pub(in crate::view) rows: RecordBatch,
+    /// Per row its class in the version's directory.
+    pub(in crate::view) class_of_row: Vec<u32>,
+    /// Per row the place of what its person allowed; empty without policies.
+    pub(in crate::view) policy_of_row: Vec<Option<u32>>,
+}
+
+impl Materialized {
+    /// Reads the classes whose labels could satisfy comparisons.
+    ///
+    /// # Errors
+    /// Where what is kept can't be read.
+    pub(in crate::view) fn read(&self, state: &State, comparisons: &[Comparison]) -> Result<StoredRead, ViewProblem> {
+        let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
+        let store = MaterializedProblem::Store;
+        let counters = state.record(COUNTERS, &self.definition.name).map_err(store)?.ok_or_else(damaged)?;
+        let counters: Counters = serde_json::from_str(&counters).map_err(|_| damaged())?;
+        let wanted = {
+            let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
+            // What is in memory may be older or newer than this state; then everything is read.
+            let chosen = if classes.epoch == counters.epoch { self.choose(&classes, comparisons) } else { None };
+            chosen.map(|chosen| classes.numbers(&chosen)).filter(|wanted| wanted.len() <= MOST_CLASSES)
+        };
+        let (fixed, rows) = self.rows(state, wanted.as_deref())?;
+        let policies = self.policies(state)?;
+        let policy_of_row = match &policies {
+            None => Vec::new(),
+            Some(policies) => {
+                let choices = fixed.column(2).as_primitive::<Int64Type>().iter();
+                choices.map(|choice| policies.person(&choice?.to_string())).collect()
+            }
+        };
+        let labels = self.labels(state, wanted.as_deref())?;
+        self.version(&fixed, rows, labels, policies, policy_of_row, counters.epoch)
+    }
+
+    /// Per class whether its labels could satisfy all comparisons; `None` where that can't be told.
+    fn choose(&self, classes: &ClassTable, comparisons: &[Comparison]) -> Option<Vec<bool>> {
+        let mut chosen: Option<Vec<bool>> = None;
+        for comparison in comparisons {
+            let found = satisfying(&self.definition, classes, comparison).ok().flatten()?;
+            chosen = Some(match chosen {
+                None => found,
+                Some(chosen) => chosen.into_iter().zip(found).map(|(chosen, found)| chosen && found).collect(),
+            });
+        }
+        chosen
+    }
+
+    /// The rows that are shown: where they are, and their cells.
+    fn rows(&self, state: &State, wanted: Option<&[i64]>) -> Result<(RecordBatch, RecordBatch), ViewProblem> {
+        let columns: Vec<String> =
+            [CLASS, PLACE, CHOICE].map(str::to_owned).into_iter().chain(self.layout.cells.clone()).collect();
+        let request = ScanRequest { columns: Some(columns), conditions: of_classes(wanted), ..ScanRequest::default() };
+        let scan = state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)?;
+        let schema = scan.schema();
+        let mut batches = Vec::new();
+        for batch in scan {
+            let batch = batch.map_err(MaterializedProblem::Store)?;
+            let places = batch.column(1).as_primitive::<Int64Type>().iter();
+            let is_shown = places.map(|place| Some(matches!(place, Some(IN_ATOM | ALONE)))).collect();
+            batches.push(filter_record_batch(&batch, &is_shown).map_err(|error| self.failed(error))?);
+        }
+        let all = concat_batches(&schema, &batches).map_err(|error| self.failed(error))?;
+        let fixed = all.project(&(0..N_FIXED).collect::<Vec<_>>()).map_err(|error| self.failed(error))?;
+        let cells = all.columns()[N_FIXED..].to_vec();
+        let rows = RecordBatch::try_new(self.schema(), cells).map_err(|error| self.failed(error))?;
+        Ok((fixed, rows))
+    }
+
+    fn failed(&self, error: ArrowError) -> ViewProblem {
+        ViewProblem::of_query(&self.definition.name, &error.into())
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let field = |column: &crate::view::ViewColumn| Field::new(&column.name, column.data_type.clone(), true);
+        Schema::new(self.definition.columns.iter().map(field).collect::<Vec<_>>()).into()
+    }
+
+    /// What persons allowed when their rows were admitted, by number.
+    fn policies(&self, state: &State) -> Result<Option<Policies>, ViewProblem> {
+        let Some(reference) = &self.definition.policy else { return Ok(None) };
+        let mut batches = Vec::new();
+        for batch in state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedProblem::Store)? {
+            batches.push(batch.map_err(MaterializedProblem::Store)?);
+        }
+        let columns: Vec<String> = self.definition.columns.iter().map(|column| column.name.clone()).collect();
+        let names = self.policy_columns.clone();
+        kept_policies(&batches, &names, reference, &columns).map(Some).map_err(ViewProblem::Policy)
+    }
+
+    /// Classes with their labels.
+    fn labels(&self, state: &State, wanted: Option<&[i64]>) -> Result<Vec<Labelled>, ViewProblem> {
+        let fixed = [CLASS, IS_ALONE, IS_RESTRICTED].map(str::to_owned).into_iter();
+        let columns = Some(fixed.chain(self.layout.labels.clone()).collect());
+        let request = ScanRequest { columns, conditions: of_classes(wanted), ..ScanRequest::default() };
+        let mut classes = Vec::new();
+        for batch in state.scan(&self.layout.classes, &request).map_err(MaterializedProblem::Store)? {
+            let batch = batch.map_err(MaterializedProblem::Store)?;
+            classes.extend(classes_of(&batch).into_iter().map(|(number, alone, _, labels)| (number, alone, labels)));
+        }
+        Ok(classes)
+    }
+
+    fn version(
+        &self,
+        fixed: &RecordBatch,
+        rows: RecordBatch,
+        classes: Vec<Labelled>,
+        policies: Option<Policies>,
+        policy_of_row: Vec<Option<u32>>,
+        epoch: u64,
+    ) -> Result<StoredRead, ViewProblem> {
+        let definition = &self.definition;
+        let quasi = definition.with_role(Role::Quasi);
+        let mut table = read_rows(&rows, &definition.name, &definition.roles(), Some(definition.identifier))
+            .map_err(ViewProblem::Columns)?;
+        attach(&mut table, definition, &Trees::Catalog(&self.hierarchies))?;
+
+        let mut labels = vec![(Texts::new(), HashMap::<String, u32>::new()); quasi.len()];
+        let mut label_of_class = vec![Vec::with_capacity(classes.len()); quasi.len()];
+        let mut places: HashMap<i64, u32> = HashMap::new();
+        let mut is_alone = Vec::with_capacity(classes.len());
+        for (place, (number, alone, of_class)) in (0..).zip(classes) {
+            places.insert(number, place);
+            is_alone.push(alone);
+            for (column, label) in of_class.into_iter().enumerate() {
+                let (texts, ids) = &mut labels[column];
+                let id = match label {
+                    None => NULL,
+                    Some(label) => *ids.entry(label).or_insert_with_key(|label| texts.push(label)),
+                };
+                label_of_class[column].push(id);
+            }
+        }
+        let numbers = fixed.column(0).as_primitive::<Int64Type>();
+        let class_of_row: Option<Vec<u32>> = numbers.iter().map(|number| places.get(&number?).copied()).collect();
+        let class_of_row =
+            class_of_row.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
+        let assigned = Assigned {
+            labels: labels.into_iter().map(|(texts, _)| texts).collect(),
+            label_of_class,
+            is_alone,
+            class_of_row: class_of_row.clone(),
+            policy_of_row: policy_of_row.clone(),
+            policy_key: PolicyKey::Other,
+        };
+        let sensitive = definition.with_role(Role::Sensitive);
+        let directory = Directory::new(&table, quasi, &sensitive, assigned, Seed::default());
+        let version = Version {
+            number: epoch,
+            definition: Arc::clone(definition),
+            fingerprint: Fingerprint::default(),
+            policies: policies.map(Arc::new),
+            hierarchies: table.columns.iter().map(|column| column.hierarchy.clone()).collect(),
+            value_types: table.columns.iter().map(|column| column.value_type).collect(),
+            meanings: self.meanings(),
+            directories: vec![directory],
+            kept: None,
+            refusals: Mutex::default(),
+            summary: Summary::default(),
+        };
+        Ok(StoredRead { version: Arc::new(version), rows, class_of_row, policy_of_row })
+    }
+}
+
+fn of_classes(wanted: Option<&[i64]>) -> Vec<Condition> {
+    let values = |wanted: &[i64]| wanted.iter().map(|&number| Value::Integer(number)).collect();
+    wanted.map(|wanted| Condition::In { column: CLASS.to_owned(), values: values(wanted) }).into_iter().collect()
+}

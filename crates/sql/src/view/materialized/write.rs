@@ -1,0 +1,394 @@
+//! What effects of a change do to the hidden tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::Int64Type;
+use kohort_core::changing::{
+    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Member, MemberKey, Paper, Past, Standing,
+    Survivors,
+};
+use kohort_store::{Change, ScanRequest};
+
+use super::follow::{Arrival, Changed, RowState};
+use super::layout::{
+    ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, STANDING, TEXT,
+    TUPLE,
+};
+use super::ledger::{ALONE, CORE, IN_ATOM, Persons, RIDER, WAITING, is, past_text};
+use super::memory::Memory;
+use super::problem::MaterializedProblem;
+use super::{Materialized, step};
+use crate::parser::Departures;
+use crate::view::{Definition, ViewProblem};
+
+/// Effects of one view on their way to its tables.
+pub(super) struct Writing<'a> {
+    pub(super) view: &'a Materialized,
+    pub(super) memory: &'a mut Memory,
+    pub(super) change: &'a Change,
+    pub(super) persons: &'a Persons,
+    pub(super) changed: &'a Changed,
+}
+
+/// What becomes of a row.
+#[derive(Clone, Copy)]
+pub(super) enum Fate {
+    At(RowState),
+    Gone,
+}
+
+impl Writing<'_> {
+    /// All edits at once, verified.
+    pub(super) fn epoch(
+        &mut self,
+        edits: Vec<Edit>,
+        arrivals: BTreeMap<MemberKey, Arrival<'_>>,
+    ) -> Result<(), ViewProblem> {
+        let definition = &self.view.definition;
+        let departures = match definition.departures {
+            Departures::Batch => Rule::Batch,
+            Departures::Withdraw => Rule::Withdraw,
+        };
+        let effects = {
+            let memory: &Memory = self.memory;
+            let ledger = self.view.ledger(memory, self.change, self.persons);
+            let (trees, index, standard) = (&memory.trees, &memory.index, &memory.standard);
+            let rule = Epochs { trees, index, standard, departures, closing: closing(definition) };
+            let effects = rule.apply(&ledger, edits)?;
+            let members = arrivals.iter().filter_map(|(key, arrival)| Some((*key, arrival.member.clone()?)));
+            step::verify(definition, &ledger, &effects, &members.collect())?;
+            effects
+        };
+        self.memory.index.follow(&self.memory.trees, &effects);
+        self.write(&effects, arrivals)
+    }
+
+    /// One edit, as the paper has it.
+    pub(super) fn at_once(
+        &mut self,
+        edit: Option<Edit>,
+        arrivals: BTreeMap<MemberKey, Arrival<'_>>,
+    ) -> Result<(), ViewProblem> {
+        let mut effects = Vec::new();
+        if let Some(edit) = edit {
+            let n_columns = self.memory.trees.len();
+            let mut index = std::mem::replace(&mut self.memory.index, ClassIndex::new(n_columns));
+            let memory: &Memory = self.memory;
+            let ledger = self.view.ledger(memory, self.change, self.persons);
+            let rule = Paper { trees: &memory.trees, standard: &memory.standard };
+            let applied = rule.apply(&mut index, &ledger, edit);
+            self.memory.index = index;
+            effects = applied?;
+        }
+        self.write(&effects, arrivals)
+    }
+
+    /// Writes effects and the rows that came.
+    fn write(&mut self, effects: &[Effect], mut arrivals: BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewProblem> {
+        let mut fates: BTreeMap<MemberKey, Fate> = BTreeMap::new();
+        let mut leaving = Vec::new();
+        let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
+        let mut restricted: BTreeSet<i64> = BTreeSet::new();
+        let mut is_seen = false;
+        for effect in effects {
+            is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
+            match effect {
+                Effect::Found { class, nodes } => self.put_class(*class, nodes, IsNew::Yes)?,
+                Effect::Raise { class, nodes } => self.put_class(*class, nodes, IsNew::No)?,
+                Effect::Wait { class, member } => {
+                    let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None, standing: CORE };
+                    fates.insert(member.key, Fate::At(state));
+                }
+                Effect::Hide { member } => drop(fates.insert(member.key, Fate::At(RowState::HIDDEN))),
+                Effect::Seal { members } => {
+                    fates.extend(members.iter().map(|key| (*key, Fate::At(RowState::HIDDEN))));
+                }
+                Effect::ShowAlone { member } => {
+                    let class = self.alone_class(&member.nodes)?;
+                    let choice = arrivals.get(&member.key).and_then(|arrival| arrival.choice);
+                    restricted.extend(choice.filter(|choice| self.memory.restricting.contains(choice)).map(|_| class));
+                    let state = RowState { place: ALONE, class: Some(class), atom: None, standing: CORE };
+                    fates.insert(member.key, Fate::At(state));
+                }
+                Effect::Admit { class, atom, members } => {
+                    self.memory.counters.next_atom = self.memory.counters.next_atom.max(atom.0 + 1);
+                    let (class, atom) = (signed(class.0), Some(signed(atom.0)));
+                    for (key, standing) in members {
+                        let standing = match standing {
+                            Standing::Core => CORE,
+                            Standing::Rider => RIDER,
+                        };
+                        fates.insert(*key, Fate::At(RowState { place: IN_ATOM, class: Some(class), atom, standing }));
+                    }
+                    // Of rows that waited it is not looked up what they allow.
+                    if !self.memory.restricting.is_empty() {
+                        restricted.insert(class);
+                    }
+                }
+                Effect::Leave { member } => leaving.push(*member),
+                Effect::Remove { members, .. } => fates.extend(members.iter().map(|key| (*key, Fate::Gone))),
+                Effect::Withdraw { class, gone, survivors, to, .. } => {
+                    let state = match to {
+                        Survivors::Wait => {
+                            RowState { place: WAITING, class: Some(signed(class.0)), atom: None, standing: CORE }
+                        }
+                        Survivors::Hide => RowState::HIDDEN,
+                    };
+                    fates.extend(gone.iter().map(|key| (*key, Fate::Gone)));
+                    fates.extend(survivors.iter().map(|key| (*key, Fate::At(state))));
+                }
+                Effect::Dissolve { class } => self.drop_class(signed(class.0))?,
+                Effect::Forget { member } => drop(fates.insert(*member, Fate::Gone)),
+                Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), past.clone())),
+            }
+        }
+        for (key, arrival) in &mut arrivals {
+            if let Some(Fate::At(state)) = fates.remove(key) {
+                arrival.state = state;
+            }
+        }
+        self.insert_rows(&arrivals)?;
+        self.move_rows(&fates)?;
+        self.mark_leaving(&leaving)?;
+        self.remember(&pasts)?;
+        for class in restricted {
+            self.restrict(class)?;
+        }
+        self.memory.counters.epoch += u64::from(is_seen);
+        Ok(())
+    }
+
+    pub(super) fn insert_rows(&self, arrivals: &BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewProblem> {
+        let (Some((first, _)), layout) = (arrivals.first_key_value(), &self.view.layout) else { return Ok(()) };
+        let rows: Vec<&Arrival<'_>> = arrivals.values().collect();
+        let inserted = rows_batch(layout, self.memory, &self.changed.rows, &rows, self.changed.now)?;
+        let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedProblem::Store)?;
+        if numbers.start.cast_unsigned() == first.0 && numbers.clone().count() == arrivals.len() {
+            return Ok(());
+        }
+        Err(MaterializedProblem::Damaged { view: self.view.definition.name.clone() }.into())
+    }
+
+    pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedProblem> {
+        let (mut gone, mut moved, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, fate) in fates {
+            match fate {
+                Fate::Gone => gone.push(signed(key.0)),
+                Fate::At(state) => {
+                    moved.push(signed(key.0));
+                    states.push(*state);
+                }
+            }
+        }
+        let rows = &self.view.layout.rows;
+        if !gone.is_empty() {
+            self.change.delete(rows, &gone)?;
+        }
+        if !moved.is_empty() {
+            let [place, class, atom, standing] = state_columns(&states);
+            let columns = batch([(PLACE, place), (CLASS, class), (ATOM, atom), (STANDING, standing)]);
+            self.change.update(rows, &moved, &columns)?;
+        }
+        Ok(())
+    }
+
+    fn mark_leaving(&self, keys: &[MemberKey]) -> Result<(), MaterializedProblem> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<i64> = keys.iter().map(|key| signed(key.0)).collect();
+        let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![true; keys.len()]));
+        let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![self.changed.now; keys.len()]));
+        Ok(self.change.update(&self.view.layout.rows, &numbers, &batch([(LEAVES, leaves), (SINCE, since)]))?)
+    }
+
+    pub(super) fn remember(&self, pasts: &BTreeMap<String, Past>) -> Result<(), MaterializedProblem> {
+        let layout = &self.view.layout;
+        let (mut names, mut texts) = (Vec::new(), Vec::new());
+        let is_first = pasts.len() > 1 && self.change.count(&layout.past)? == 0;
+        let ledger = self.view.ledger(self.memory, self.change, self.persons);
+        for (name, past) in pasts {
+            let Some(text) = past_text(past) else { continue };
+            self.persons.note_past(name, past.clone());
+            match if is_first { None } else { ledger.past_row(name)? } {
+                Some((number, _)) => {
+                    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
+                    self.change.update(&layout.past, &[number], &batch([(TEXT, text)]))?;
+                }
+                None => {
+                    names.push(name.as_str());
+                    texts.push(text);
+                }
+            }
+        }
+        if !names.is_empty() {
+            let (names, texts): (ArrayRef, ArrayRef) =
+                (Arc::new(StringArray::from(names)), Arc::new(StringArray::from(texts)));
+            self.change.insert(&layout.past, &batch([(NAME, names), (TEXT, texts)]))?;
+        }
+        Ok(())
+    }
+
+    /// A class with these labels, new or raised.
+    fn put_class(&mut self, class: ClassId, nodes: &[u32], is_new: IsNew) -> Result<(), MaterializedProblem> {
+        self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
+        let labels = self.memory.labels(nodes);
+        self.memory.touched.push((signed(class.0), labels.clone()));
+        let layout = &self.view.layout;
+        match is_new {
+            IsNew::Yes => self
+                .change
+                .insert(&layout.classes, &class_batch(layout, &[(signed(class.0), false, labels)], false))
+                .map(drop)?,
+            IsNew::No => {
+                let numbers = self.class_rows(signed(class.0))?;
+                let columns = layout.labels.iter().zip(&labels);
+                let columns = columns.map(|(name, label)| {
+                    let labels = vec![label.as_deref(); numbers.len()];
+                    (name.as_str(), Arc::new(StringArray::from(labels)) as ArrayRef)
+                });
+                self.change.update(&layout.classes, &numbers, &batch(columns.collect::<Vec<_>>()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of rows that show these labels by themselves.
+    fn alone_class(&mut self, nodes: &[u32]) -> Result<i64, MaterializedProblem> {
+        let labels = self.memory.labels(nodes);
+        if let Some(&class) = self.memory.alone.get(&labels) {
+            return Ok(class);
+        }
+        let class = signed(self.memory.counters.next_class);
+        self.memory.counters.next_class += 1;
+        let layout = &self.view.layout;
+        self.change.insert(&layout.classes, &class_batch(layout, &[(class, true, labels.clone())], false))?;
+        self.memory.touched.push((class, labels.clone()));
+        self.memory.alone.insert(labels, class);
+        Ok(class)
+    }
+
+    fn restrict(&mut self, class: i64) -> Result<(), MaterializedProblem> {
+        if !self.memory.restricted.insert(class) {
+            return Ok(());
+        }
+        let numbers = self.class_rows(class)?;
+        let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![true; numbers.len()]));
+        Ok(self.change.update(&self.view.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
+    }
+
+    fn drop_class(&self, class: i64) -> Result<(), MaterializedProblem> {
+        Ok(self.change.delete(&self.view.layout.classes, &self.class_rows(class)?)?)
+    }
+
+    fn class_rows(&self, class: i64) -> Result<Vec<i64>, MaterializedProblem> {
+        let request = ScanRequest {
+            columns: Some(Vec::new()),
+            with_rowid: true,
+            conditions: vec![is(CLASS, class)],
+            ..ScanRequest::default()
+        };
+        let mut numbers = Vec::new();
+        for batch in self.change.scan(&self.view.layout.classes, &request)? {
+            numbers.extend(batch?.column(0).as_primitive::<Int64Type>().values());
+        }
+        Ok(numbers)
+    }
+}
+
+/// When those who wait are counted. Where values are asked for, the moment at which a crowd is shown must not depend on
+/// them; twice as many as are needed make it likely that their values suffice.
+fn closing(definition: &Definition) -> Closing {
+    if definition.l.is_none() && definition.t.is_none() {
+        return Closing::Earliest;
+    }
+    Closing::BySize(2 * definition.k.unwrap_or(0).max(definition.l.unwrap_or(0)).max(2))
+}
+
+#[derive(Clone, Copy)]
+enum IsNew {
+    Yes,
+    No,
+}
+
+fn signed(number: u64) -> i64 {
+    number.cast_signed()
+}
+
+/// Columns as a batch. Whether a value may be missing is the store's to say.
+pub(super) fn batch<'n>(columns: impl IntoIterator<Item = (&'n str, ArrayRef)>) -> RecordBatch {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("columns are of one length")
+}
+
+/// Classes as rows of their table.
+pub(super) fn class_batch(
+    layout: &Layout,
+    classes: &[(i64, bool, Vec<Option<String>>)],
+    is_restricted: bool,
+) -> RecordBatch {
+    let numbers: ArrayRef = Arc::new(classes.iter().map(|(class, ..)| Some(*class)).collect::<Int64Array>());
+    let alone: ArrayRef = Arc::new(classes.iter().map(|(_, alone, _)| Some(*alone)).collect::<BooleanArray>());
+    let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![is_restricted; classes.len()]));
+    let labels = layout.labels.iter().enumerate().map(|(column, name)| {
+        let labels = classes.iter().map(|(.., labels)| labels[column].as_deref());
+        (name.as_str(), Arc::new(labels.collect::<StringArray>()) as ArrayRef)
+    });
+    let fixed = [(CLASS, numbers), (IS_ALONE, alone), (IS_RESTRICTED, restricted)];
+    batch(fixed.into_iter().chain(labels))
+}
+
+fn state_columns(states: &[RowState]) -> [ArrayRef; 4] {
+    [
+        Arc::new(states.iter().map(|state| Some(state.place)).collect::<Int64Array>()),
+        Arc::new(states.iter().map(|state| state.class).collect::<Int64Array>()),
+        Arc::new(states.iter().map(|state| state.atom).collect::<Int64Array>()),
+        Arc::new(states.iter().map(|state| Some(state.standing)).collect::<Int64Array>()),
+    ]
+}
+
+/// New rows as rows of their table.
+pub(super) fn rows_batch(
+    layout: &Layout,
+    memory: &Memory,
+    query: &RecordBatch,
+    rows: &[&Arrival<'_>],
+    now: i64,
+) -> Result<RecordBatch, ViewProblem> {
+    let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
+    let [place, class, atom, standing] = state_columns(&states);
+    let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_str())).collect::<StringArray>());
+    let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows.len()]));
+    let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![now; rows.len()]));
+    let k: ArrayRef = Arc::new(rows.iter().map(|row| Some(i64::from(row.row.k))).collect::<Int64Array>());
+    let json = |text: &dyn Fn(&Member) -> String, row: &Arrival<'_>| row.member.as_ref().map_or("[]".to_owned(), text);
+    let nodes = |member: &Member| serde_json::to_string(&memory.labels(&member.nodes)).expect("texts are JSON");
+    let tuple = |member: &Member| serde_json::to_string(&member.tuple).expect("numbers are JSON");
+    let nodes: ArrayRef = Arc::new(rows.iter().map(|row| Some(json(&nodes, row))).collect::<StringArray>());
+    let tuples: ArrayRef = Arc::new(rows.iter().map(|row| Some(json(&tuple, row))).collect::<StringArray>());
+    let choice: ArrayRef = Arc::new(rows.iter().map(|row| row.choice).collect::<Int64Array>());
+    let fixed = [
+        (NAME, names),
+        (PLACE, place),
+        (CLASS, class),
+        (ATOM, atom),
+        (STANDING, standing),
+        (LEAVES, leaves),
+        (SINCE, since),
+        (OWN_K, k),
+        (NODES, nodes),
+        (TUPLE, tuples),
+        (CHOICE, choice),
+    ];
+    let places: UInt32Array = rows.iter().map(|row| row.row.place as u32).collect::<Vec<_>>().into();
+    let cells = layout.cells.iter().zip(query.columns()).map(|(name, column)| {
+        let taken = take(column, &places, None).expect("places are of the batch");
+        (name.as_str(), taken)
+    });
+    Ok(batch(fixed.into_iter().chain(cells)))
+}

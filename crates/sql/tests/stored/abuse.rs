@@ -1,0 +1,308 @@
+//! What should not be, and is met without loss.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Utc};
+use kohort_crashkit::{Disk, Fault};
+use kohort_sql::policy::ComplianceLog;
+use kohort_sql::{Engine, Session};
+
+use crate::folder::{analyst, open, sorted, try_open};
+use crate::session::{owner, rows, try_rows};
+
+const CLAUSES: &str = "WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age)
+    ANONYMIZATION_SENSITIVE_ATTR (disease)";
+
+/// Rows that are shown, wait, are hidden and leave.
+async fn standing(engine: &Engine, session: &mut Session) -> [usize; 4] {
+    let view = &rows(session, "SHOW ANONYMIZATION_VIEWS").await[0];
+    let n_of = |from_end: usize| view[view.len() - from_end].parse::<usize>().unwrap();
+    [rows(&mut analyst(engine), "SELECT * FROM v").await.len(), n_of(4), n_of(3), n_of(2)]
+}
+
+#[tokio::test]
+async fn persons_are_named_by_values_of_any_type() {
+    let types = [
+        ("BIGINT", ["1", "2", "-3", "4", "5"]),
+        ("DOUBLE", ["1", "2.5", "3e10", "-0.001", "5"]),
+        ("DECIMAL(10, 2)", ["1", "2.50", "3.1", "4", "5.05"]),
+        ("DATE", ["'2026-01-01'", "'2026-01-02'", "'1901-02-03'", "'2026-01-04'", "'2026-01-05'"]),
+        (
+            "TIMESTAMP",
+            ["'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.5'", "'2026-01-02'", "'1950-01-01'", "'2027-01-01'"],
+        ),
+        ("VARCHAR", ["''", "' '", "'*'", "'o''brien'", "'Ü;\"'"]),
+    ];
+    for (data_type, names) in types {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = open(folder.path()).await;
+        let mut session = owner(&engine);
+        let table = format!("CREATE TABLE patient (name {data_type} PRIMARY KEY, age INT, disease TEXT);");
+        rows(&mut session, &format!("{table} CREATE DGH age FROM STEPS (10, 50);")).await;
+        let row = |name: &str| format!("INSERT INTO patient VALUES ({name}, 21, 'flu');");
+        rows(&mut session, &names[..2].iter().map(|name| row(name)).collect::<String>()).await;
+        let view = format!("CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT * FROM patient {CLAUSES} K 2");
+        rows(&mut session, &view).await;
+        assert_eq!(standing(&engine, &mut session).await, [2, 0, 0, 0], "{data_type}");
+        rows(&mut session, &row(names[2])).await;
+        assert_eq!(standing(&engine, &mut session).await, [2, 1, 0, 0], "{data_type}");
+        rows(&mut session, &format!("DELETE FROM patient WHERE name = {}", names[2])).await;
+        assert_eq!(standing(&engine, &mut session).await, [2, 0, 0, 0], "{data_type}");
+        rows(&mut session, &format!("{}{}", row(names[3]), row(names[4]))).await;
+        assert_eq!(standing(&engine, &mut session).await, [4, 0, 0, 0], "{data_type}");
+        rows(&mut session, &format!("DELETE FROM patient WHERE name = {}", names[0])).await;
+        assert_eq!(standing(&engine, &mut session).await, [4, 0, 0, 1], "{data_type}");
+        rows(&mut session, &format!("UPDATE patient SET name = {0} WHERE name = {1}", names[0], names[3])).await;
+        let [_, _, _, n_leaving] = standing(&engine, &mut session).await;
+        assert_eq!(n_leaving, 2, "{data_type}");
+        rows(&mut session, "DELETE FROM patient").await;
+        assert_eq!(standing(&engine, &mut session).await, [0, 0, 0, 0], "{data_type}");
+    }
+}
+
+#[tokio::test]
+async fn names_may_hold_quotes_and_semicolons() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let made_by = r#"
+        CREATE TABLE "a'; DROP TABLE ""t" ("na;me" TEXT PRIMARY KEY, "a""ge" INT, "dis'ease" TEXT);
+        INSERT INTO "a'; DROP TABLE ""t" VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
+        CREATE DGH "d'; gh" FROM STEPS (10, 50);
+        CREATE MATERIALIZED ANONYMIZATION_VIEW "v'; ""w" ON SELECT * FROM "a'; DROP TABLE ""t" WITH ANONYMIZATION_ID "na;me"
+        ANONYMIZATION_QUASI_ID ("a""ge" DGH_NAME "d'; gh") ANONYMIZATION_SENSITIVE_ATTR ("dis'ease") K 2;
+        CREATE ANONYMIZATION_VIEW "c'; ""w" ON SELECT * FROM "a'; DROP TABLE ""t" WITH ANONYMIZATION_ID "na;me"
+        ANONYMIZATION_QUASI_ID ("a""ge" DGH_NAME "d'; gh") ANONYMIZATION_SENSITIVE_ATTR ("dis'ease") K 2;
+        CREATE VIEW "s'; ""w" AS SELECT "a""ge" FROM "a'; DROP TABLE ""t";"#;
+    rows(&mut session, made_by).await;
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    assert!(engine.take_lost().is_empty());
+    let mut session = owner(&engine);
+    rows(&mut session, r#"INSERT INTO "a'; DROP TABLE ""t" VALUES ('c', 23, 'flu'), ('d', 24, 'gout')"#).await;
+    assert_eq!(rows(&mut analyst(&engine), r#"SELECT "a""ge" FROM "v'; ""w" WHERE "a""ge" = 23"#).await.len(), 4);
+    assert_eq!(rows(&mut session, r#"SELECT * FROM "s'; ""w""#).await.len(), 4);
+    rows(&mut session, r#"DROP ANONYMIZATION_VIEW "v'; ""w"; DROP ANONYMIZATION_VIEW "c'; ""w"; DROP VIEW "s'; ""w";"#)
+        .await;
+    rows(&mut session, r#"DROP TABLE "a'; DROP TABLE ""t"; DROP DGH "d'; gh""#).await;
+}
+
+async fn people(engine: &Engine) -> Session {
+    let mut session = owner(engine);
+    let made_by = format!(
+        "CREATE TABLE patient (name TEXT, age TEXT, disease TEXT);
+         CREATE TABLE choice (name TEXT, k INT);
+         INSERT INTO patient VALUES ('a', '21', 'flu'), ('b', '22', 'gout');
+         INSERT INTO choice VALUES ('*', 2);
+         CREATE DGH age; INSERT INTO DGH age VALUES ('21', 'young'), ('22', 'young'), ('young', '*');
+         CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT * FROM patient {CLAUSES} name REFERENCES choice (k)"
+    );
+    rows(&mut session, &made_by).await;
+    session
+}
+
+#[tokio::test]
+async fn a_row_that_no_dgh_takes_is_kept_and_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    rows(&mut session, "INSERT INTO patient VALUES ('c', '99', 'flu'), ('d', '21', 'flu')").await;
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["4"]]);
+    assert_eq!(standing(&engine, &mut session).await, [2, 1, 1, 0]);
+    rows(&mut session, "UPDATE patient SET age = '22' WHERE name = 'c'").await;
+    assert_eq!(standing(&engine, &mut session).await, [4, 0, 0, 0]);
+    rows(&mut session, "UPDATE patient SET age = '99' WHERE name = 'a'").await;
+    assert_eq!(standing(&engine, &mut session).await, [4, 0, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_second_row_of_a_person_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    assert!(try_rows(&mut session, "INSERT INTO patient VALUES ('a', '22', 'cold')").await.is_err());
+    rows(
+        &mut session,
+        "BEGIN; INSERT INTO patient VALUES ('a', '22', 'cold'); DELETE FROM patient WHERE disease = 'flu'",
+    )
+    .await;
+    rows(&mut session, "COMMIT").await;
+    rows(&mut session, "BEGIN; INSERT INTO patient VALUES ('b', '22', 'cold')").await;
+    assert!(try_rows(&mut session, "COMMIT").await.is_err());
+    let patients = sorted(&mut session, "SELECT name, disease FROM patient").await;
+    assert_eq!(patients, [["a", "cold"], ["b", "gout"]]);
+}
+
+#[tokio::test]
+async fn tables_of_a_materialized_view_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    for table in ["patient", "choice"] {
+        assert!(try_rows(&mut session, &format!("DROP TABLE {table}")).await.is_err(), "{table}");
+    }
+    rows(&mut session, "DROP ANONYMIZATION_VIEW v; DROP TABLE patient; DROP TABLE choice").await;
+}
+
+#[tokio::test]
+async fn choices_of_a_materialized_view_stand_in_a_stored_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    rows(&mut session, "CREATE VIEW doubled AS SELECT name, k * 2 AS k FROM choice").await;
+    let view = format!(
+        "CREATE MATERIALIZED ANONYMIZATION_VIEW w ON SELECT * FROM patient {CLAUSES} name REFERENCES doubled (k)"
+    );
+    assert!(try_rows(&mut session, &view).await.is_err());
+}
+
+#[tokio::test]
+async fn choices_are_followed_whatever_the_case_of_their_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let made_by = format!(
+        "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT);
+         CREATE TABLE choice (\"Name\" TEXT PRIMARY KEY, \"K\" INT);
+         INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
+         INSERT INTO choice VALUES ('*', 2);
+         CREATE DGH age FROM STEPS (10, 50);
+         CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT * FROM patient {CLAUSES} name REFERENCES choice (k)"
+    );
+    rows(&mut session, &made_by).await;
+    rows(&mut session, "INSERT INTO choice VALUES ('b', 3)").await;
+    assert_eq!(standing(&engine, &mut session).await, [2, 0, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_dropped_policy_may_not_be_imported_over_another_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let import = "IMPORT POLICY 'tests/slt/tables/policy.toml' INTO imported";
+    rows(&mut session, import).await;
+    let imported = sorted(&mut session, "SELECT * FROM imported").await;
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    assert_eq!(sorted(&mut session, "SELECT * FROM imported").await, imported);
+    rows(&mut session, import).await;
+    rows(&mut session, "DROP TABLE imported; CREATE TABLE imported (a INT)").await;
+    assert!(try_rows(&mut session, import).await.is_err());
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    assert!(try_rows(&mut owner(&engine), import).await.is_err());
+}
+
+#[tokio::test]
+async fn files_are_copied_as_the_table_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, "CREATE TABLE home (zip TEXT, n INT, day DATE, note TEXT)").await;
+    let csv = folder.path().join("home.csv");
+    std::fs::write(&csv, "n,zip,day\n7,01234,2026-01-02\n,00000,\n8,\"a,b\",2026-02-03\n").unwrap();
+    rows(&mut session, &format!("COPY home FROM '{}'", csv.display())).await;
+    let expected =
+        [["00000", "NULL", "NULL", "NULL"], ["01234", "7", "2026-01-02", "NULL"], ["a,b", "8", "2026-02-03", "NULL"]];
+    assert_eq!(sorted(&mut session, "SELECT * FROM home").await, expected);
+    let parquet = folder.path().join("home.parquet");
+    rows(&mut session, &format!("COPY (SELECT * FROM home) TO '{}'", parquet.display())).await;
+    rows(&mut session, &format!("DELETE FROM home; COPY home FROM '{}'", parquet.display())).await;
+    assert_eq!(sorted(&mut session, "SELECT * FROM home").await, expected);
+    std::fs::write(&csv, "n,zip\n1,02345\nmany,03456\n").unwrap();
+    let error = try_rows(&mut session, &format!("COPY home FROM '{}'", csv.display())).await.unwrap_err();
+    assert!(!error.to_string().contains("many"), "{error}");
+    std::fs::write(&csv, "n,zap\n1,02345\n").unwrap();
+    assert!(try_rows(&mut session, &format!("COPY home FROM '{}'", csv.display())).await.is_err());
+    assert!(try_rows(&mut session, "COPY home FROM 'nowhere.csv'").await.is_err());
+    assert_eq!(sorted(&mut session, "SELECT * FROM home").await, expected);
+}
+
+#[tokio::test]
+async fn a_clock_that_goes_back_changes_nothing_that_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = Arc::new(AtomicI64::new(2_000_000_000));
+    let told = Arc::clone(&seconds);
+    let clock = Arc::new(move || DateTime::<Utc>::from_timestamp(told.load(Ordering::Relaxed), 0).unwrap());
+    let engine = Engine::open(folder.path(), clock, ComplianceLog::new()).await.unwrap();
+    let mut session = people(&engine).await;
+    rows(&mut session, "INSERT INTO patient VALUES ('c', '21', 'flu')").await;
+    seconds.store(-1_000_000_000, Ordering::Relaxed);
+    assert_eq!(standing(&engine, &mut session).await, [2, 1, 0, 0]);
+    rows(&mut session, "INSERT INTO patient VALUES ('d', '21', 'flu'); DELETE FROM patient WHERE name = 'a'").await;
+    assert_eq!(standing(&engine, &mut session).await, [4, 0, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_damaged_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    drop(people(&engine).await);
+    drop(engine);
+    let file = folder.path().join("kohort.db");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert!(is_refused(folder.path()).await, "half a file");
+    std::fs::write(&file, &whole).unwrap();
+    let mut damaged = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    damaged.seek(SeekFrom::Start(0)).unwrap();
+    damaged.write_all(&[0x5a; 64]).unwrap();
+    assert!(is_refused(folder.path()).await, "another beginning");
+    std::fs::write(&file, &whole).unwrap();
+    assert!(!is_refused(folder.path()).await, "as it was");
+}
+
+/// Whether a folder can't be opened, or its view not be read.
+async fn is_refused(folder: &Path) -> bool {
+    match try_open(folder).await {
+        Err(_) => true,
+        Ok(engine) => try_rows(&mut analyst(&engine), "SELECT * FROM v").await.is_err(),
+    }
+}
+
+const FULL: &str = "KOHORT_FULL_DISK";
+
+/// The disk is SQLite's only one in its process, so that there is one process for it.
+#[test]
+fn a_full_disk_fails_a_statement_and_nothing_else() {
+    if std::env::var_os(FULL).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(fill_disk());
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "abuse::a_full_disk_fails_a_statement_and_nothing_else", "--nocapture"]).env(FULL, "");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+async fn fill_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::at(folder.path());
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    let mut n_failures = 0;
+    for number in 0..40 {
+        let before = sorted(&mut session, "SELECT * FROM patient").await;
+        let shown = standing(&engine, &mut session).await;
+        disk.fail_at(disk.n_calls() + number / 2, Fault::Full);
+        let done = try_rows(&mut session, &format!("INSERT INTO patient VALUES ('p{number}', '21', 'flu')")).await;
+        disk.fail_at(u64::MAX, Fault::Full);
+        let after = sorted(&mut session, "SELECT * FROM patient").await;
+        match done {
+            Ok(_) => assert_eq!(after.len(), before.len() + 1),
+            Err(_) => {
+                n_failures += 1;
+                assert_eq!(after, before);
+                assert_eq!(standing(&engine, &mut session).await, shown);
+            }
+        }
+        let [n_shown, n_pending, n_hidden, n_leaving] = standing(&engine, &mut session).await;
+        assert_eq!(n_shown + n_pending + n_hidden, after.len() + n_leaving);
+    }
+    assert!(n_failures > 0, "the disk was never full");
+}

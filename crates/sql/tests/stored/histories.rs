@@ -1,0 +1,263 @@
+//! Random histories of a table, its choices and a materialized view: after every step the table is what a model says,
+//! the view shows what it keeps, everybody is accounted for, and a reader who kept all answers makes out nobody.
+//!
+//! What must hold is said here once more by hand; nothing of the verifier is used.
+
+mod attacker;
+mod kept;
+mod steps;
+mod worlds;
+
+use std::path::Path;
+
+use kohort_sql::{Engine, Session, SqlError};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use crate::folder::{analyst, open, sorted};
+use crate::session::{owner, rows, try_rows};
+use attacker::Attacker;
+use kept::Kept;
+use steps::{Change, Model, Step, changes, crowded_steps, steps};
+use worlds::Worlds;
+
+/// A definition, and what every set that a reader can make out has to satisfy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) clauses: &'static str,
+    pub(crate) has_choices: bool,
+    pub(crate) has_ward: bool,
+    /// What everybody gets who asks for less.
+    pub(crate) least_k: u32,
+    pub(crate) k: usize,
+    pub(crate) l: usize,
+    pub(crate) t: f64,
+    pub(crate) withdraws: bool,
+}
+
+const PLAIN: Asked =
+    Asked { clauses: "K 2", has_choices: false, has_ward: false, least_k: 2, k: 2, l: 1, t: 1.0, withdraws: false };
+
+const DEFINITIONS: [Asked; 8] = [
+    PLAIN,
+    Asked { clauses: "K 3", has_ward: true, least_k: 3, k: 3, ..PLAIN },
+    Asked { clauses: "name REFERENCES choice (k, level)", has_choices: true, least_k: 0, k: 2, ..PLAIN },
+    Asked { clauses: "K 2 L_DIVERSITY 2", l: 2, ..PLAIN },
+    Asked { clauses: "K 2 T_CLOSENESS 0.5", t: 0.5, ..PLAIN },
+    Asked { clauses: "K 2 DEPARTURES WITHDRAW", withdraws: true, ..PLAIN },
+    Asked {
+        clauses: "name REFERENCES choice (k, level) L_DIVERSITY 2 DEPARTURES WITHDRAW",
+        has_choices: true,
+        least_k: 0,
+        l: 2,
+        withdraws: true,
+        ..PLAIN
+    },
+    Asked { clauses: "name REFERENCES choice (k, level) K 2", has_choices: true, has_ward: true, ..PLAIN },
+];
+
+impl Asked {
+    fn view(&self, changes: &str) -> String {
+        let (column, other) = if self.has_ward { (", ward", "ANONYMIZATION_OTHER (ward)") } else { ("", "") };
+        format!(
+            "CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, zip, disease{column} FROM patient
+             WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
+             ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME disease) {other} {} {changes}",
+            self.clauses
+        )
+    }
+}
+
+const DGHS: &str = "
+    CREATE DGH age FROM STEPS (10, 50);
+    CREATE DGH zip;
+    INSERT INTO DGH zip VALUES ('0851', '085*'), ('0852', '085*'), ('9911', '991*'), ('085*', '*'), ('991*', '*');
+    CREATE DGH disease;
+    INSERT INTO DGH disease VALUES ('flu', 'virus'), ('cold', 'virus'), ('virus', 'any'), ('gout', 'any');";
+
+struct Run {
+    asked: Asked,
+    engine: Engine,
+    session: Session,
+    model: Model,
+    attacker: Attacker,
+    worlds: Worlds,
+}
+
+impl Run {
+    async fn begin(folder: &Path, asked: Asked, changes: &str) -> Run {
+        let engine = open(folder).await;
+        let mut session = owner(&engine);
+        let model = Model::at_first();
+        rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
+        rows(&mut session, &asked.view(changes)).await;
+        let attacker = Attacker::new(asked);
+        Run { asked, engine, session, model, attacker, worlds: Worlds::default() }
+    }
+
+    async fn take(mut self, folder: &Path, step: &Step) -> Result<Run, TestCaseError> {
+        let mut is_refresh = false;
+        match step {
+            Step::Alone(change) => {
+                let works = self.model.apply(change);
+                self.run(change, works).await?;
+            }
+            Step::Together(changes, end) => {
+                let before = self.model.clone();
+                rows(&mut self.session, "BEGIN").await;
+                for change in changes {
+                    let works = self.model.apply(change);
+                    self.run(change, works).await?;
+                    let found = sorted(&mut self.session, "SELECT * FROM patient").await;
+                    prop_assert_eq!(found, self.model.patients());
+                }
+                rows(&mut self.session, end.statement()).await;
+                if end.forgets() {
+                    self.model = before;
+                }
+            }
+            Step::Reopen => {
+                let Run { asked, engine, session, model, attacker, worlds } = self;
+                drop((session, engine));
+                let engine = open(folder).await;
+                self = Run { asked, session: owner(&engine), engine, model, attacker, worlds };
+            }
+            Step::Refresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v").await {
+                Ok(_) => is_refresh = true,
+                // Nothing may have changed then, which the attacker sees.
+                Err(SqlError::View(_)) => {}
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            },
+            Step::ForceRefresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v FORCE").await {
+                Ok(_) => self.attacker = Attacker::new(self.asked),
+                Err(SqlError::View(_)) => {}
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            },
+        }
+        self.check(is_refresh).await?;
+        Ok(self)
+    }
+
+    async fn run(&mut self, change: &Change, works: bool) -> Result<(), TestCaseError> {
+        let sql = change.statement();
+        match try_rows(&mut self.session, &sql).await {
+            Ok(_) => prop_assert!(works, "{sql} should have failed"),
+            Err(error) => prop_assert!(!works, "{sql}: {error}"),
+        }
+        Ok(())
+    }
+
+    async fn check(&mut self, is_refresh: bool) -> Result<(), TestCaseError> {
+        prop_assert_eq!(sorted(&mut self.session, "SELECT * FROM patient").await, self.model.patients());
+        let kept = Kept::read(&self.engine, self.asked);
+        let shown = sorted(&mut analyst(&self.engine), "SELECT * FROM v").await;
+        prop_assert_eq!(shown, kept.shown());
+        if let Err(fault) = kept.accounts_for(&self.model, self.asked) {
+            return Err(TestCaseError::fail(fault));
+        }
+        self.attacker.sees(&kept, is_refresh);
+        self.worlds.sees(&kept);
+        Ok(())
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+async fn nobody_is_made_out(asked: Asked, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::begin(folder.path(), asked, "").await;
+    run.check(false).await?;
+    for step in &steps {
+        run = run.take(folder.path(), step).await?;
+        if let Err(fault) = run.attacker.fails() {
+            return Err(TestCaseError::fail(fault));
+        }
+    }
+    Ok(())
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn a_reader_who_kept_every_answer_makes_out_nobody(
+        definition in 0..DEFINITIONS.len(),
+        steps in steps(),
+    ) {
+        block_on(nobody_is_made_out(DEFINITIONS[definition], steps))?;
+    }
+}
+
+const WITHDRAWING: Asked = Asked { clauses: "K 2 L_DIVERSITY 2 DEPARTURES WITHDRAW", l: 2, withdraws: true, ..PLAIN };
+
+async fn nothing_is_ruled_out(steps: &[Step]) -> Result<usize, TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::begin(folder.path(), WITHDRAWING, "").await;
+    run.check(false).await?;
+    for step in steps {
+        run = run.take(folder.path(), step).await?;
+        let found = run.attacker.fails().and_then(|()| run.worlds.keep_everything_open());
+        found.map_err(TestCaseError::fail)?;
+    }
+    Ok(run.worlds.n_returned())
+}
+
+proptest! {
+    #![proptest_config(config(16))]
+
+    #[test]
+    fn whoever_is_withdrawn_and_shown_again_can_have_had_all_they_could_at_first(steps in crowded_steps()) {
+        block_on(nothing_is_ruled_out(&steps))?;
+    }
+}
+
+#[test]
+fn somebody_who_was_withdrawn_is_shown_again_among_enough_newcomers() {
+    let steps = [Step::Alone(Change::Delete(vec![0])), Step::Alone(changes::crowd())];
+    assert_eq!(block_on(nothing_is_ruled_out(&steps)).unwrap(), 2);
+}
+
+#[test]
+fn whoever_leaves_while_everybodys_choice_changes_is_gone() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Run::begin(folder.path(), DEFINITIONS[2], "").await;
+        let together = [changes::everybody(3), Change::Delete(vec![0, 1, 2])];
+        run.take(folder.path(), &Step::Together(together.to_vec(), steps::End::Commit)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_reader_of_a_view_by_the_papers_rule_makes_out_a_newcomer() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::begin(folder.path(), PLAIN, "CHANGES PAPER").await;
+        run.check(false).await.unwrap();
+        let newcomer = Step::Alone(changes::newcomer());
+        run = run.take(folder.path(), &newcomer).await.unwrap();
+        assert!(run.attacker.fails().is_err());
+    });
+}
+
+proptest! {
+    #![proptest_config(config(8))]
+
+    #[test]
+    fn a_view_by_the_papers_rule_keeps_everybody_and_shows_what_it_keeps(steps in steps()) {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let mut run = Run::begin(folder.path(), PLAIN, "CHANGES PAPER").await;
+            for step in &steps {
+                run = run.take(folder.path(), step).await?;
+            }
+            Ok::<(), TestCaseError>(())
+        })?;
+    }
+}

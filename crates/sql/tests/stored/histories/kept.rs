@@ -1,0 +1,192 @@
+//! What a materialized view keeps in its hidden tables.
+
+use std::collections::BTreeMap;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use kohort_sql::Engine;
+use kohort_store::{ScanRequest, State};
+
+use super::Asked;
+use super::steps::{Choice, Model};
+
+/// Where a row is, as the hidden table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Waiting,
+    Crowd,
+    Alone,
+    Hidden,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRow {
+    /// Its number in the table.
+    pub(crate) key: i64,
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) class: String,
+    pub(crate) atom: String,
+    /// Whether it was never shown in another atom.
+    pub(crate) is_core: bool,
+    pub(crate) leaves: bool,
+    pub(crate) k: u32,
+    pub(crate) level: u8,
+    /// Age, zip, disease, and ward where the view shows it.
+    pub(crate) cells: Vec<String>,
+}
+
+impl KeptRow {
+    pub(crate) fn is_shown(&self) -> bool {
+        matches!(self.place, Place::Crowd | Place::Alone)
+    }
+
+    pub(crate) fn disease(&self) -> &str {
+        &self.cells[2]
+    }
+
+    /// The disease as readers see it.
+    pub(crate) fn raised(&self) -> String {
+        let path: &[&str] = match self.disease() {
+            "flu" => &["flu", "virus", "any"],
+            "cold" => &["cold", "virus", "any"],
+            "gout" => &["gout", "any"],
+            _ => &["NULL"],
+        };
+        path[usize::from(self.level).min(path.len() - 1)].to_owned()
+    }
+}
+
+pub(crate) struct Kept {
+    pub(crate) rows: Vec<KeptRow>,
+    labels: BTreeMap<String, Vec<String>>,
+}
+
+fn table(state: &State, name: &str) -> Vec<Vec<String>> {
+    let request = ScanRequest { with_rowid: true, ..ScanRequest::default() };
+    let mut found = Vec::new();
+    for batch in state.scan(&format!("view v\u{1f}{name}"), &request).unwrap() {
+        found.extend(texts(&batch.unwrap()));
+    }
+    found
+}
+
+fn texts(batch: &RecordBatch) -> Vec<Vec<String>> {
+    let columns: Vec<_> = batch.columns().iter().map(|column| cast(column, &DataType::Utf8).unwrap()).collect();
+    let cell = |column: &std::sync::Arc<dyn Array>, row: usize| match column.is_null(row) {
+        true => "NULL".to_owned(),
+        false => column.as_string::<i32>().value(row).to_owned(),
+    };
+    (0..batch.num_rows()).map(|row| columns.iter().map(|column| cell(column, row)).collect()).collect()
+}
+
+impl Kept {
+    pub(crate) fn read(engine: &Engine, asked: Asked) -> Kept {
+        let state = engine.store().unwrap().read().unwrap();
+        // Number, choice, restricted, then the columns of the table of choices: name, k, level.
+        let levels: BTreeMap<String, u8> = match asked.has_choices {
+            false => BTreeMap::new(),
+            true => table(&state, "choices").into_iter().map(|row| (row[1].clone(), row[5].parse().unwrap())).collect(),
+        };
+        let row = |row: Vec<String>| KeptRow {
+            key: row[0].parse().unwrap(),
+            name: row[1].clone(),
+            place: match row[2].as_str() {
+                "0" => Place::Waiting,
+                "1" => Place::Crowd,
+                "2" => Place::Alone,
+                "3" => Place::Hidden,
+                other => panic!("no row is at {other}"),
+            },
+            class: row[3].clone(),
+            atom: row[4].clone(),
+            is_core: row[5] == "0",
+            leaves: row[6] == "true",
+            k: row[8].parse().unwrap(),
+            level: levels.get(&row[11]).copied().unwrap_or(0),
+            cells: row[13..].to_vec(),
+        };
+        let rows = table(&state, "rows").into_iter().map(row).collect();
+        let labels = table(&state, "classes").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect();
+        Kept { rows, labels }
+    }
+
+    pub(crate) fn labels(&self, row: &KeptRow) -> &[String] {
+        &self.labels[&row.class]
+    }
+
+    /// What a reader should see, sorted.
+    pub(crate) fn shown(&self) -> Vec<Vec<String>> {
+        let row = |row: &KeptRow| {
+            let name = if row.place == Place::Alone && row.k == 0 { row.name.clone() } else { "NULL".to_owned() };
+            let rest = row.cells[3..].iter().cloned();
+            [name].into_iter().chain(self.labels(row).iter().cloned()).chain([row.raised()]).chain(rest).collect()
+        };
+        let mut rows: Vec<Vec<String>> = self.rows.iter().filter(|row| row.is_shown()).map(row).collect();
+        rows.sort();
+        rows
+    }
+
+    /// Whether everybody in the table is there once, as they are, or allowed nothing; and nobody else but who leaves.
+    pub(crate) fn accounts_for(&self, model: &Model, asked: Asked) -> Result<(), String> {
+        let mut current: BTreeMap<&str, &KeptRow> = BTreeMap::new();
+        for row in &self.rows {
+            if row.leaves {
+                if row.place != Place::Crowd || asked.withdraws {
+                    return Err(format!("{row:?} leaves"));
+                }
+            } else if current.insert(&row.name, row).is_some() {
+                return Err(format!("{} has two rows", row.name));
+            }
+            if row.place == Place::Alone && row.k > 1 || row.place == Place::Crowd && row.k < 2 {
+                return Err(format!("{row:?} is shown as they did not ask for"));
+            }
+            if row.is_shown() && !covers(self.labels(row), &row.cells) {
+                return Err(format!("{row:?} is shown under {:?}", self.labels(row)));
+            }
+        }
+        for (name, patient) in &model.patients {
+            let choice = match asked.has_choices {
+                true => model.choice(name),
+                false => Some(Choice { k: asked.k as u32, level: 0 }),
+            };
+            let row = current.remove(name.as_str());
+            match (choice, row) {
+                (None, None) => {}
+                (None, Some(row)) => return Err(format!("{row:?} allowed nothing")),
+                (Some(_), None) => return Err(format!("{name} is not accounted for")),
+                (Some(choice), Some(row)) => {
+                    let cells = &patient.cells()[..row.cells.len()];
+                    let k = choice.k.max(asked.least_k);
+                    if row.cells != cells || row.level != choice.level || row.k != k {
+                        return Err(format!("{row:?} is not {cells:?} of {choice:?}"));
+                    }
+                }
+            }
+        }
+        match current.into_values().next() {
+            Some(row) => Err(format!("{row:?} is of nobody in the table")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether labels stand for an age and a zip code.
+fn covers(labels: &[String], cells: &[String]) -> bool {
+    let zip = match labels[1].as_str() {
+        "*" => true,
+        label => label == cells[1] || label.strip_suffix('*').is_some_and(|start| cells[1].starts_with(start)),
+    };
+    let age = match labels[0].as_str() {
+        "*" => true,
+        label if label == cells[0] => true,
+        label => {
+            let range = label.trim_matches(['[', ']']).split_once(',');
+            range.zip(cells[0].parse::<i64>().ok()).is_some_and(|((low, high), age)| {
+                low.parse::<i64>().unwrap() <= age && age <= high.parse::<i64>().unwrap()
+            })
+        }
+    };
+    zip && age
+}

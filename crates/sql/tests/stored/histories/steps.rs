@@ -1,0 +1,318 @@
+//! What happens to the table and the choices, and the model of it.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+const AGES: [Option<i64>; 6] = [Some(21), Some(24), Some(36), Some(52), Some(57), None];
+/// The last is unknown to the DGH.
+const ZIPS: [Option<&str>; 5] = [Some("0851"), Some("0852"), Some("9911"), None, Some("7777")];
+const DISEASES: [Option<&str>; 4] = [Some("flu"), Some("cold"), Some("gout"), None];
+const N_NAMES: u8 = 14;
+pub(crate) const EVERYBODY: &str = "*";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Patient {
+    pub(crate) age: Option<i64>,
+    pub(crate) zip: Option<&'static str>,
+    pub(crate) disease: Option<&'static str>,
+    pub(crate) ward: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) k: u32,
+    pub(crate) level: u8,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Insert(Vec<(u8, Patient)>),
+    Delete(Vec<u8>),
+    Update(u8, Patient),
+    Rename(u8, u8),
+    Sicken(Option<&'static str>, Option<&'static str>),
+    Choose(Option<u8>, Choice),
+    Choose2(Option<u8>, Choice),
+    ChooseNothing(Option<u8>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Commit,
+    Rollback,
+}
+
+impl End {
+    pub(crate) fn statement(self) -> &'static str {
+        match self {
+            End::Commit => "COMMIT",
+            End::Rollback => "ROLLBACK",
+        }
+    }
+
+    pub(crate) fn forgets(self) -> bool {
+        matches!(self, End::Rollback)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Alone(Change),
+    Together(Vec<Change>, End),
+    Reopen,
+    Refresh,
+    ForceRefresh,
+}
+
+fn name(number: u8) -> String {
+    format!("p{number}")
+}
+
+fn person(number: Option<u8>) -> String {
+    number.map_or_else(|| EVERYBODY.to_owned(), name)
+}
+
+fn literal(text: Option<&str>) -> String {
+    text.map_or_else(|| "NULL".to_owned(), |text| format!("'{text}'"))
+}
+
+fn cell(text: Option<&str>) -> String {
+    text.unwrap_or("NULL").to_owned()
+}
+
+impl Patient {
+    fn literals(&self) -> String {
+        let age = self.age.map_or_else(|| "NULL".to_owned(), |age| age.to_string());
+        format!("{age}, {}, {}, {}", literal(self.zip), literal(self.disease), literal(self.ward))
+    }
+
+    pub(crate) fn cells(&self) -> [String; 4] {
+        let age = self.age.map_or_else(|| "NULL".to_owned(), |age| age.to_string());
+        [age, cell(self.zip), cell(self.disease), cell(self.ward)]
+    }
+}
+
+impl Change {
+    pub(crate) fn statement(&self) -> String {
+        match self {
+            Change::Insert(patients) => {
+                let rows =
+                    patients.iter().map(|(number, patient)| format!("('{}', {})", name(*number), patient.literals()));
+                format!("INSERT INTO patient VALUES {}", rows.collect::<Vec<_>>().join(", "))
+            }
+            Change::Delete(numbers) => {
+                let names: Vec<String> = numbers.iter().map(|&number| format!("'{}'", name(number))).collect();
+                format!("DELETE FROM patient WHERE name IN ({})", names.join(", "))
+            }
+            Change::Update(number, patient) => {
+                let age = patient.age.map_or_else(|| "NULL".to_owned(), |age| age.to_string());
+                format!(
+                    "UPDATE patient SET age = {age}, zip = {}, disease = {}, ward = {} WHERE name = '{}'",
+                    literal(patient.zip),
+                    literal(patient.disease),
+                    literal(patient.ward),
+                    name(*number)
+                )
+            }
+            Change::Rename(old, new) => {
+                format!("UPDATE patient SET name = '{}' WHERE name = '{}'", name(*new), name(*old))
+            }
+            Change::Sicken(old, new) => {
+                let condition = old.map_or_else(|| "IS NULL".to_owned(), |old| format!("= '{old}'"));
+                format!("UPDATE patient SET disease = {} WHERE disease {condition}", literal(*new))
+            }
+            Change::Choose(number, Choice { k, level }) => {
+                format!("INSERT INTO choice VALUES ('{}', {k}, {level})", person(*number))
+            }
+            Change::Choose2(number, Choice { k, level }) => {
+                format!("UPDATE choice SET k = {k}, level = {level} WHERE name = '{}'", person(*number))
+            }
+            Change::ChooseNothing(number) => format!("DELETE FROM choice WHERE name = '{}'", person(*number)),
+        }
+    }
+}
+
+/// What the tables should hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) patients: BTreeMap<String, Patient>,
+    pub(crate) choices: BTreeMap<String, Choice>,
+}
+
+impl Model {
+    /// Three classes of three, with whom every definition can be met.
+    pub(crate) fn at_first() -> Model {
+        let mut model = Model { patients: BTreeMap::new(), choices: BTreeMap::new() };
+        for number in 0..9u8 {
+            let place = usize::from(number / 3);
+            let patient = Patient {
+                age: [Some(21), Some(36), Some(52)][place],
+                zip: ZIPS[place],
+                disease: DISEASES[usize::from(number) % 3],
+                ward: Some("north"),
+            };
+            model.patients.insert(name(number), patient);
+        }
+        model.choices.insert(EVERYBODY.to_owned(), Choice { k: 2, level: 0 });
+        model.choices.insert(name(1), Choice { k: 3, level: 1 });
+        model
+    }
+
+    pub(crate) fn tables(&self) -> String {
+        let patients = self.patients.iter().map(|(name, patient)| format!("('{name}', {})", patient.literals()));
+        let choices = self.choices.iter().map(|(name, Choice { k, level })| format!("('{name}', {k}, {level})"));
+        format!(
+            "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, zip TEXT, disease TEXT, ward TEXT);
+             CREATE TABLE choice (name TEXT PRIMARY KEY, k INT, level INT);
+             INSERT INTO patient VALUES {};
+             INSERT INTO choice VALUES {};",
+            patients.collect::<Vec<_>>().join(", "),
+            choices.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Changes the model, unless the change can't be; says whether it can.
+    pub(crate) fn apply(&mut self, change: &Change) -> bool {
+        match change {
+            Change::Insert(patients) => {
+                let mut all = self.patients.clone();
+                for (number, patient) in patients {
+                    if all.insert(name(*number), patient.clone()).is_some() {
+                        return false;
+                    }
+                }
+                self.patients = all;
+            }
+            Change::Delete(numbers) => {
+                self.patients.retain(|known, _| !numbers.iter().any(|&number| name(number) == *known));
+            }
+            Change::Update(number, patient) => {
+                if let Some(known) = self.patients.get_mut(&name(*number)) {
+                    *known = patient.clone();
+                }
+            }
+            Change::Rename(old, new) => {
+                let (old, new) = (name(*old), name(*new));
+                if old != new && self.patients.contains_key(&old) {
+                    if self.patients.contains_key(&new) {
+                        return false;
+                    }
+                    let patient = self.patients.remove(&old).unwrap();
+                    self.patients.insert(new, patient);
+                }
+            }
+            Change::Sicken(old, new) => {
+                self.patients.values_mut().filter(|patient| patient.disease == *old).for_each(|p| p.disease = *new);
+            }
+            Change::Choose(number, choice) => {
+                if self.choices.contains_key(&person(*number)) {
+                    return false;
+                }
+                self.choices.insert(person(*number), *choice);
+            }
+            Change::Choose2(number, choice) => {
+                self.choices.entry(person(*number)).and_modify(|known| *known = *choice);
+            }
+            Change::ChooseNothing(number) => drop(self.choices.remove(&person(*number))),
+        }
+        true
+    }
+
+    pub(crate) fn patients(&self) -> Vec<Vec<String>> {
+        let row = |(name, patient): (&String, &Patient)| std::iter::once(name.clone()).chain(patient.cells()).collect();
+        let mut rows: Vec<Vec<String>> = self.patients.iter().map(row).collect();
+        rows.sort();
+        rows
+    }
+
+    pub(crate) fn choice(&self, name: &str) -> Option<Choice> {
+        self.choices.get(name).or_else(|| self.choices.get(EVERYBODY)).copied()
+    }
+}
+
+pub(crate) mod changes {
+    use super::{Change, Choice, Patient};
+
+    /// Somebody who comes to the youngest.
+    pub(crate) fn newcomer() -> Change {
+        let patient = Patient { age: Some(21), zip: Some("0851"), disease: Some("gout"), ward: Some("north") };
+        Change::Insert(vec![(12, patient)])
+    }
+
+    /// Six who come to the youngest, two with each disease.
+    pub(crate) fn crowd() -> Change {
+        let patient = |disease: &'static str| {
+            let (age, zip, ward) = (Some(21), Some("0851"), Some("north"));
+            Patient { age, zip, disease: Some(disease), ward }
+        };
+        let diseases = ["flu", "cold", "gout", "flu", "cold", "gout"];
+        Change::Insert((20..).zip(diseases.map(patient)).collect())
+    }
+
+    /// Everybody without a choice of their own asks for so many.
+    pub(crate) fn everybody(k: u32) -> Change {
+        Change::Choose2(None, Choice { k, level: 0 })
+    }
+}
+
+fn patient() -> impl Strategy<Value = Patient> {
+    let age = prop_oneof![8 => 0..5usize, 1 => Just(5usize)];
+    let zip = prop_oneof![12 => 0..3usize, 1 => Just(3usize), 1 => Just(4usize)];
+    let disease = prop_oneof![8 => 0..3usize, 1 => Just(3usize)];
+    (age, zip, disease, any::<bool>()).prop_map(|(age, zip, disease, is_north)| Patient {
+        age: AGES[age],
+        zip: ZIPS[zip],
+        disease: DISEASES[disease],
+        ward: Some(if is_north { "north" } else { "south" }),
+    })
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let number = || 0..N_NAMES;
+    let somebody = || prop_oneof![4 => (0..N_NAMES).prop_map(Some), 1 => Just(None)];
+    let choice = || {
+        (prop_oneof![Just(0u32), Just(1), Just(2), Just(2), Just(3)], 0..3u8).prop_map(|(k, level)| Choice { k, level })
+    };
+    let disease = || prop_oneof![4 => 0..3usize, 1 => Just(3usize)].prop_map(|at| DISEASES[at]);
+    prop_oneof![
+        6 => prop::collection::vec((number(), patient()), 1..5).prop_map(Change::Insert),
+        4 => prop::collection::vec(number(), 1..4).prop_map(Change::Delete),
+        2 => (number(), patient()).prop_map(|(number, patient)| Change::Update(number, patient)),
+        1 => (number(), number()).prop_map(|(old, new)| Change::Rename(old, new)),
+        1 => (disease(), disease()).prop_map(|(old, new)| Change::Sicken(old, new)),
+        1 => (somebody(), choice()).prop_map(|(number, choice)| Change::Choose(number, choice)),
+        2 => (somebody(), choice()).prop_map(|(number, choice)| Change::Choose2(number, choice)),
+        1 => somebody().prop_map(Change::ChooseNothing),
+    ]
+}
+
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let end = || prop_oneof![3 => Just(End::Commit), 1 => Just(End::Rollback)];
+    let step = prop_oneof![
+        8 => change().prop_map(Step::Alone),
+        5 => (prop::collection::vec(change(), 1..5), end()).prop_map(|(changes, end)| Step::Together(changes, end)),
+        2 => Just(Step::Reopen),
+        1 => Just(Step::Refresh),
+        1 => Just(Step::ForceRefresh),
+    ];
+    prop::collection::vec(step, 1..14)
+}
+
+/// Crowds who come to one place, and some of them who go.
+pub(crate) fn crowded_steps() -> impl Strategy<Value = Vec<Step>> {
+    let patient = (0..3usize).prop_map(|disease| Patient {
+        age: Some(21),
+        zip: Some("0851"),
+        disease: DISEASES[disease],
+        ward: Some("north"),
+    });
+    let crowd = prop::collection::btree_map(9..40u8, patient, 2..7)
+        .prop_map(|patients| Change::Insert(patients.into_iter().collect()));
+    let step = prop_oneof![
+        3 => crowd.prop_map(Step::Alone),
+        4 => prop::collection::vec(0..40u8, 1..4).prop_map(|numbers| Step::Alone(Change::Delete(numbers))),
+        1 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 4..16)
+}

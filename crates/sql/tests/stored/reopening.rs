@@ -1,0 +1,142 @@
+//! What a folder keeps is there when it is opened again.
+
+use std::path::Path;
+
+use kohort_sql::Engine;
+
+use crate::folder::{analyst, open, sorted, try_open};
+use crate::session::{owner, rows, try_rows};
+
+const PATIENTS: &str = "
+    CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, zip TEXT, disease TEXT);
+    INSERT INTO patient VALUES
+        ('a', 21, '08512', 'flu'), ('b', 22, '08513', 'gout'), ('c', 35, '08591', 'flu'), ('d', 36, '08592', 'cold'),
+        ('e', 52, '99111', 'cold'), ('f', 55, '99112', 'flu');
+    CREATE DGH age FROM STEPS (10, 50);
+    CREATE DGH zip FROM MASK RIGHT;";
+
+const MATERIALIZED: &str = "
+    CREATE MATERIALIZED ANONYMIZATION_VIEW kept ON SELECT name, age, zip, disease FROM patient
+    WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
+    ANONYMIZATION_SENSITIVE_ATTR (disease) K 2;";
+
+const LOGICAL: &str = "
+    CREATE ANONYMIZATION_VIEW computed ON SELECT name, age, zip, disease FROM patient
+    WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
+    ANONYMIZATION_SENSITIVE_ATTR (disease) K 3;";
+
+async fn answers(engine: &Engine, statements: &[&str]) -> Vec<Vec<Vec<String>>> {
+    let mut session = owner(engine);
+    let mut found = Vec::new();
+    for sql in statements {
+        found.push(sorted(&mut session, sql).await);
+    }
+    found
+}
+
+/// Runs statements, then compares answers before and after the folder is opened again.
+async fn is_kept(folder: &Path, made_by: &str, asked: &[&str]) {
+    let engine = open(folder).await;
+    rows(&mut owner(&engine), made_by).await;
+    let before = answers(&engine, asked).await;
+    drop(engine);
+    let engine = open(folder).await;
+    assert_eq!(answers(&engine, asked).await, before);
+}
+
+#[tokio::test]
+async fn tables_dghs_and_views_are_there_when_a_folder_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sick.csv");
+    std::fs::write(&file, "disease,kind\nflu,virus\ngout,other\n").unwrap();
+    let file = file.display();
+    let tree = folder.path().join("kinds.csv");
+    std::fs::write(&tree, "flu;virus;*\ncold;virus;*\ngout;other;*\n").unwrap();
+    let made_by = format!(
+        "{PATIENTS} {MATERIALIZED} {LOGICAL}
+         CREATE DGH disease; INSERT INTO DGH disease VALUES ('flu', 'virus'), ('cold', 'virus'), ('virus', '*'), ('gout', '*');
+         CREATE DGH kinds FROM '{tree}';
+         CREATE EXTERNAL TABLE kind STORED AS CSV LOCATION '{file}' OPTIONS (format.has_header 'true');
+         CREATE VIEW young AS SELECT name, kind FROM patient JOIN kind USING (disease) WHERE age < 40;",
+        tree = tree.display()
+    );
+    let asked = [
+        "SELECT * FROM patient",
+        "SELECT * FROM kept",
+        "SELECT * FROM computed",
+        "SELECT * FROM young",
+        "SELECT * FROM kind",
+        "SHOW DGHS",
+        "SELECT age FROM kept WHERE zip = '08512'",
+    ];
+    is_kept(folder.path(), &made_by, &asked).await;
+}
+
+#[tokio::test]
+async fn a_folder_belongs_to_one_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    assert!(try_open(folder.path()).await.is_err());
+    drop(engine);
+    assert!(try_open(folder.path()).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_was_dropped_is_not_there_when_a_folder_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, &format!("{PATIENTS} {MATERIALIZED} {LOGICAL} CREATE VIEW young AS SELECT 1 AS x;")).await;
+    rows(&mut session, "DROP ANONYMIZATION_VIEW kept; DROP ANONYMIZATION_VIEW computed; DROP VIEW young;").await;
+    rows(&mut session, "DROP DGH zip; DROP TABLE patient;").await;
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    for gone in ["kept", "computed", "young", "patient"] {
+        assert!(try_rows(&mut session, &format!("SELECT * FROM {gone}")).await.is_err(), "{gone}");
+    }
+    assert_eq!(rows(&mut session, "SHOW DGHS").await.len(), 1);
+    let tables = engine.store().unwrap().read().unwrap().tables().unwrap();
+    assert!(tables.is_empty(), "{} hidden tables are left", tables.len());
+}
+
+#[tokio::test]
+async fn a_folder_opens_though_a_view_lost_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sick.csv");
+    std::fs::write(&file, "disease,kind\nflu,virus\ngout,other\n").unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let external = format!(
+        "CREATE EXTERNAL TABLE kind STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true');
+         CREATE VIEW kinds AS SELECT kind FROM kind;",
+        file.display()
+    );
+    rows(&mut session, &format!("{PATIENTS} {LOGICAL} CREATE VIEW ages AS SELECT age FROM patient; {external}")).await;
+    rows(&mut session, "DROP TABLE patient").await;
+    std::fs::remove_file(&file).unwrap();
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    for gone in ["computed", "ages", "kind", "kinds"] {
+        assert!(try_rows(&mut session, &format!("SELECT * FROM {gone}")).await.is_err(), "{gone}");
+        assert!(try_rows(&mut analyst(&engine), &format!("SELECT * FROM {gone}")).await.is_err(), "{gone}");
+    }
+    rows(&mut session, "DROP ANONYMIZATION_VIEW computed").await;
+    rows(&mut session, PATIENTS.split_once("CREATE DGH").unwrap().0).await;
+    rows(&mut session, LOGICAL).await;
+}
+
+#[tokio::test]
+async fn a_view_that_is_computed_is_stale_after_a_change_until_a_refresh() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, &format!("{PATIENTS} {LOGICAL}")).await;
+    let mut reader = analyst(&engine);
+    assert_eq!(rows(&mut reader, "SELECT * FROM computed").await.len(), 6);
+    rows(&mut session, "INSERT INTO patient VALUES ('g', 23, '08512', 'flu')").await;
+    assert!(try_rows(&mut reader, "SELECT * FROM computed").await.is_err());
+    rows(&mut session, "REFRESH ANONYMIZATION_VIEW computed").await;
+    assert_eq!(rows(&mut reader, "SELECT * FROM computed").await.len(), 7);
+}

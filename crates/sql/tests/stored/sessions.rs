@@ -1,0 +1,139 @@
+//! Several sessions on one folder.
+
+use kohort_sql::Session;
+
+use crate::folder::{analyst, open, sorted};
+use crate::session::{owner, rows, try_rows};
+
+const TABLE: &str = "
+    CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT);
+    CREATE DGH age FROM STEPS (10, 50);
+    INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout'), ('c', 23, 'flu'), ('d', 64, 'flu');";
+
+const VIEW: &str = "
+    CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
+    ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2";
+
+#[tokio::test]
+async fn a_second_writer_waits_for_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (mut first, mut second) = (owner(&engine), owner(&engine));
+    rows(&mut first, TABLE).await;
+    rows(&mut first, "BEGIN; INSERT INTO patient VALUES ('e', 25, 'flu')").await;
+    let (_, _) = tokio::join!(
+        rows(&mut second, "INSERT INTO patient SELECT 'f', age, disease FROM patient WHERE name = 'e'"),
+        rows(&mut first, "COMMIT"),
+    );
+    assert_eq!(rows(&mut first, "SELECT age FROM patient WHERE name = 'f'").await, [["25"]]);
+}
+
+#[tokio::test]
+async fn readers_see_what_was_committed_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (mut writer, mut reader) = (owner(&engine), owner(&engine));
+    rows(&mut writer, &format!("{TABLE} {VIEW}")).await;
+    let before = sorted(&mut analyst(&engine), "SELECT * FROM v").await;
+    rows(&mut writer, "BEGIN; DELETE FROM patient; INSERT INTO patient VALUES ('x', 21, 'flu')").await;
+    assert_eq!(rows(&mut reader, "SELECT count(*) FROM patient").await, [["4"]]);
+    assert_eq!(rows(&mut writer, "SELECT count(*) FROM patient").await, [["1"]]);
+    assert_eq!(sorted(&mut analyst(&engine), "SELECT * FROM v").await, before);
+    assert_eq!(sorted(&mut writer, "SELECT * FROM v").await, before);
+    rows(&mut writer, "COMMIT").await;
+    assert_eq!(rows(&mut reader, "SELECT count(*) FROM patient").await, [["1"]]);
+    assert_eq!(sorted(&mut analyst(&engine), "SELECT * FROM v").await, Vec::<Vec<String>>::new());
+}
+
+#[tokio::test]
+async fn a_session_that_ends_gives_up_its_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (mut first, mut second) = (owner(&engine), owner(&engine));
+    rows(&mut first, &format!("{TABLE} BEGIN; DELETE FROM patient")).await;
+    drop(first);
+    rows(&mut second, "INSERT INTO patient VALUES ('e', 25, 'flu')").await;
+    assert_eq!(rows(&mut second, "SELECT count(*) FROM patient").await, [["5"]]);
+}
+
+#[tokio::test]
+async fn a_view_misses_nobody_who_comes_while_it_is_made() {
+    for _ in 0..8 {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = open(folder.path()).await;
+        let (mut first, mut second, mut third) = (owner(&engine), owner(&engine), owner(&engine));
+        rows(&mut first, TABLE).await;
+        let (_, _, _) = tokio::join!(
+            rows(&mut first, VIEW),
+            rows(&mut second, "INSERT INTO patient VALUES ('e', 25, 'flu')"),
+            rows(&mut third, "INSERT INTO patient VALUES ('f', 66, 'flu'); DELETE FROM patient WHERE name = 'b'"),
+        );
+        let view = &rows(&mut first, "SHOW ANONYMIZATION_VIEWS").await[0];
+        let n_of = |from_end: usize| view[view.len() - from_end].parse::<u64>().unwrap();
+        let n_shown = rows(&mut analyst(&engine), "SELECT * FROM v").await.len() as u64;
+        assert_eq!(n_shown + n_of(4) + n_of(3), 5 + n_of(2), "{view:?}");
+        let (_, _) = tokio::join!(
+            try_rows(&mut first, "REFRESH ANONYMIZATION_VIEW v FORCE"),
+            rows(&mut second, "INSERT INTO patient VALUES ('g', 25, 'flu')"),
+        );
+        let view = &rows(&mut first, "SHOW ANONYMIZATION_VIEWS").await[0];
+        let n_of = |from_end: usize| view[view.len() - from_end].parse::<u64>().unwrap();
+        let n_shown = rows(&mut analyst(&engine), "SELECT * FROM v").await.len() as u64;
+        assert_eq!(n_shown + n_of(4) + n_of(3), 6 + n_of(2), "{view:?}");
+    }
+}
+
+/// Runs a statement, and stops waiting for it after so many looks.
+async fn give_up(session: &mut Session, sql: &str, n_looks: usize) -> bool {
+    let mut statement = std::pin::pin!(try_rows(session, sql));
+    for _ in 0..n_looks {
+        if futures::poll!(statement.as_mut()).is_ready() {
+            return false;
+        }
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_statement_that_is_given_up_takes_its_transaction_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, TABLE).await;
+    rows(&mut session, "BEGIN; DELETE FROM patient WHERE name = 'a'").await;
+    assert!(give_up(&mut session, "INSERT INTO patient SELECT name || 'x', age, disease FROM patient", 1).await);
+    assert!(try_rows(&mut session, "DELETE FROM patient").await.is_err());
+    assert!(try_rows(&mut session, "COMMIT").await.is_err());
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["4"]]);
+    rows(&mut session, "BEGIN; DELETE FROM patient WHERE name = 'a'; COMMIT").await;
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM patient").await, [["3"]]);
+}
+
+#[tokio::test]
+async fn statements_that_are_given_up_leave_views_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, &format!("{TABLE} {VIEW}")).await;
+    let mut n_given_up = 0;
+    for number in 0..40usize {
+        let sql = match number % 4 {
+            0 => "REFRESH ANONYMIZATION_VIEW v FORCE".to_owned(),
+            1 => format!("DELETE FROM patient WHERE name LIKE 'p%{}'", number % 5),
+            _ => {
+                format!("INSERT INTO patient VALUES ('p{number}', 2{}, 'flu'), ('q{number}', 61, 'cold')", number % 10)
+            }
+        };
+        n_given_up += usize::from(give_up(&mut session, &sql, number * number / 8).await);
+        // Whatever went on is over when it is somebody else's turn.
+        rows(&mut session, &format!("INSERT INTO patient VALUES ('r{number}', 62, 'gout')")).await;
+        let n_patients: u64 = rows(&mut session, "SELECT count(*) FROM patient").await[0][0].parse().unwrap();
+        let view = &rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await[0];
+        let n_of = |from_end: usize| view[view.len() - from_end].parse::<u64>().unwrap();
+        let n_shown = rows(&mut analyst(&engine), "SELECT * FROM v").await.len() as u64;
+        assert_eq!(n_shown + n_of(4) + n_of(3), n_patients + n_of(2), "{number}: {view:?}");
+    }
+    assert!(n_given_up > 5, "{n_given_up}");
+}

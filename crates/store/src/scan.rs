@@ -1,0 +1,222 @@
+//! [`ScanRequest`] and its [`Condition`]s: which rows and columns of a table to read; [`Rows`]: what comes back.
+
+use std::fmt;
+
+use rusqlite::types::Value as Stored;
+
+use crate::StoreError;
+use crate::catalog::Table;
+use crate::encoding::{Bound, StoredType, decimal, float_to_stored};
+
+mod rows;
+
+pub use rows::Rows;
+pub(crate) use rows::bind;
+
+/// Values of conditions are numbered from here on; the numbers before are for where a batch begins and ends.
+const FIRST_VALUE: usize = 3;
+
+/// SQLite binds at most 32,766 values to a statement, and nests at most 1,000 expressions.
+const MOST_VALUES: usize = 30_000;
+const MOST_CONDITIONS: usize = 500;
+
+/// Which rows and columns of a table to read.
+#[derive(Debug, Clone)]
+pub struct ScanRequest {
+    /// The columns in the order wanted; all of them if `None`.
+    pub columns: Option<Vec<String>>,
+    /// Whether the numbers of the rows come first, as an `Int64` column `rowid`.
+    pub with_rowid: bool,
+    /// Only rows of these numbers, as far as they are there; any if `None`. Conditions are not asked then.
+    pub numbers: Option<Vec<i64>>,
+    /// Rows that meet all of these.
+    pub conditions: Vec<Condition>,
+    /// At most so many rows: those of the least numbers.
+    pub limit: Option<u64>,
+    /// At most so many rows in a batch.
+    pub batch_size: usize,
+}
+
+impl Default for ScanRequest {
+    fn default() -> Self {
+        Self { columns: None, with_rowid: false, numbers: None, conditions: Vec::new(), limit: None, batch_size: 8_192 }
+    }
+}
+
+/// What a row must meet. As in SQL, a missing value meets no comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// The column compares with the value so.
+    Compare {
+        /// The column.
+        column: String,
+        /// How it compares.
+        comparison: Comparison,
+        /// With what.
+        value: Value,
+    },
+    /// The column has one of the values.
+    In {
+        /// The column.
+        column: String,
+        /// The values.
+        values: Vec<Value>,
+    },
+    /// The column's value is missing.
+    IsNull {
+        /// The column.
+        column: String,
+    },
+    /// The column's value is there.
+    IsNotNull {
+        /// The column.
+        column: String,
+    },
+}
+
+/// How a column compares with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// Equal.
+    Eq,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+/// A value to compare a column with. It must be of the column's type; one of `Integer` is, of all integer types. Values
+/// are not shown by `Debug`.
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// Of a `Boolean` column.
+    Boolean(bool),
+    /// Of a column of integers.
+    Integer(i64),
+    /// Of a `Float64` column; compared in IEEE total order, as Arrow does.
+    Float(f64),
+    /// Of a `Utf8` column.
+    Text(String),
+    /// Of a `Binary` column.
+    Binary(Vec<u8>),
+    /// Of a `Date32` column: days from 1970.
+    Date(i32),
+    /// Of a `Timestamp` column: microseconds from 1970.
+    Timestamp(i64),
+    /// Of a `Decimal128` column.
+    Decimal {
+        /// All digits.
+        digits: i128,
+        /// How many of them are after the point; that of the column.
+        scale: i8,
+    },
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Boolean(_) => "Boolean(..)",
+            Self::Integer(_) => "Integer(..)",
+            Self::Float(_) => "Float(..)",
+            Self::Text(_) => "Text(..)",
+            Self::Binary(_) => "Binary(..)",
+            Self::Date(_) => "Date(..)",
+            Self::Timestamp(_) => "Timestamp(..)",
+            Self::Decimal { .. } => "Decimal(..)",
+        })
+    }
+}
+
+impl Condition {
+    fn column(&self) -> &str {
+        match self {
+            Self::Compare { column, .. }
+            | Self::In { column, .. }
+            | Self::IsNull { column }
+            | Self::IsNotNull { column } => column,
+        }
+    }
+}
+
+/// Conditions as SQL over the names of the file, and the values to bind.
+pub(crate) struct Filter {
+    /// Each begins with ` AND `. Values are numbered from [`FIRST_VALUE`] on.
+    pub(crate) sql: String,
+    pub(crate) values: Vec<Stored>,
+    /// Whether an index can find the rows.
+    pub(crate) by_index: bool,
+}
+
+impl Filter {
+    /// Conditions on a table.
+    pub(crate) fn new(table: &Table, conditions: &[Condition]) -> Result<Self, StoreError> {
+        let mut filter = Self { sql: String::new(), values: Vec::new(), by_index: false };
+        let too_many = || StoreError::TooManyValues { table: table.description.name.clone(), most: MOST_VALUES };
+        if conditions.len() > MOST_CONDITIONS {
+            return Err(too_many());
+        }
+        for condition in conditions {
+            let position = table.description.position(condition.column())?;
+            let mut bind = |value: &Value| -> Result<String, StoreError> {
+                let stored = stored_value(value, &table.types[position]).ok_or_else(|| StoreError::OtherType {
+                    column: condition.column().to_owned(),
+                    data_type: table.types[position].data_type(),
+                })?;
+                filter.values.push(stored);
+                Ok(format!("?{}", FIRST_VALUE + filter.values.len() - 1))
+            };
+            let sql = match condition {
+                Condition::Compare { comparison, value, .. } => {
+                    let operator = match comparison {
+                        Comparison::Eq => "=",
+                        Comparison::Lt => "<",
+                        Comparison::Le => "<=",
+                        Comparison::Gt => ">",
+                        Comparison::Ge => ">=",
+                    };
+                    format!("{operator} {}", bind(value)?)
+                }
+                Condition::In { values, .. } => {
+                    let bound: Result<Vec<String>, StoreError> = values.iter().map(bind).collect();
+                    format!("IN ({})", bound?.join(","))
+                }
+                Condition::IsNull { .. } => "IS NULL".to_owned(),
+                Condition::IsNotNull { .. } => "IS NOT NULL".to_owned(),
+            };
+            filter.sql.push_str(&format!(" AND c{position} {sql}"));
+            filter.by_index |= table.leading.contains(&position) && !matches!(condition, Condition::IsNotNull { .. });
+            if filter.values.len() > MOST_VALUES {
+                return Err(too_many());
+            }
+        }
+        Ok(filter)
+    }
+}
+
+/// A value as a column of this type stores it; `None` if it is of another type.
+fn stored_value(value: &Value, stored: &StoredType) -> Option<Stored> {
+    use StoredType as T;
+    Some(match (value, stored) {
+        (Value::Boolean(value), T::Boolean) => Stored::Integer((*value).into()),
+        (Value::Integer(value), T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32) => {
+            Stored::Integer(*value)
+        }
+        (Value::Float(value), T::Float64) => Stored::Integer(float_to_stored(*value)),
+        (Value::Text(value), T::Utf8) => Stored::Text(value.clone()),
+        (Value::Binary(value), T::Binary) => Stored::Blob(value.clone()),
+        (Value::Date(value), T::Date32) => Stored::Integer((*value).into()),
+        (Value::Timestamp(value), T::Timestamp(_)) => Stored::Integer(*value),
+        (Value::Decimal { digits: value, scale }, T::Decimal { digits, scale: of_column }) if scale == of_column => {
+            match decimal(*value, *digits)? {
+                Bound::Wide(bytes) => Stored::Blob(bytes.to_vec()),
+                Bound::Integer(value) => Stored::Integer(value),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
+}

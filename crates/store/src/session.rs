@@ -1,0 +1,247 @@
+//! [`Session`]: a connection of the store while a transaction has it, and [`Home`], where connections wait.
+//!
+//! There is one connection that writes and any number that read. A session gives its connection back when it ends; scans
+//! that are still open then find it gone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::StoreError;
+use crate::catalog::Catalog;
+use crate::folder::Folder;
+use crate::format;
+
+/// More connections than these are closed when their readers are done.
+const IDLE_READERS: usize = 8;
+const CACHED_STATEMENTS: usize = 64;
+/// Pages that a connection keeps, in KiB (negative, as SQLite has it).
+const CACHE: i64 = -8_192;
+/// A log that grew beyond so many bytes is cut when it is reused.
+const LONGEST_LOG: i64 = 64 << 20;
+
+/// A connection, and what is known of the state it sees.
+pub(crate) struct Held {
+    pub(crate) sql: Connection,
+    pub(crate) catalog: Arc<Catalog>,
+    /// SQLite's number of the schema that `catalog` was read from.
+    catalog_version: Option<i64>,
+    /// How often this transaction wrote to each table.
+    pub(crate) writes: HashMap<i64, u64>,
+    /// The next number of a row, of the tables that got rows in this transaction.
+    pub(crate) next_rows: HashMap<i64, i64>,
+    /// How many savepoints this transaction made.
+    pub(crate) n_savepoints: u64,
+}
+
+impl Held {
+    fn new(sql: Connection) -> Self {
+        let catalog = Arc::new(Catalog::default());
+        Self { sql, catalog, catalog_version: None, writes: HashMap::new(), next_rows: HashMap::new(), n_savepoints: 0 }
+    }
+
+    /// Begins a transaction and fixes the state it sees.
+    fn begin(&mut self, statement: &str) -> Result<(), StoreError> {
+        // The end of the transaction before may have failed.
+        self.roll_back()?;
+        self.sql.execute_batch(statement)?;
+        // A deferred transaction has its state from the first read on; this is it.
+        let version: i64 = self.sql.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))?;
+        if self.catalog_version != Some(version) {
+            self.read_catalog()?;
+            self.catalog_version = Some(version);
+        }
+        Ok(())
+    }
+
+    /// Reads the catalog again, after this transaction changed it.
+    pub(crate) fn read_catalog(&mut self) -> Result<(), StoreError> {
+        // Forgotten at the end: a transaction that is rolled back gives the number of its schema to the next.
+        self.catalog_version = None;
+        self.catalog = Arc::new(Catalog::read(&self.sql)?);
+        Ok(())
+    }
+
+    /// Ends the transaction, if there is one, without keeping what it wrote.
+    fn roll_back(&mut self) -> Result<(), StoreError> {
+        self.writes.clear();
+        self.next_rows.clear();
+        self.n_savepoints = 0;
+        if !self.sql.is_autocommit() {
+            self.sql.execute_batch("ROLLBACK")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which connection a session has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Reader,
+    Writer,
+}
+
+/// A transaction. Ends when it is closed or dropped.
+pub(crate) struct Session {
+    held: Mutex<Option<Held>>,
+    role: Role,
+    home: Arc<Home>,
+}
+
+impl Session {
+    /// A transaction on the state as it is now, which reads.
+    pub(crate) fn read(home: &Arc<Home>) -> Result<Self, StoreError> {
+        let idle = lock(&home.readers).pop();
+        let mut held = match idle {
+            Some(held) => held,
+            None => Held::new(home.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?),
+        };
+        // A connection that fails here is closed, not given back.
+        held.begin("BEGIN")?;
+        Ok(Self { held: Mutex::new(Some(held)), role: Role::Reader, home: home.clone() })
+    }
+
+    /// The transaction that writes, once no other does.
+    pub(crate) fn write(home: &Arc<Home>) -> Result<Self, StoreError> {
+        let session = Self { held: Mutex::new(Some(home.take_writer()?)), role: Role::Writer, home: home.clone() };
+        // Given back by the session's end if this fails.
+        lock(&session.held).as_mut().expect("just put there").begin("BEGIN IMMEDIATE")?;
+        Ok(session)
+    }
+
+    /// Works with the connection.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut guard = lock(&self.held);
+        let held = guard.as_mut().ok_or(StoreError::TransactionOver)?;
+        // SQLite ends a transaction by itself after some failures; what came next would be committed piece by piece.
+        if held.sql.is_autocommit() {
+            return Err(StoreError::TransactionOver);
+        }
+        work(held)
+    }
+
+    /// Ends the transaction; whatever was not committed is undone.
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        let Some(mut held) = lock(&self.held).take() else {
+            return Ok(());
+        };
+        let outcome = held.roll_back();
+        match self.role {
+            Role::Reader => {
+                let mut readers = lock(&self.home.readers);
+                if outcome.is_ok() && readers.len() < IDLE_READERS {
+                    readers.push(held);
+                }
+            }
+            Role::Writer => self.home.give_back_writer(held),
+        }
+        outcome
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Nothing of an unfinished transaction is kept even if its end fails.
+        let _ = self.close();
+    }
+}
+
+/// The file, and its connections that no transaction has. The writer is closed last but the folder's lock, so that the
+/// log is worked into the file.
+pub(crate) struct Home {
+    readers: Mutex<Vec<Held>>,
+    writer: Mutex<Option<Held>>,
+    writer_is_back: Condvar,
+    wait: Duration,
+    folder: Folder,
+}
+
+impl Home {
+    /// Opens the file, and brings it to the newest format.
+    pub(crate) fn open(folder: Folder, wait: Duration) -> Result<Self, StoreError> {
+        let mut home = Self {
+            readers: Mutex::new(Vec::new()),
+            writer: Mutex::new(None),
+            writer_is_back: Condvar::new(),
+            wait,
+            folder,
+        };
+        let mut writer = home.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // A file that is refused is not written to, so this comes before the log is set up.
+        format::check(&writer, &home.folder.file)?;
+        home.set_up_writer(&writer)?;
+        format::upgrade(&mut writer, &home.folder.file)?;
+        home.writer = Mutex::new(Some(Held::new(writer)));
+        Ok(home)
+    }
+
+    /// A new connection to the file.
+    fn connect(&self, access: OpenFlags) -> Result<Connection, StoreError> {
+        let open = || {
+            let connection = Connection::open_with_flags(&self.folder.file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            // Sorted rows must not land in temporary files outside the folder.
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            connection.pragma_update(None, "cell_size_check", true)?;
+            connection.pragma_update(None, "cache_size", CACHE)?;
+            Ok(connection)
+        };
+        open().map_err(|error| self.refused(error))
+    }
+
+    fn set_up_writer(&self, writer: &Connection) -> Result<(), StoreError> {
+        let mode: String = writer
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+            .map_err(|error| self.refused(error))?;
+        if mode != "wal" {
+            return Err(StoreError::ReadOnly { folder: self.folder.path().to_owned() });
+        }
+        writer.pragma_update(None, "synchronous", "FULL")?;
+        // Without these, macOS flushes to the disk's cache only. Elsewhere they do nothing.
+        writer.pragma_update(None, "fullfsync", true)?;
+        writer.pragma_update(None, "checkpoint_fullfsync", true)?;
+        writer.pragma_update(None, "secure_delete", true)?;
+        writer.pragma_update_and_check(None, "journal_size_limit", LONGEST_LOG, |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Why the file can't be opened.
+    fn refused(&self, error: rusqlite::Error) -> StoreError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                StoreError::ReadOnly { folder: self.folder.path().to_owned() }
+            }
+            Some(ErrorCode::NotADatabase) => StoreError::Foreign { file: self.folder.file.clone() },
+            _ => error.into(),
+        }
+    }
+
+    fn take_writer(&self) -> Result<Held, StoreError> {
+        let start = Instant::now();
+        let mut writer = lock(&self.writer);
+        loop {
+            if let Some(held) = writer.take() {
+                return Ok(held);
+            }
+            let Some(left) = self.wait.checked_sub(start.elapsed()) else {
+                return Err(StoreError::Busy { waited_ms: start.elapsed().as_millis() });
+            };
+            writer = self.writer_is_back.wait_timeout(writer, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn give_back_writer(&self, held: Held) {
+        *lock(&self.writer) = Some(held);
+        self.writer_is_back.notify_one();
+    }
+}
+
+/// Locks; what a panic left behind is whole, since every transaction is begun, checked and ended in one place.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,266 @@
+//! What the store refuses, and how it says so.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::DataType;
+use kohort_store::{
+    ColumnDescription, Comparison, Condition, ScanRequest, Store, StoreError, TableDescription, Uniqueness, Value,
+};
+use rusqlite::Connection;
+
+use crate::sample::{all_ids, column, people, people_rows, store_of_people};
+
+const FOLDER: &str = "KOHORT_STORE_FOLDER";
+
+fn refusal<T>(outcome: Result<T, StoreError>) -> StoreError {
+    match outcome {
+        Ok(_) => panic!("this is refused"),
+        Err(error) => error,
+    }
+}
+
+/// This test program again, to run one test with a folder in its environment.
+fn again(test: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(FOLDER, folder);
+    command
+}
+
+#[test]
+fn a_folder_in_use_is_refused_by_name_until_its_process_ends_however_that_ends() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let _store = store_of_people(Path::new(&folder), &[(1, None)]);
+        println!("\nholding");
+        // Held until this process is killed.
+        loop {
+            std::thread::park();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder: Child =
+        again("refusals::a_folder_in_use_is_refused_by_name_until_its_process_ends_however_that_ends", folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "holding"));
+    let error = refusal(Store::open(folder.path()));
+    assert!(matches!(&error, StoreError::Locked { holder: found, .. } if *found == format!("process {}", holder.id())));
+    assert!(error.hint().is_some());
+
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(folder.path().join("kohort.lock").exists(), "the file of the killed process is still there");
+    assert_eq!(all_ids(&Store::open(folder.path()).unwrap().read().unwrap()), [1]);
+}
+
+#[test]
+fn a_folder_is_opened_once_in_a_process_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    assert!(matches!(refusal(Store::open(folder.path())), StoreError::Locked { .. }));
+    let snapshot = store.read().unwrap();
+    drop(store);
+    assert!(matches!(refusal(Store::open(folder.path())), StoreError::Locked { .. }));
+    drop(snapshot);
+    Store::open(folder.path()).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_by_name() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let error = refusal(Store::open(Path::new(&folder)));
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+        assert!(error.hint().is_some());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    drop(store_of_people(&data, &[(1, None)]));
+    let permit = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    permit(folder.path(), 0o755);
+    permit(&data, 0o555);
+    for entry in std::fs::read_dir(&data).unwrap() {
+        permit(&entry.unwrap().path(), 0o444);
+    }
+    // Root may write everywhere, so the test goes on as somebody else then.
+    let is_root = std::fs::File::create(data.join("probe")).is_ok();
+    for absent in [&data, &data.join("new")] {
+        let program = std::env::current_exe().unwrap();
+        let reachable = folder.path().join("program");
+        if !reachable.exists() {
+            std::fs::copy(&program, &reachable).unwrap();
+        }
+        let mut command = Command::new(&reachable);
+        command.args(["--exact", "refusals::a_folder_that_cannot_be_written_is_refused_by_name"]).env(FOLDER, absent);
+        if is_root {
+            command.uid(65_534).gid(65_534);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    permit(&data, 0o755);
+}
+
+#[test]
+fn a_second_change_waits_and_then_is_told_that_the_store_is_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open_waiting(folder.path(), Duration::from_millis(1)).unwrap();
+    let change = store.write().unwrap();
+    let error = refusal(store.write());
+    assert!(matches!(error, StoreError::Busy { .. }));
+    assert!(error.hint().is_some());
+    drop(change);
+    store.write().unwrap();
+}
+
+#[test]
+fn files_that_are_no_store_or_a_newer_one_are_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kohort.db");
+    std::fs::write(&file, "this is not a database, but a text of some length").unwrap();
+    assert!(matches!(refusal(Store::open(folder.path())), StoreError::Foreign { .. }));
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("this is not"));
+
+    std::fs::remove_file(&file).unwrap();
+    Connection::open(&file).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    let theirs = std::fs::read(&file).unwrap();
+    assert!(matches!(refusal(Store::open(folder.path())), StoreError::Foreign { .. }));
+    assert_eq!(std::fs::read(&file).unwrap(), theirs);
+
+    std::fs::remove_file(&file).unwrap();
+    drop(store_of_people(folder.path(), &[(1, None)]));
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let error = refusal(Store::open(folder.path()));
+    assert!(matches!(error, StoreError::NewerFormat { found: 99, .. }));
+    assert_eq!(error.to_string(), "the store has format 99; this kohort reads formats up to 1");
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    assert_eq!(all_ids(&Store::open(folder.path()).unwrap().read().unwrap()), [1]);
+}
+
+#[test]
+fn a_damaged_file_is_found_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: Vec<(i64, Option<&str>)> = (0..5_000).map(|id| (id, Some("a town"))).collect();
+    drop(store_of_people(folder.path(), &rows));
+    let file = folder.path().join("kohort.db");
+    let whole = std::fs::read(&file).unwrap();
+    let n_pages = whole.len() / 4_096;
+    let mut n_named = 0;
+    for page in 0..n_pages {
+        let mut damaged = whole.clone();
+        damaged[page * 4_096..][..64].fill(0xa5);
+        std::fs::write(&file, &damaged).unwrap();
+        // A page's first bytes say what it is, so damage there does not go unnoticed, unless the page is free.
+        let found = Store::open(folder.path()).and_then(|store| store.check());
+        match found {
+            Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => n_named += 1,
+            Err(error) => panic!("page {page}: {error:?}"),
+            Ok(()) => {}
+        }
+    }
+    assert_eq!(n_named, n_pages);
+    std::fs::write(&file, &whole).unwrap();
+    Store::open(folder.path()).unwrap().check().unwrap();
+}
+
+#[test]
+fn what_is_not_there_or_not_of_its_type_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_of_people(folder.path(), &[(1, Some("Ulm"))]);
+    let change = store.write().unwrap();
+    let request = ScanRequest::default();
+    assert!(
+        matches!(refusal(change.scan("peopel", &request)), StoreError::UnknownTable { table } if table == "peopel")
+    );
+    let columns = Some(vec!["Town".to_owned()]);
+    let error = refusal(change.scan("people", &ScanRequest { columns, ..request.clone() }));
+    assert_eq!(error.to_string(), "table 'people' has no column 'Town'");
+    let condition =
+        Condition::Compare { column: "town".to_owned(), comparison: Comparison::Eq, value: Value::Integer(8_907) };
+    assert!(!format!("{condition:?}").contains("8907"));
+    let error = refusal(change.scan("people", &ScanRequest { conditions: vec![condition], ..request.clone() }));
+    assert_eq!(error.to_string(), "column 'town' of type Utf8 can't be compared with a value of another type");
+    let values = (0..40_000).map(Value::Integer).collect();
+    let conditions = vec![Condition::In { column: "id".to_owned(), values }];
+    assert!(matches!(
+        refusal(change.scan("people", &ScanRequest { conditions, ..request })),
+        StoreError::TooManyValues { .. }
+    ));
+    assert!(matches!(refusal(change.delete("people", &[17])), StoreError::UnknownRow { row: 17, .. }));
+    assert!(matches!(refusal(change.create_table(&people())), StoreError::TableExists { .. }));
+}
+
+#[test]
+fn rows_of_another_shape_are_refused_and_no_cell_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_of_people(folder.path(), &[(4_711, Some("Ulm"))]);
+    let change = store.write().unwrap();
+    let text = || Arc::new(StringArray::from(vec!["secret"])) as ArrayRef;
+    let number = |value: Option<i64>| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+    let rows = |columns: Vec<(&str, ArrayRef)>| {
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+    };
+    let cases = [
+        (rows(vec![("id", number(Some(1)))]), "do not have its columns: names or their order differ"),
+        (rows(vec![("town", text()), ("id", number(Some(1)))]), "do not have its columns: names or their order differ"),
+        (rows(vec![("id", text()), ("town", text())]), "column 'id' is of type Utf8, not Int64"),
+        (rows(vec![("id", number(None)), ("town", text())]), "row 1: column 'id' must have a value"),
+        (rows(vec![("id", number(Some(4_711))), ("town", text())]), "has a row with the same id already"),
+    ];
+    for (rows, expected) in cases {
+        let error = refusal(change.insert("people", &rows));
+        let shown = format!("{error} {error:?}");
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(!shown.contains("4711") && !shown.contains("secret"), "{shown}");
+    }
+    let error = refusal(change.update("people", &[1], &rows(vec![("id", number(None))])));
+    assert!(matches!(error, StoreError::Missing { .. }));
+    assert!(matches!(
+        refusal(change.update("people", &[], &people_rows(&[(1, None)]))),
+        StoreError::OtherColumns { .. }
+    ));
+}
+
+#[test]
+fn tables_that_make_no_sense_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let change = store.write().unwrap();
+    let with_columns = |columns: Vec<ColumnDescription>| TableDescription {
+        columns,
+        primary_key: vec![],
+        indexes: vec![],
+        ..people()
+    };
+    let text = |name: &str| column(name, DataType::Utf8);
+    let wide = (0..2_000).map(|position| text(&position.to_string())).collect();
+    for description in [
+        TableDescription { name: String::new(), ..people() },
+        with_columns(vec![]),
+        with_columns(vec![text("")]),
+        with_columns(vec![text("a"), text("a")]),
+        with_columns(wide),
+        TableDescription { primary_key: vec!["town".to_owned()], ..people() },
+        TableDescription { primary_key: vec!["id".to_owned(), "id".to_owned()], ..people() },
+    ] {
+        assert!(matches!(refusal(change.create_table(&description)), StoreError::BadDescription { .. }));
+    }
+    let unknown = TableDescription { primary_key: vec!["x".to_owned()], ..people() };
+    assert!(matches!(refusal(change.create_table(&unknown)), StoreError::UnknownColumn { .. }));
+    for data_type in [DataType::UInt64, DataType::LargeUtf8, DataType::Decimal128(39, 0), DataType::Decimal128(0, 0)] {
+        let description = with_columns(vec![column("x", data_type)]);
+        assert!(matches!(refusal(change.create_table(&description)), StoreError::UnsupportedType { .. }));
+    }
+    change.create_table(&people()).unwrap();
+    let none = refusal(change.create_index("people", &[], Uniqueness::Plain));
+    assert!(matches!(none, StoreError::BadDescription { .. }));
+}

@@ -1,0 +1,306 @@
+//! [`View`]: a view with its base, to which random changes happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_core::changing::{
+    AtomId, AtomMember, ClassId, ClassIndex, Closing, Departures, Edit, Effect, Epochs, GrowingTree, Ledger, Member,
+    MemberKey, MemoryLedger, Paper, Past, PersonKey, ReferenceColumn, Standard, Standing, refresh,
+};
+use kohort_model::{Hierarchy, Requirement};
+use kohort_testkit::random::Random;
+use kohort_verify::{AtomStep, Seen, ShownValues, Step, StepColumn, StepMember, verify_step};
+
+use super::attacker::{Attacker, Row, Tuple, stands};
+
+/// How many values each column of the tuples has.
+pub(crate) const N_VALUES: u32 = 3;
+
+/// What is asked of a view, and of whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) requirements: Vec<Requirement>,
+    pub(crate) n_columns: usize,
+    pub(crate) own_k: Vec<u32>,
+    pub(crate) rule: Rule,
+    pub(crate) tuples: Tuples,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    Epochs(Departures, Closing),
+    Paper,
+}
+
+/// What an update does to the rest of what is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tuples {
+    Stay,
+    Change,
+}
+
+/// How often what happened, so that tests can say that it did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Happened {
+    pub(crate) admitted: usize,
+    pub(crate) riders: usize,
+    pub(crate) removed: usize,
+    pub(crate) withdrawn: usize,
+    pub(crate) sealed: usize,
+    pub(crate) alone: usize,
+}
+
+pub(crate) struct View {
+    setting: Setting,
+    trees: Vec<GrowingTree>,
+    standard: Standard,
+    index: ClassIndex,
+    ledger: MemoryLedger,
+    base: BTreeMap<PersonKey, Member>,
+    gone: BTreeMap<PersonKey, Tuple>,
+    next_key: u64,
+    random: Random,
+    pub(crate) attacker: Attacker,
+    pub(crate) happened: Happened,
+}
+
+pub(crate) fn trees() -> Vec<GrowingTree> {
+    let deep = "1;a;l;*\n2;a;l;*\n3;b;l;*\n4;b;l;*\n5;c;r;*\n6;c;r;*\n7;d;r;*\n8;r;*\n";
+    let flat = "m;*\nf;*\nx;*\n";
+    [deep, flat].map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).unwrap())).to_vec()
+}
+
+impl View {
+    pub(crate) fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
+        let counts = vec![10; N_VALUES as usize];
+        let columns: Vec<ReferenceColumn> = (0..setting.n_columns)
+            .map(|column| ReferenceColumn { name: format!("c{column}"), counts: counts.clone() })
+            .collect();
+        let mut view = View {
+            setting: setting.clone(),
+            trees: trees(),
+            standard: Standard::compile(&setting.requirements, &columns).unwrap(),
+            index: ClassIndex::new(2),
+            ledger: MemoryLedger::new(),
+            base: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            next_key: 0,
+            random: Random::new(seed),
+            attacker: Attacker::default(),
+            happened: Happened::default(),
+        };
+        view.build(n_persons);
+        view
+    }
+
+    /// Puts persons into classes as a partitioner might: neighbours together as soon as they stand.
+    fn build(&mut self, n_persons: u64) {
+        let mut members: Vec<Member> = (0..n_persons).map(|person| self.member(PersonKey(person), None)).collect();
+        members.retain(|member| member.k >= 2);
+        members.sort_by_key(|member| member.nodes.clone());
+        let mut classes: Vec<Vec<Member>> = vec![Vec::new()];
+        for member in members {
+            let last = classes.last_mut().expect("there is one from the beginning");
+            last.push(member);
+            let rows: Vec<Row> = last.iter().map(|member| row(member, AtomId(0))).collect();
+            if stands(&rows, &self.setting.requirements, N_VALUES) {
+                classes.push(Vec::new());
+            }
+        }
+        classes.pop();
+        let refreshed = refresh::<()>(&self.standard, &[], &classes, |_| Ok(Past::Nothing)).unwrap();
+        assert_eq!(refreshed.combined.n_exposed, 0, "what a partitioner made stands");
+        let mut effects = Vec::new();
+        let mut atom = 0;
+        for (number, (members, atoms)) in classes.iter().zip(refreshed.atoms).enumerate() {
+            let class = ClassId(number as u64);
+            let node = |column: usize| {
+                let nodes = members.iter().map(|member| member.nodes[column]);
+                nodes.reduce(|a, b| self.trees[column].join(a, b)).unwrap()
+            };
+            effects.push(Effect::Found { class, nodes: vec![node(0), node(1)] });
+            effects.extend(members.iter().map(|member| Effect::Wait { class, member: member.clone() }));
+            for members in atoms {
+                effects.push(Effect::Admit { class, atom: AtomId(atom), members });
+                atom += 1;
+            }
+        }
+        self.base.extend(classes.iter().flatten().map(|member| (member.person, member.clone())));
+        self.ledger.write(&effects);
+        self.index.follow(&self.trees, &effects);
+        self.look();
+    }
+
+    fn member(&mut self, person: PersonKey, tuple: Option<Tuple>) -> Member {
+        let key = MemberKey(self.next_key);
+        self.next_key += 1;
+        if self.random.once_in(20) {
+            let value = format!("new {}", self.next_key);
+            self.trees[0].add_path(&[&value, "d", "r", "*"]).unwrap();
+        }
+        let mut leaf = |tree: &GrowingTree| loop {
+            let node = self.random.below(tree.n_nodes()) as u32;
+            if (0..tree.n_nodes() as u32).all(|other| tree.parent(other) != Some(node)) {
+                return node;
+            }
+        };
+        let nodes = self.trees.iter().map(&mut leaf).collect();
+        let k = *self.random.pick(&self.setting.own_k);
+        let n_columns = self.setting.n_columns;
+        let tuple =
+            tuple.unwrap_or_else(|| (0..n_columns).map(|_| self.random.below(N_VALUES as usize) as u32).collect());
+        Member { key, person, k, nodes, tuple }
+    }
+
+    /// Some random changes in one batch.
+    pub(crate) fn change(&mut self) {
+        let mut edits = Vec::new();
+        for _ in 0..=self.random.below(5) {
+            let person = PersonKey(self.random.below(60) as u64);
+            let stays = self.setting.tuples == Tuples::Stay;
+            match self.base.get(&person).cloned() {
+                None => {
+                    let tuple = self.gone.remove(&person).filter(|_| stays);
+                    let new = self.member(person, tuple);
+                    self.base.insert(person, new.clone());
+                    edits.push(Edit::Insert(new));
+                }
+                Some(old) if self.random.once_in(3) => {
+                    let new = self.member(person, Some(old.tuple).filter(|_| stays));
+                    self.base.insert(person, new.clone());
+                    edits.push(Edit::Update { old: old.key, new });
+                }
+                Some(old) => {
+                    self.base.remove(&person);
+                    self.gone.insert(person, old.tuple);
+                    edits.push(Edit::Delete(old.key));
+                }
+            }
+        }
+        match self.setting.rule {
+            Rule::Epochs(departures, closing) => {
+                let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
+                let epochs = Epochs { trees, index, standard, departures, closing };
+                let effects = epochs.apply(&self.ledger, edits).unwrap();
+                self.write(&effects);
+            }
+            Rule::Paper => {
+                for edit in edits {
+                    let rule = Paper { trees: &self.trees, standard: &self.standard };
+                    let effects = rule.apply(&mut self.index, &self.ledger, edit).unwrap();
+                    self.ledger.write(&effects);
+                }
+            }
+        }
+        self.look();
+    }
+
+    /// Admits those who wait in groups that are made without looking at what they show.
+    pub(crate) fn admit_in_groups(&mut self, n_groups: u64) {
+        let Rule::Epochs(departures, closing) = self.setting.rule else { return };
+        let mut groups = vec![Vec::new(); n_groups as usize];
+        for member in self.base.values() {
+            groups[(member.person.0 % n_groups) as usize].push(member.key);
+        }
+        let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
+        let epochs = Epochs { trees, index, standard, departures, closing };
+        let effects = epochs.admit(&self.ledger, &groups).unwrap();
+        self.write(&effects);
+        self.look();
+    }
+
+    fn write(&mut self, effects: &[Effect]) {
+        let before = self.ledger.clone();
+        self.ledger.write(effects);
+        self.index.follow(&self.trees, effects);
+        for effect in effects {
+            match effect {
+                Effect::Admit { members, .. } => {
+                    self.happened.admitted += 1;
+                    self.happened.riders += members.iter().filter(|(_, standing)| *standing == Standing::Rider).count();
+                }
+                Effect::Remove { .. } => self.happened.removed += 1,
+                Effect::Withdraw { .. } => self.happened.withdrawn += 1,
+                Effect::Seal { .. } => self.happened.sealed += 1,
+                Effect::ShowAlone { .. } => self.happened.alone += 1,
+                _ => {}
+            }
+        }
+        self.verify(&before);
+    }
+
+    /// Every step passes the verifier.
+    fn verify(&self, before: &MemoryLedger) {
+        let touched: BTreeSet<AtomId> =
+            before.all_atoms().keys().chain(self.ledger.all_atoms().keys()).copied().collect();
+        let touched =
+            touched.into_iter().filter(|atom| before.all_atoms().get(atom) != self.ledger.all_atoms().get(atom));
+        let atoms = touched.map(|atom| {
+            let of = |ledger: &MemoryLedger| ledger.all_atoms().get(&atom).cloned();
+            let (was, is) = (of(before), of(&self.ledger));
+            let class = was.as_ref().or(is.as_ref()).expect("it is touched").0;
+            let labels = |ledger: &MemoryLedger| ledger.classes().get(&class).map(|nodes| self.labels(nodes));
+            let members = |atom: Option<(ClassId, Vec<AtomMember>)>| {
+                atom.map_or_else(Vec::new, |(_, members)| {
+                    members.iter().map(|member| self.step_member(member)).collect()
+                })
+            };
+            AtomStep {
+                labels_before: labels(before),
+                labels: labels(&self.ledger).expect("classes stay"),
+                before: members(was),
+                after: members(is),
+            }
+        });
+        let step = Step { atoms: atoms.collect() };
+        let reference: BTreeMap<_, _> = (0..N_VALUES).map(|value| (Some(value.to_string()), 10)).collect();
+        let columns: Vec<StepColumn> = (0..self.setting.n_columns)
+            .map(|column| StepColumn { name: format!("c{column}"), reference: reference.clone() })
+            .collect();
+        if let Err(problems) = verify_step(step, &columns, &self.setting.requirements) {
+            panic!("{problems}");
+        }
+    }
+
+    fn labels(&self, nodes: &[u32]) -> Vec<String> {
+        self.trees.iter().zip(nodes).map(|(tree, &node)| tree.label(node).to_owned()).collect()
+    }
+
+    fn step_member(&self, member: &AtomMember) -> StepMember {
+        let AtomMember { member, standing, .. } = member;
+        let path = |(tree, &node): (&GrowingTree, &u32)| {
+            std::iter::successors(Some(node), |&node| tree.parent(node))
+                .map(|node| tree.label(node).to_owned())
+                .collect()
+        };
+        let text = |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string())).collect() };
+        StepMember {
+            person: member.person.0,
+            k: member.k,
+            paths: self.trees.iter().zip(&member.nodes).map(path).collect(),
+            values: text(&member.tuple),
+            remembered: match self.ledger.past(member.person).unwrap() {
+                Past::Among(tuples) => tuples.iter().map(text).collect(),
+                Past::Nothing | Past::Alone => BTreeSet::new(),
+            },
+            seen: match standing {
+                Standing::Core => Seen::Never,
+                Standing::Rider => Seen::Elsewhere,
+            },
+        }
+    }
+
+    /// The attacker takes a snapshot.
+    fn look(&mut self) {
+        let rows: Vec<(u64, Row)> = self
+            .ledger
+            .all_atoms()
+            .iter()
+            .flat_map(|(atom, (class, members))| members.iter().map(|member| (class.0, row(&member.member, *atom))))
+            .collect();
+        self.attacker.see(rows.iter().map(|(class, row)| (*class, row)));
+    }
+}
+
+fn row(member: &Member, atom: AtomId) -> Row {
+    Row { showing: (member.key.0, atom.0), person: member.person.0, k: member.k, tuple: member.tuple.clone() }
+}

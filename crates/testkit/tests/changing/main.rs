@@ -1,0 +1,205 @@
+//! Views over data that changes, against somebody who kept every snapshot.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod attacker;
+mod history;
+
+use attacker::{Block, Row, candidates, stands};
+use history::{Happened, N_VALUES, Rule, Setting, Tuples, View, trees};
+use kohort_core::changing::{ClassId, ClassIndex, Closing, Departures, GrowingTree};
+use kohort_model::{Distance, Requirement};
+use kohort_testkit::generate::config;
+use kohort_testkit::random::Random;
+use proptest::prelude::*;
+
+fn l(column: &str, l: u32) -> Requirement {
+    Requirement::DistinctL { column: column.to_owned(), l }
+}
+
+fn requirements() -> Vec<(usize, Vec<Requirement>)> {
+    let column = || "c0".to_owned();
+    let t = Requirement::TCloseness { column: column(), t: 0.35, distance: Distance::Equal };
+    vec![
+        (0, vec![Requirement::K(3)]),
+        (1, vec![Requirement::K(2)]),
+        (1, vec![Requirement::K(2), l("c0", 2)]),
+        (1, vec![Requirement::K(3), l("c0", 3)]),
+        (2, vec![Requirement::K(2), l("c0", 2), l("c1", 2)]),
+        (1, vec![Requirement::K(2), Requirement::EntropyL { column: column(), l: 1.8 }]),
+        (1, vec![Requirement::K(2), Requirement::RecursiveCL { column: column(), c: 2.0, l: 2 }]),
+        (1, vec![Requirement::K(3), t]),
+        (1, vec![Requirement::K(2), Requirement::Alpha { column: column(), alpha: 0.6 }]),
+        (1, vec![Requirement::K(2), Requirement::Beta { column: column(), beta: 1.0 }]),
+        (1, vec![Requirement::K(2), Requirement::EnhancedBeta { column: column(), beta: 1.0 }]),
+    ]
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    let own_k = prop::sample::select(vec![vec![2], vec![2, 3, 4], vec![0, 1, 2, 2, 5]]);
+    let departures = prop::sample::select(vec![Departures::Batch, Departures::Withdraw]);
+    let closing = prop::sample::select(vec![Closing::Earliest, Closing::BySize(2), Closing::BySize(5)]);
+    let tuples = prop::sample::select(vec![Tuples::Stay, Tuples::Change]);
+    (prop::sample::select(requirements()), own_k, departures, closing, tuples).prop_map(
+        |((n_columns, requirements), own_k, departures, closing, tuples)| {
+            let rule = Rule::Epochs(departures, closing);
+            Setting { requirements, n_columns, own_k, rule, tuples }
+        },
+    )
+}
+
+/// The k and l that are asked of everybody.
+fn k_and_l(setting: &Setting) -> (u32, Vec<(usize, u32)>) {
+    let mut asked = (2, Vec::new());
+    for requirement in &setting.requirements {
+        match requirement {
+            Requirement::K(k) => asked.0 = *k,
+            Requirement::DistinctL { column, l } => asked.1.push((usize::from(column == "c1"), *l)),
+            _ => {}
+        }
+    }
+    asked
+}
+
+/// Whose row, or whose values, the attacker makes out.
+fn breached(setting: &Setting, blocks: &[Block]) -> Vec<u64> {
+    let (k, l) = k_and_l(setting);
+    let mut breached = Vec::new();
+    for block in blocks {
+        if !stands(&block.rows, &setting.requirements, N_VALUES) {
+            breached.extend(block.persons());
+            continue;
+        }
+        for row in block.rows.iter().filter(|_| setting.tuples == Tuples::Stay) {
+            let possible = candidates(blocks, row.person);
+            let n_like = block.rows.iter().filter(|other| possible.contains(&other.tuple)).count();
+            let n_values = |column: usize| {
+                let mut values: Vec<u32> = possible.iter().map(|tuple| tuple[column]).collect();
+                values.sort_unstable();
+                values.dedup();
+                values.len()
+            };
+            if n_like < k.max(row.k) as usize || l.iter().any(|&(column, l)| n_values(column) < l as usize) {
+                breached.push(row.person);
+            }
+        }
+    }
+    breached
+}
+
+proptest! {
+    #![proptest_config(config(96))]
+
+    #[test]
+    fn who_kept_every_snapshot_makes_out_nobody(setting in setting(), n_persons in 0u64..40, n_steps in 1usize..60, seed in any::<u64>()) {
+        let mut view = View::new(&setting, n_persons, seed);
+        for step in 0..n_steps {
+            view.change();
+            if step % 16 == 15 {
+                view.admit_in_groups(3);
+            }
+        }
+        prop_assert_eq!(breached(&setting, &view.attacker.blocks()), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn the_index_finds_what_a_scan_over_all_classes_finds(seed in any::<u64>(), n_classes in 1usize..300, n_changes in 0usize..300) {
+        let mut random = Random::new(seed);
+        let trees = trees();
+        let mut index = ClassIndex::new(2);
+        let mut all: Vec<Option<(Vec<u32>, u64)>> = vec![None; n_classes];
+        for change in 0..n_classes + n_changes {
+            let class = if change < n_classes { change } else { random.below(n_classes) };
+            let nodes: Vec<u32> = trees.iter().map(|tree| random.below(tree.n_nodes()) as u32).collect();
+            if change >= n_classes && random.once_in(3) {
+                index.remove(&trees, ClassId(class as u64));
+                all[class] = None;
+            } else {
+                let n_members = random.below(4) as u64;
+                index.put(&trees, ClassId(class as u64), &nodes, n_members);
+                all[class] = Some((nodes, n_members));
+            }
+            let row: Vec<u32> = trees.iter().map(|tree| random.below(tree.n_nodes()) as u32).collect();
+            let present = (0..).zip(&all).filter_map(|(class, entry)| Some((class, entry.as_ref()?)));
+            let nearest = present.map(|(class, (nodes, n))| (total_change(&trees, &row, nodes, *n), class)).min();
+            let found = index.nearest(&trees, &row).map(|(class, change)| (change.0, class.0));
+            prop_assert_eq!(found, nearest);
+            prop_assert_eq!(index.len(), all.iter().flatten().count());
+        }
+    }
+}
+
+/// By walking from both nodes to where they meet.
+fn total_change(trees: &[GrowingTree], row: &[u32], class: &[u32], n_members: u64) -> u64 {
+    let path = |tree: &GrowingTree, node: u32| -> Vec<u32> {
+        std::iter::successors(Some(node), |&node| tree.parent(node)).collect()
+    };
+    let columns = trees.iter().zip(row.iter().zip(class));
+    let change = columns.map(|(tree, (&row, &class))| {
+        let (from_row, from_class) = (path(tree, row), path(tree, class));
+        let steps_of_row = from_row.iter().position(|node| from_class.contains(node)).unwrap() as u64;
+        let steps_of_class = from_class.iter().position(|node| from_row.contains(node)).unwrap() as u64;
+        (steps_of_row + n_members * steps_of_class) * (1_000_000 / u64::from(tree.diameter()))
+    });
+    change.sum()
+}
+
+fn diverse(rule: Rule) -> Setting {
+    let requirements = vec![Requirement::K(2), l("c0", 2)];
+    Setting { requirements, n_columns: 1, own_k: vec![2, 2, 2, 3], rule, tuples: Tuples::Stay }
+}
+
+#[test]
+fn everything_that_can_happen_happens() {
+    let mut total = Happened::default();
+    for (seed, departures) in (0..60).zip([Departures::Batch, Departures::Withdraw].into_iter().cycle()) {
+        for closing in [Closing::Earliest, Closing::BySize(2)] {
+            let mut setting = diverse(Rule::Epochs(departures, closing));
+            setting.own_k.extend((seed % 5 == 0).then_some(1));
+            let mut view = View::new(&setting, 30, seed);
+            for _ in 0..40 {
+                view.change();
+            }
+            assert_eq!(breached(&setting, &view.attacker.blocks()), Vec::<u64>::new());
+            let Happened { admitted, riders, removed, withdrawn, sealed, alone } = view.happened;
+            total.admitted += admitted;
+            total.riders += riders;
+            total.removed += removed;
+            total.withdrawn += withdrawn;
+            total.sealed += sealed;
+            total.alone += alone;
+        }
+    }
+    let Happened { admitted, riders, removed, withdrawn, sealed, alone } = total;
+    let all = [admitted, riders, removed, withdrawn, sealed, alone];
+    assert!(all.iter().all(|&times| times > 0), "{total:?}");
+}
+
+#[test]
+fn the_papers_rule_gives_people_away() {
+    let setting = diverse(Rule::Paper);
+    let attacked = (0..20).filter(|&seed| {
+        let mut view = View::new(&setting, 30, seed);
+        (0..10).for_each(|_| view.change());
+        !breached(&setting, &view.attacker.blocks()).is_empty()
+    });
+    assert_eq!(attacked.count(), 20);
+}
+
+fn row(person: u64, showing: u64, value: u32) -> Row {
+    Row { showing: (person, showing), person, k: 2, tuple: vec![value] }
+}
+
+#[test]
+fn the_same_values_again_are_not_enough_for_those_who_come_back() {
+    // Person 3 is erased, and 1 and 2 come back with all values that the three had.
+    let blocks = [
+        Block { rows: vec![row(1, 0, 0), row(2, 0, 1), row(3, 0, 0)] },
+        Block { rows: vec![row(1, 1, 0), row(2, 1, 1)] },
+    ];
+    assert_eq!(candidates(&blocks, 3).into_iter().collect::<Vec<_>>(), [[0]]);
+    // With others beside them who have the values as often, everybody can have each.
+    let others = [row(1, 1, 0), row(2, 1, 1), row(4, 1, 0), row(5, 1, 0), row(6, 1, 1), row(7, 1, 1)];
+    let blocks = [Block { rows: vec![row(1, 0, 0), row(2, 0, 1), row(3, 0, 0)] }, Block { rows: others.to_vec() }];
+    assert!((1..8).all(|person| candidates(&blocks, person).len() == 2));
+}
