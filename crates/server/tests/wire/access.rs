@@ -1,7 +1,14 @@
 //! Users and grants over the wire: what is granted is read, what is revoked is not, also by what is open.
 
+use std::sync::Arc;
+
+use chrono::Utc;
+use kohort_server::Configuration;
+use kohort_sql::Engine;
+use kohort_sql::policy::ComplianceLog;
+
 use crate::client::connect;
-use crate::fixture::{ANALYST, OWNER, PEOPLE, as_owner, serve};
+use crate::fixture::{ANALYST, OWNER, PEOPLE, as_owner, serve, serve_engine, with_accounts};
 
 /// A second view of the same persons, in other classes.
 const AGAIN: &str = "CREATE ANONYMIZATION_VIEW again ON SELECT name, age, zip FROM people WITH ANONYMIZATION_ID name
@@ -176,4 +183,31 @@ async fn the_log_names_logins_and_holds_no_password_and_no_value() {
     let asked = "SELECT zip FROM seen WHERE illness = $1";
     assert_eq!(last[1..6], ["analyst", "ann", asked, "care", "nurse"], "{last:?}");
     assert!(text.contains("CREATE USER bob PASSWORD ?"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_of_an_owner_are_those_of_the_data_folder() {
+    let in_memory = serve("").await;
+    assert_eq!(connect(&in_memory, OWNER).await.failure("BEGIN").await.0, "0A000");
+
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(folder.path(), Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
+    let served = serve_engine(with_accounts(engine), Configuration::default()).await;
+    let mut owner = connect(&served, OWNER).await;
+    owner.rows("CREATE TABLE t (n INT)").await.unwrap();
+    owner.rows("BEGIN; INSERT INTO t VALUES (1); ROLLBACK").await.unwrap();
+    owner.rows("BEGIN; INSERT INTO t VALUES (2); COMMIT").await.unwrap();
+    assert_eq!(owner.rows("SELECT n FROM t").await.unwrap(), [["2"]]);
+    // What fails takes the whole transaction along, as clients of PostgreSQL expect.
+    owner.rows("BEGIN; INSERT INTO t VALUES (3)").await.unwrap();
+    owner.failure("SELECT nothing FROM t").await;
+    assert_eq!(owner.failure("INSERT INTO t VALUES (4)").await.0, "25P02");
+    owner.rows("COMMIT").await.unwrap();
+    assert_eq!(owner.rows("SELECT n FROM t").await.unwrap(), [["2"]]);
+    // So does hanging up.
+    owner.rows("BEGIN; INSERT INTO t VALUES (5)").await.unwrap();
+    drop(owner);
+    let mut again = connect(&served, OWNER).await;
+    again.rows("INSERT INTO t VALUES (6)").await.unwrap();
+    assert_eq!(again.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["6"]]);
 }

@@ -50,7 +50,11 @@ pub(crate) struct Served {
 /// An engine on the second of January 2026, with an owner and an analyst.
 pub(crate) fn engine() -> Engine {
     let now = Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).single().unwrap();
-    let engine = Engine::new(Arc::new(move || now));
+    with_accounts(Engine::new(Arc::new(move || now)))
+}
+
+/// The engine, with an owner and an analyst.
+pub(crate) fn with_accounts(engine: Engine) -> Engine {
     let accounts = Accounts::in_memory().unwrap();
     accounts.create_user(OWNER, Role::Owner, PASSWORD).unwrap();
     accounts.create_user(ANALYST, Role::Analyst, PASSWORD).unwrap();
@@ -79,6 +83,11 @@ pub(crate) async fn serve_as(sql: &str, configure: impl FnOnce(&mut Configuratio
     as_owner(&engine, sql).await;
     let mut configuration = Configuration::default();
     configure(&mut configuration);
+    serve_engine(engine, configuration).await
+}
+
+/// Serves an engine.
+pub(crate) async fn serve_engine(engine: Engine, configuration: Configuration) -> Served {
     let tls = configuration.check().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
