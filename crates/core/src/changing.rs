@@ -48,7 +48,8 @@
 //!   that cover an atom, as they are in every release: they tell quasi values, which the reader is taken to know.
 //! - *A person shown twice.* An old row stays while it leaves, and the new one may be shown by then: as a rider.
 //! - *A base with several rows per person* is the caller's to refuse: members are persons.
-//! - *Refusals.* Where a member's refusal hides a column of the class, the column must stay hidden when the member goes.
+//! - *Refusals.* A column that a member's refusal hides for the class may appear when the member has gone: it then shows
+//!   what the others allow, of a set that stands by itself, and nothing of whoever refused.
 //! - *Own k.* A larger wish counts for the new row; the old one leaves like any other.
 //!
 //! # Paper

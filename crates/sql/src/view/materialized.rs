@@ -11,7 +11,8 @@
 //!
 //! # Guarantee
 //! What readers of all snapshots can combine is argued in `kohort_core::changing`; each step is recounted by
-//! `verify_step` before it is committed, and each block by `verify_block` before it leaves. A row is shown as it was
+//! `verify_step` before it is committed, but under `CHANGES PAPER`, and each block by `verify_block` before it leaves. What a
+//! refresh tells together with what was shown before is counted by `kohort_core::changing` alone. A row is shown as it was
 //! when it was admitted, with what its person allowed then.
 //! # Paper
 //! `[EPS+12]` section 7
