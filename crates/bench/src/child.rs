@@ -86,20 +86,29 @@ pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
 
 /// The `kohort-sql` command, built if it is an old one: it takes long, so only where it is asked for.
 pub(crate) fn kohort_sql() -> Result<PathBuf, Box<dyn Error>> {
-    build("kohort-sql")?;
+    build("kohort-sql", &[])?;
     Ok(target_folder()?.join("release/kohort-sql"))
 }
 
 /// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
 /// command and of the library is then about the same sources, even if those change while the benchmarks run.
 pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
-    build("kohort")
+    build("kohort", &[])
 }
 
-fn build(package: &str) -> Result<(), Box<dyn Error>> {
+/// The `kohort-serve` command and what asks it, built together.
+pub(crate) fn kohort_serve() -> Result<(PathBuf, PathBuf), Box<dyn Error>> {
+    build("kohort-server", &["--bins", "--examples"])?;
+    let release = target_folder()?.join("release");
+    Ok((release.join("kohort-serve"), release.join("examples/load")))
+}
+
+fn build(package: &str, what: &[&str]) -> Result<(), Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--package", package, "--target-dir"])
+        .args(["build", "--quiet", "--release", "--package", package])
+        .args(what)
+        .arg("--target-dir")
         .arg(target_folder()?)
         .current_dir(crate::root())
         .status()?;

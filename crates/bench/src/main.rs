@@ -18,6 +18,7 @@ mod plot;
 mod python;
 mod register;
 mod report;
+mod server;
 mod store;
 mod tables;
 mod utility;
@@ -31,7 +32,7 @@ use report::Section;
 
 type Benchmark = fn(&Path) -> Result<Section, Box<dyn Error>>;
 
-const BENCHMARKS: [(&str, Benchmark); 13] = [
+const BENCHMARKS: [(&str, Benchmark); 14] = [
     ("partition", partition::run),
     ("job", job::run),
     ("check", check::run),
@@ -45,6 +46,7 @@ const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("register", register::run),
     ("views", views::run),
     ("store", store::run),
+    ("server", server::run),
 ];
 
 fn main() -> ExitCode {

@@ -1,8 +1,9 @@
 //! [`Attempts`]: how often logins failed lately, by address and user.
 //!
 //! # Guarantee
-//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. Nobody can lock out a
-//! user for other addresses. Memory is bounded: where there are too many, the older half is forgotten.
+//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A login under way counts
+//! like a failed one until it ends, so that many at once are no way around it. Nobody can lock out a user for other
+//! addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -31,34 +32,75 @@ struct Who {
 struct Failed {
     since: Instant,
     n_times: u32,
+    /// Logins under way, which may fail.
+    n_open: u32,
+}
+
+impl Failed {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.since) >= WINDOW
+    }
+}
+
+/// A login under way.
+pub(crate) struct Attempt<'a> {
+    attempts: &'a Attempts,
+    who: [Who; 2],
 }
 
 impl Attempts {
-    /// Whether an address may try this user now.
-    pub(crate) fn may_try(&self, address: IpAddr, user: &str, now: Instant) -> bool {
-        let failed = self.failed();
-        keys(address, user).iter().all(|(who, most)| {
-            failed.get(who).is_none_or(|failed| failed.n_times < *most || now.duration_since(failed.since) >= WINDOW)
-        })
-    }
-
-    /// Counts a login that failed.
-    pub(crate) fn record_failure(&self, address: IpAddr, user: &str, now: Instant) {
+    /// Lets an address try this user, where it may now.
+    pub(crate) fn begin(&self, address: IpAddr, user: &str, now: Instant) -> Option<Attempt<'_>> {
         let mut failed = self.failed();
+        let keys = keys(address, user);
+        let may_try = keys.iter().all(|(who, most)| {
+            failed.get(who).is_none_or(|known| {
+                let n_failed = if known.is_over(now) { 0 } else { known.n_times };
+                n_failed.saturating_add(known.n_open) < *most
+            })
+        });
+        if !may_try {
+            return None;
+        }
         if failed.len() + 2 > MOST_KEPT {
             forget_older_half(&mut failed);
         }
-        for (who, _) in keys(address, user) {
-            let entry = failed.entry(who).or_insert(Failed { since: now, n_times: 0 });
-            if now.duration_since(entry.since) >= WINDOW {
-                *entry = Failed { since: now, n_times: 0 };
-            }
-            entry.n_times = entry.n_times.saturating_add(1);
+        for (who, _) in &keys {
+            failed.entry(who.clone()).or_insert(Failed { since: now, n_times: 0, n_open: 0 }).n_open += 1;
         }
+        Some(Attempt { attempts: self, who: keys.map(|(who, _)| who) })
     }
 
     fn failed(&self) -> MutexGuard<'_, HashMap<Who, Failed>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt<'_> {
+    /// Counts it as failed.
+    pub(crate) fn fail(self, now: Instant) {
+        let mut failed = self.attempts.failed();
+        for who in &self.who {
+            let Some(known) = failed.get_mut(who) else { continue };
+            if known.is_over(now) {
+                *known = Failed { since: now, n_times: 0, ..*known };
+            }
+            known.n_times = known.n_times.saturating_add(1);
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut failed = self.attempts.failed();
+        for who in &self.who {
+            if let Some(known) = failed.get_mut(who) {
+                known.n_open -= 1;
+                if known.n_open == 0 && known.n_times == 0 {
+                    failed.remove(who);
+                }
+            }
+        }
     }
 }
 
@@ -71,7 +113,7 @@ fn forget_older_half(failed: &mut HashMap<Who, Failed>) {
         // Many may have failed at the same moment.
         let stays = failed.since >= middle && n_left > 0;
         n_left -= usize::from(stays);
-        stays
+        stays || failed.n_open > 0
     });
 }
 
@@ -100,34 +142,43 @@ mod tests {
     fn after_some_failures_an_address_waits_and_others_do_not() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for _ in 0..PER_USER {
-            assert!(attempts.may_try(ADDRESS, "ann", now));
-            attempts.record_failure(ADDRESS, "ann", now);
+            attempts.begin(ADDRESS, "ann", now).unwrap().fail(now);
         }
-        assert!(!attempts.may_try(ADDRESS, "ann", now));
-        assert!(attempts.may_try(ADDRESS, "bob", now));
-        assert!(attempts.may_try(OTHER, "ann", now));
-        assert!(attempts.may_try(ADDRESS, "ann", now + WINDOW));
+        assert!(attempts.begin(ADDRESS, "ann", now).is_none());
+        assert!(attempts.begin(ADDRESS, "bob", now).is_some());
+        assert!(attempts.begin(OTHER, "ann", now).is_some());
+        assert!(attempts.begin(ADDRESS, "ann", now + WINDOW).is_some());
+    }
+
+    #[test]
+    fn logins_at_the_same_time_are_as_many_attempts() {
+        let (attempts, now) = (Attempts::default(), Instant::now());
+        let open: Vec<Attempt<'_>> = (0..PER_USER).map(|_| attempts.begin(ADDRESS, "ann", now).unwrap()).collect();
+        assert!(attempts.begin(ADDRESS, "ann", now).is_none());
+        drop(open);
+        assert!(attempts.begin(ADDRESS, "ann", now).is_some(), "none of them failed");
+        assert!(attempts.failed().is_empty());
     }
 
     #[test]
     fn many_users_from_one_address_are_as_many_attempts() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for user in 0..PER_ADDRESS {
-            attempts.record_failure(ADDRESS, &format!("user {user}"), now);
+            attempts.begin(ADDRESS, &format!("user {user}"), now).unwrap().fail(now);
         }
-        assert!(!attempts.may_try(ADDRESS, "another", now));
+        assert!(attempts.begin(ADDRESS, "another", now).is_none());
         let v6 = |last| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last));
         for last in 0..u16::try_from(PER_ADDRESS).unwrap() {
-            attempts.record_failure(v6(last), "ann", now);
+            attempts.begin(v6(last), &format!("user {last}"), now).unwrap().fail(now);
         }
-        assert!(!attempts.may_try(v6(999), "another", now));
+        assert!(attempts.begin(v6(999), "another", now).is_none());
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for last in 0..20_000u32 {
-            attempts.record_failure(IpAddr::V4(last.into()), "ann", now);
+            attempts.begin(IpAddr::V4(last.into()), "ann", now).unwrap().fail(now);
         }
         assert!(attempts.failed().len() <= MOST_KEPT);
     }

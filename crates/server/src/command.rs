@@ -21,7 +21,8 @@ use futures::TryStreamExt;
 use kohort_sql::access::{AccessProblem, Accounts};
 use kohort_sql::parser::parse;
 use kohort_sql::policy::ComplianceLog;
-use kohort_sql::{Engine, Outcome, Role, SqlError};
+use kohort_sql::store::StoreRecords;
+use kohort_sql::{Clock, Engine, Outcome, Role, SqlError};
 use tokio::net::TcpListener;
 
 use crate::configuration::{Configuration, ConfigurationProblem};
@@ -29,8 +30,9 @@ use crate::server::Server;
 
 const EXAMPLES: &str = "\
 Examples:
-  kohort-serve --init setup.sql --create-owner olga < password.txt
-  kohort-serve --config kohort-serve.toml --init setup.sql --create-owner olga
+  kohort-serve --data clinic/ --create-owner olga < password.txt      the first time
+  kohort-serve --data clinic/ --config kohort-serve.toml
+  kohort-serve --init setup.sql --create-owner olga                   nothing outlives it
   kohort-serve --config kohort-serve.toml --check-config
 
 Exit codes: 0 stopped, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
@@ -45,6 +47,9 @@ struct Arguments {
     /// Say whether the configuration is right, and end
     #[arg(long)]
     check_config: bool,
+    /// Serve the tables, views, users and grants of this data folder; it is made where there is none
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
     /// Run the statements of this file at the start, as the owner; may be repeated
     #[arg(long, value_name = "FILE")]
     init: Vec<PathBuf>,
@@ -152,8 +157,18 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
         Some(path) => ComplianceLog::with_file(path).map_err(|error| Ending::file(path, &error))?,
         None => ComplianceLog::new(),
     };
-    let engine = Engine::with_log(Arc::new(Utc::now), log);
-    let accounts = Accounts::in_memory()?;
+    let clock: Clock = Arc::new(Utc::now);
+    let (engine, accounts) = match &configuration.data {
+        None => (Engine::with_log(clock, log), Accounts::in_memory()?),
+        Some(folder) => {
+            let engine = Engine::open(folder, clock, log).await?;
+            for lost in engine.take_lost() {
+                eprintln!("warning: {} is not there: {}", lost.name, lost.problem);
+            }
+            let records = engine.store().cloned().map(StoreRecords::new).expect("it was opened with a folder");
+            (engine, Accounts::open(Box::new(records))?)
+        }
+    };
     if let Some(name) = &arguments.create_owner {
         accounts.create_user(name, Role::Owner, &password(name)?)?;
     }
@@ -196,6 +211,7 @@ fn configuration(arguments: &Arguments) -> Result<Configuration, ConfigurationPr
         (&arguments.tls_certificate, &mut configuration.tls_certificate),
         (&arguments.tls_key, &mut configuration.tls_key),
         (&arguments.log, &mut configuration.log),
+        (&arguments.data, &mut configuration.data),
     ] {
         if given.is_some() {
             own.clone_from(given);

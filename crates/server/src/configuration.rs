@@ -22,6 +22,8 @@ pub struct Configuration {
     pub require_tls: bool,
     /// Where counts are read, if anywhere.
     pub metrics: Option<SocketAddr>,
+    /// The data folder: tables, views, users and grants.
+    pub data: Option<PathBuf>,
     /// A file that who asked what is appended to.
     pub log: Option<PathBuf>,
     /// How many may be connected at a time.
@@ -46,6 +48,7 @@ impl Default for Configuration {
             tls_key: None,
             require_tls: false,
             metrics: None,
+            data: None,
             log: None,
             max_connections: 100,
             max_message: 16 * 1024 * 1024,

@@ -131,16 +131,17 @@ impl Opening<'_> {
             server.metrics.refused.add(1);
             return Err(Failure::fatal("53300", "there are too many connections"));
         };
-        if !server.attempts.may_try(peer, user, Instant::now()) {
+        let Some(attempt) = server.attempts.begin(peer, user, Instant::now()) else {
             server.metrics.failed_logins.add(1);
             let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
             return Err(Failure::Fatal(Box::new(refusal)));
-        }
+        };
         let session = match self.scram(user).await {
             Ok(session) => session,
+            // psql asks what is wanted, hangs up, and comes back with a password: no guess was made.
+            Err(Failure::Gone) => return Err(Failure::Gone),
             Err(failure) => {
-                // Also of whoever hangs up half way, for they may have seen enough.
-                server.attempts.record_failure(peer, user, Instant::now());
+                attempt.fail(Instant::now());
                 server.metrics.failed_logins.add(1);
                 return Err(failure);
             }

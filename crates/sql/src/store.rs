@@ -6,6 +6,7 @@
 
 mod conditions;
 mod numbered;
+mod records;
 mod scan;
 mod table;
 
@@ -15,6 +16,7 @@ use kohort_store::{Change, Snapshot, State};
 
 pub use conditions::value_of;
 pub use numbered::{ROW_NUMBER, numbered};
+pub use records::StoreRecords;
 pub use table::StoredTable;
 
 /// The state of the store that a statement reads.

@@ -211,3 +211,48 @@ async fn transactions_of_an_owner_are_those_of_the_data_folder() {
     again.rows("INSERT INTO t VALUES (6)").await.unwrap();
     assert_eq!(again.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["6"]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_reads_a_view_that_moves_reads_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(folder.path(), Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
+    let served = serve_engine(with_accounts(engine), Configuration::default()).await;
+    let mut owner = connect(&served, OWNER).await;
+    let view = |kind: &str, name: &str| {
+        format!(
+            "CREATE OR REPLACE {kind} ANONYMIZATION_VIEW {name} ON SELECT id, zip FROM people WITH ANONYMIZATION_ID id \
+             ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 2"
+        )
+    };
+    for sql in [
+        "CREATE TABLE people (id INT PRIMARY KEY, zip TEXT)",
+        "INSERT INTO people VALUES (1, '10'), (2, '10'), (3, '20'), (4, '20')",
+        "CREATE DGH zip FROM MASK RIGHT",
+        &view("MATERIALIZED", "moving"),
+        &view("", "still"),
+        &view("", "later"),
+        "GRANT SELECT ON moving TO ann",
+    ] {
+        owner.rows(sql).await.unwrap();
+    }
+    let (state, message) = owner.failure("GRANT SELECT ON still TO ann").await;
+    assert_eq!(state, "42501");
+    assert!(message.contains("what still tells together with moving can't be known"), "{message}");
+
+    // Also where one comes to move after both were granted.
+    owner
+        .rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON still TO bob; GRANT SELECT ON later TO bob")
+        .await
+        .unwrap();
+    let mut bob = connect(&served, "bob").await;
+    assert_eq!(bob.rows("SELECT * FROM still").await.unwrap().len(), 4);
+    owner.rows(&view("MATERIALIZED", "later")).await.unwrap();
+    for view in ["still", "later"] {
+        assert_eq!(bob.failure(&format!("SELECT * FROM {view}")).await.0, "42501");
+    }
+
+    // Who holds the data folder would wait for themselves.
+    owner.rows("BEGIN; INSERT INTO people VALUES (5, '10')").await.unwrap();
+    assert_eq!(owner.failure("GRANT SELECT ON still TO ann").await.0, "25001");
+    owner.rows("ROLLBACK").await.unwrap();
+}

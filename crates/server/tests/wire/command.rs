@@ -29,6 +29,34 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, start: &s
     }
 }
 
+/// A server that was started, on a port of its own.
+struct Started {
+    child: Child,
+    port: String,
+    lines: Box<dyn Iterator<Item = std::io::Result<String>>>,
+}
+
+fn start(arguments: &[&str], stdin: &str) -> Started {
+    let mut child = command(&[&["--listen", "127.0.0.1:0"], arguments].concat()).spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{stdin}").unwrap();
+    let mut lines = Box::new(BufReader::new(child.stderr.take().unwrap()).lines());
+    let address = wait_for(&mut lines, "listening on ");
+    Started { child, port: address.rsplit(':').next().unwrap().to_owned(), lines }
+}
+
+impl Started {
+    async fn psql(&self, user: &str, sql: &str) -> Output {
+        let url = format!("host=127.0.0.1 port={} user={user} dbname=kohort", self.port);
+        psql_with(&url, PASSWORD, &["--tuples-only", "--set=ON_ERROR_STOP=1", "-c", sql]).await
+    }
+
+    fn stop(mut self) {
+        terminate(&self.child);
+        wait_for(&mut self.lines, "stopped");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
 fn terminate(child: &Child) {
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
@@ -67,6 +95,50 @@ async fn it_serves_a_file_and_stops_when_told_to() {
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.contains(r#""login":"ann""#), "{log}");
     assert!(!log.contains("flu") && !log.contains("horse"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_keeps_tables_views_users_and_grants() {
+    const SETUP: [&str; 7] = [
+        "CREATE TABLE people (name TEXT PRIMARY KEY, zip TEXT, illness TEXT)",
+        "INSERT INTO people VALUES ('Ann', '1001', 'flu'), ('Bea', '1001', 'cold'), ('Cem', '1002', 'flu'), \
+         ('Dan', '1002', 'cold')",
+        "CREATE DGH zip FROM MASK RIGHT",
+        "CREATE DGH illness FROM FLAT",
+        "CREATE MATERIALIZED ANONYMIZATION_VIEW seen ON SELECT name, zip, illness FROM people WITH ANONYMIZATION_ID name \
+         ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (illness DGH_NAME illness) K 2",
+        "CREATE USER ann PASSWORD 'correct horse'",
+        "GRANT SELECT ON seen TO ann",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let first = start(&["--data", data, "--create-owner", "olga"], PASSWORD);
+    for sql in SETUP {
+        let output = first.psql("olga", sql).await;
+        assert!(output.status.success(), "{sql}\n{}", stderr(&output));
+    }
+    let second = run(&["--listen", "127.0.0.1:0", "--data", data], "");
+    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+    first.stop();
+
+    let again = start(&["--data", data], "");
+    let seen = again.psql("ann", "SELECT zip, count(*) FROM seen GROUP BY zip ORDER BY zip").await;
+    assert_eq!(stdout(&seen), "1001|2\n1002|2\n", "{}", stderr(&seen));
+    let refused = again.psql("ann", "SELECT * FROM people").await;
+    assert!(stderr(&refused).contains("people' not found"), "{}", stderr(&refused));
+    for sql in ["REVOKE SELECT ON seen FROM ann", "DELETE FROM people WHERE name = 'Ann'"] {
+        let output = again.psql("olga", sql).await;
+        assert!(output.status.success(), "{sql}\n{}", stderr(&output));
+    }
+    again.stop();
+
+    let taken = run(&["--listen", "127.0.0.1:0", "--data", data, "--create-owner", "olga"], "correct horse\n");
+    assert_eq!(taken.status.code(), Some(2));
+    assert!(stderr(&taken).contains("olga"), "{}", stderr(&taken));
+    let last = start(&["--data", data], "");
+    assert!(!last.psql("ann", "SELECT * FROM seen").await.status.success());
+    last.stop();
 }
 
 #[test]

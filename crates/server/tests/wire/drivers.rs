@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 
 use crate::client::connect;
 use crate::fixture::{
-    ANALYST, OWNER, PASSWORD, PEOPLE, Served, clients, installed, on_path, python, run, serve, stderr, stdout,
+    ANALYST, OWNER, PASSWORD, PEOPLE, Served, clients, needed, on_path, python, run, serve, stderr, stdout,
 };
 
 /// Runs a script of Python with `url` set.
@@ -115,11 +115,10 @@ public class Ask {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pgjdbc_prepares_fetches_and_lists() {
-    // Where there is no Java, nobody asks by it.
-    let Some(java) = on_path("java") else { return };
+    let java = needed(on_path("java"), "java");
     let served = serve(PEOPLE).await;
-    let jar = || Some(PathBuf::from("/usr/share/java/postgresql.jar")).filter(|jar| jar.is_file());
-    let jar = installed(jar, "libpostgresql-jdbc-java");
+    let jar = Some(PathBuf::from("/usr/share/java/postgresql.jar")).filter(|jar| jar.is_file());
+    let jar = needed(jar, "pgjdbc");
     let folder = clients().join("jdbc");
     std::fs::create_dir_all(&folder).unwrap();
     let source = folder.join("Ask.java");

@@ -120,21 +120,9 @@ pub(crate) async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// Installs a package of Debian where a program or file is missing.
-pub(crate) fn installed(found: impl Fn() -> Option<PathBuf>, package: &str) -> PathBuf {
-    static INSTALLING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one_at_a_time = INSTALLING.lock().unwrap();
-    if let Some(path) = found() {
-        return path;
-    }
-    let install = ["apt-get", "install", "--yes", "--quiet", package];
-    let command = |program: &[&str]| Command::new(program[0]).args(&program[1..]).output();
-    let done = command(&install).is_ok_and(|output| output.status.success())
-        || command(&[&["sudo", "--non-interactive"], install.as_slice()].concat()).is_ok_and(|o| o.status.success());
-    match found() {
-        Some(path) => path,
-        None => panic!("{package} is not installed, and can't be: {done}"),
-    }
+/// A program or file that the tests need.
+pub(crate) fn needed(path: Option<PathBuf>, what: &str) -> PathBuf {
+    path.unwrap_or_else(|| panic!("{what} is not there: `cargo xtask test` installs it"))
 }
 
 /// A program on the path.
@@ -158,7 +146,7 @@ pub(crate) fn python() -> &'static Path {
                 let output = Command::new(program).args(arguments).output().unwrap();
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             };
-            let system = installed(|| on_path("python3"), "python3-venv");
+            let system = needed(on_path("python3"), "python3");
             step(&system, &["-m", "venv", folder.to_str().unwrap()]);
             step(&python, &["-m", "pip", "install", "--quiet", "psycopg[binary]==3.2.*", "SQLAlchemy==2.0.*"]);
         }
@@ -173,7 +161,7 @@ pub(crate) async fn psql(served: &Served, user: &str, options: &[&str]) -> Outpu
 
 /// Runs psql with a connection string.
 pub(crate) async fn psql_with(url: &str, password: &str, options: &[&str]) -> Output {
-    let mut command = Command::new(installed(|| on_path("psql"), "postgresql-client"));
+    let mut command = Command::new(needed(on_path("psql"), "psql"));
     command.args(["--no-psqlrc", "--no-align", "--dbname", url]).args(options);
     command.env("PGPASSWORD", password).env("PSQL_PAGER", "").env("LC_ALL", "C");
     run(command).await

@@ -12,7 +12,7 @@ use kohort_server::tls::Tls;
 use tokio_postgres::NoTls;
 
 use crate::client::connect;
-use crate::fixture::{ANALYST, OWNER, PASSWORD, PEOPLE, installed, on_path, serve, serve_as};
+use crate::fixture::{ANALYST, OWNER, PASSWORD, PEOPLE, needed, on_path, serve, serve_as};
 
 /// A query that takes for ever.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
@@ -20,7 +20,7 @@ const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(
 /// A certificate of its own and its key.
 pub(crate) fn make_certificate(folder: &Path) -> (PathBuf, PathBuf) {
     let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
-    let mut command = Command::new(installed(|| on_path("openssl"), "openssl"));
+    let mut command = Command::new(needed(on_path("openssl"), "openssl"));
     command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
     let output = command.arg("-keyout").arg(&key).arg("-out").arg(&certificate).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -58,9 +58,11 @@ pub enum AccessProblem {
         n_persons: u64,
     },
     /// A view that can't be looked at beside another.
-    #[error("{view} is unusable, so that what it tells together with {other} can't be known")]
+    #[error(
+        "what {view} tells together with {other} can't be known: one of them is unusable, or materialized and changes with its table"
+    )]
     Unaudited {
-        /// The view that is unusable.
+        /// The view.
         view: String,
         /// The other one.
         other: String,
@@ -128,7 +130,9 @@ impl AccessProblem {
             AccessProblem::Together { other, .. } => {
                 Some(format!("make one view that shows what is needed of both, or let somebody else read {other}"))
             }
-            AccessProblem::Unaudited { view, .. } => Some(format!("REFRESH ANONYMIZATION_VIEW {view} says why")),
+            AccessProblem::Unaudited { other, .. } => {
+                Some(format!("SHOW ANONYMIZATION_VIEWS says which; or let somebody else read {other}"))
+            }
             AccessProblem::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
             AccessProblem::PairNotGranted { granted } if granted.is_empty() => {
                 Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())

@@ -4,7 +4,8 @@
 //! A login reads only views that are granted to it, under a purpose and recipient that are. Two views of the same
 //! persons can be intersected, so a login that reads or has read one gets a second only where both together keep
 //! everybody among as many persons as each promises. That is looked at when a view is granted, and again for every
-//! version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes.
+//! version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes. A view that is materialized moves with
+//! every change of its table, so that nothing can be said of it beside another: a login that reads one reads no other.
 //! # Deviations
 //! A login with exactly one purpose and recipient need not state them: nothing is guessed, since it can use no other.
 
@@ -27,31 +28,39 @@ use crate::view::AView;
 impl Session {
     pub(super) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {
         let accounts = self.shared.accounts.get().ok_or(SqlError::NoAccounts)?;
+        if !matches!(statement, AccessStatement::ShowUsers | AccessStatement::ShowGrants) {
+            self.outside_of_transactions()?;
+        }
         let done = match statement {
             AccessStatement::CreateUser { name, role, password } => {
                 let said = format!("created {} {name}", role.word());
-                self.hashing(move |accounts| accounts.create_user(&name, role, secret(&password))).await?;
+                self.change_accounts(move |accounts| accounts.create_user(&name, role, secret(&password))).await?;
                 said
             }
             AccessStatement::SetPassword { name, password } => {
                 let said = format!("changed the password of {name}");
-                self.hashing(move |accounts| accounts.set_password(&name, secret(&password))).await?;
+                self.change_accounts(move |accounts| accounts.set_password(&name, secret(&password))).await?;
                 said
             }
-            AccessStatement::DropUser { name, if_exists } => match accounts.drop_user(&name, if_exists)? {
-                true => format!("dropped user {name}"),
-                false => format!("there is no user {name}"),
-            },
+            AccessStatement::DropUser { name, if_exists } => {
+                let user = name.clone();
+                match self.change_accounts(move |accounts| accounts.drop_user(&user, if_exists)).await? {
+                    true => format!("dropped user {name}"),
+                    false => format!("there is no user {name}"),
+                }
+            }
             AccessStatement::Grant { what, user } => {
                 self.grant(accounts, &what, &user).await?;
                 format!("granted {} to {user}", described(&what))
             }
             AccessStatement::Revoke { what, user } => {
-                match &what {
-                    Granted::View(view) => accounts.revoke_view(&user, view)?,
-                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair)?,
-                }
-                format!("revoked {} from {user}", described(&what))
+                let said = format!("revoked {} from {user}", described(&what));
+                self.change_accounts(move |accounts| match &what {
+                    Granted::View(view) => accounts.revoke_view(&user, view),
+                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair),
+                })
+                .await?;
+                said
             }
             AccessStatement::ShowUsers => {
                 let users = accounts.users();
@@ -63,11 +72,21 @@ impl Session {
         Ok(Outcome::Done(done))
     }
 
-    /// Runs what hashes a password, which takes a while.
-    async fn hashing(
+    /// Takes a view away from everybody who reads it.
+    pub(super) async fn revoke_from_all(&self, view: &str) -> Result<(), SqlError> {
+        if self.shared.accounts.get().is_none() {
+            return Ok(());
+        }
+        let view = view.to_owned();
+        self.change_accounts(move |accounts| accounts.forget_view(&view)).await
+    }
+
+    /// Changes who may do what, once nobody else changes the data folder. To hash a password and to write take a while.
+    async fn change_accounts<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&Accounts) -> Result<(), AccessProblem> + Send + 'static,
-    ) -> Result<(), SqlError> {
+        change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let _turn = self.turn().await?;
         let shared = Arc::clone(&self.shared);
         let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
         match changed {
@@ -91,16 +110,10 @@ impl Session {
                 }
                 for other in accounts.views_ever(user).iter().filter(|other| *other != name) {
                     let Some(other) = self.shared.view(other) else { continue };
-                    for view in [&view, &other] {
-                        if view.version().is_none() {
-                            let other = other.definition.name.clone();
-                            let view = view.definition.name.clone();
-                            return Err(AccessProblem::Unaudited { view, other }.into());
-                        }
-                    }
                     self.shared.audit(&view, &other).await?;
                 }
-                Ok(accounts.grant_view(user, name)?)
+                let (user, name) = (user.to_owned(), name.clone());
+                self.change_accounts(move |accounts| accounts.grant_view(&user, &name)).await
             }
             Granted::Pair(pair) => {
                 let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
@@ -109,7 +122,8 @@ impl Session {
                 if let (true, Some(view)) = (is_second, apart) {
                     return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
                 }
-                Ok(accounts.grant_pair(user, pair)?)
+                let (user, pair) = (user.to_owned(), pair.clone());
+                self.change_accounts(move |accounts| accounts.grant_pair(&user, &pair)).await
             }
         }
     }
@@ -212,7 +226,10 @@ impl Session {
 impl Shared {
     /// Refuses two views that together tell more than each.
     async fn audit(&self, view: &Arc<AView>, other: &Arc<AView>) -> Result<(), SqlError> {
-        let (Some(version), Some(other_version)) = (view.version(), other.version()) else { return Ok(()) };
+        let (Some(version), Some(other_version)) = (view.version(), other.version()) else {
+            let (view, other) = (view.definition.name.clone(), other.definition.name.clone());
+            return Err(AccessProblem::Unaudited { view, other }.into());
+        };
         let numbers = (version.number.min(other_version.number), version.number.max(other_version.number));
         let known = self.audits().get(&numbers).copied();
         let fewer = match known {

@@ -99,9 +99,6 @@ impl Session {
         for context in [&self.shared.owner, &self.shared.analyst] {
             context.deregister_table(TableReference::bare(name))?;
         }
-        if let Some(accounts) = self.shared.accounts.get() {
-            accounts.forget_view(name)?;
-        }
         Ok(Outcome::Done(format!("dropped anonymization view {name}")))
     }
 

@@ -270,6 +270,8 @@ impl Session {
                     return Err(SqlError::UnknownView { name });
                 }
                 let materialized = known.clone().filter(|view| matches!(view.state(), State::Materialized { .. }));
+                // First: were it to end in between, another view of this name must not be theirs who read this one.
+                self.revoke_from_all(&name).await?;
                 let (was_kept, _turn) = self.forget_view(&name, materialized).await?;
                 match known {
                     // It lost its tables, and was not there since.

@@ -150,10 +150,15 @@ impl Session {
         Ok(Outcome::Done(format!("copied {} into {name}", counted(n_rows as usize, "row"))))
     }
 
+    /// Waits until nobody else changes the data folder.
+    pub(super) async fn turn(&self) -> Result<Turn, SqlError> {
+        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
+        Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
+    }
+
     pub(super) async fn begin(&self) -> Result<Transaction, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
-        let turn = turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?;
+        let turn = self.turn().await?;
         let store = data.store.clone();
         let change = blocking(move || store.write()).await?;
         Ok(Transaction { change: Arc::new(change), touched: Touched::new(), changed: BTreeSet::new(), turn })

@@ -3,7 +3,10 @@
 //! # Guarantee
 //! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
 //! is the caller's.
+//! # Cost
+//! The last [`MOST_KEPT`] entries are in memory; the file, where there is one, has them all.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,10 +19,13 @@ use serde_json::json;
 
 use crate::parser::{Access, structure};
 
-/// What was asked, in memory, and appended to a file where there is one.
+/// How many entries are kept in memory.
+const MOST_KEPT: usize = 10_000;
+
+/// What was asked of late, in memory, and everything that was, appended to a file where there is one.
 #[derive(Debug, Default)]
 pub struct ComplianceLog {
-    entries: Vec<LogEntry>,
+    entries: VecDeque<LogEntry>,
     file: Option<File>,
 }
 
@@ -131,7 +137,7 @@ impl ComplianceLog {
     /// Where the file can't be opened.
     pub fn with_file(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(ComplianceLog { entries: Vec::new(), file: Some(file) })
+        Ok(ComplianceLog { entries: VecDeque::new(), file: Some(file) })
     }
 
     /// Adds an entry.
@@ -141,16 +147,14 @@ impl ComplianceLog {
     /// record has to refuse then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
         let line = entry.to_json() + "\n";
-        self.entries.push(entry);
+        if self.entries.len() == MOST_KEPT {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
         match &mut self.file {
             Some(file) => file.write_all(line.as_bytes()),
             None => Ok(()),
         }
-    }
-
-    /// All entries since the start, oldest first.
-    pub fn entries(&self) -> &[LogEntry] {
-        &self.entries
     }
 
     /// The columns of [`ComplianceLog::to_batch`].
@@ -169,9 +173,10 @@ impl ComplianceLog {
         ]))
     }
 
-    /// All entries as rows.
+    /// The entries in memory as rows, oldest first.
     pub fn to_batch(&self) -> RecordBatch {
-        fn texts<'e, T: AsRef<str>>(entries: &'e [LogEntry], text: impl Fn(&'e LogEntry) -> Option<T>) -> ArrayRef {
+        type Entries = VecDeque<LogEntry>;
+        fn texts<'e, T: AsRef<str>>(entries: &'e Entries, text: impl Fn(&'e LogEntry) -> Option<T>) -> ArrayRef {
             Arc::new(entries.iter().map(text).collect::<StringArray>())
         }
         let entries = &self.entries;
@@ -192,6 +197,7 @@ impl ComplianceLog {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::AsArray;
     use datafusion::arrow::util::pretty::pretty_format_batches;
 
     use super::*;
@@ -215,6 +221,22 @@ mod tests {
         +----------------------+---------+-------+---------------------------------------+-----------+-----------+------------+----------+
         ");
         assert!(!format!("{log:?}").contains("Smith"));
+    }
+
+    #[test]
+    fn what_is_kept_in_memory_is_bounded_and_the_file_has_it_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let mut log = ComplianceLog::with_file(&path).unwrap();
+        for _ in 0..MOST_KEPT {
+            log.record(entry("SELECT 1")).unwrap();
+        }
+        log.record(entry("SELECT 1 FROM newest")).unwrap();
+        let kept = log.to_batch();
+        assert_eq!(kept.num_rows(), MOST_KEPT);
+        let statements = kept["statement"].as_string::<i32>();
+        assert_eq!(statements.value(MOST_KEPT - 1), "SELECT ? FROM newest");
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), MOST_KEPT + 1);
     }
 
     #[test]
