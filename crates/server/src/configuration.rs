@@ -30,6 +30,8 @@ pub struct Configuration {
     pub max_connections: usize,
     /// Bytes of the longest message a client may send.
     pub max_message: usize,
+    /// Megabytes that sorts, joins and groupings of all statements may take together.
+    pub query_memory: usize,
     /// How long a statement may take; 0 is as long as it likes.
     pub statement_timeout: u64,
     /// How long a client may say nothing; 0 is for ever.
@@ -52,6 +54,7 @@ impl Default for Configuration {
             log: None,
             max_connections: 100,
             max_message: 16 * 1024 * 1024,
+            query_memory: 1024,
             statement_timeout: 300,
             idle_timeout: 3600,
             startup_timeout: 10,
@@ -160,6 +163,7 @@ impl Configuration {
         }
         let limits = [
             ("max_connections", self.max_connections as u64, 1),
+            ("query_memory", self.query_memory as u64, 16),
             ("max_message", self.max_message as u64, 10_000),
             ("startup_timeout", self.startup_timeout, 1),
         ];

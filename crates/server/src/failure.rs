@@ -130,6 +130,7 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::Volatile | SqlError::NothingAsked | SqlError::NoUtility | SqlError::NoAccounts => "0A000",
         SqlError::InTransaction | SqlError::NotInTransaction => "25001",
         SqlError::NoTransaction => "25P01",
+        SqlError::NoSavepoint { .. } => "3B001",
         SqlError::TransactionLost => "25P02",
         SqlError::NoDataFolder => "0A000",
         SqlError::Log(_) | SqlError::Store(_) => "58030",

@@ -52,14 +52,14 @@ pub(crate) enum Request {
 }
 
 /// What is asked of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Transaction {
     Begin(&'static str),
     Commit,
     Rollback,
-    Savepoint,
-    Release,
-    RollbackToSavepoint,
+    Savepoint(String),
+    Release(String),
+    RollbackToSavepoint(String),
 }
 
 impl Request {
@@ -124,9 +124,11 @@ impl Request {
             }
             SqlStatement::Commit { .. } => Request::Transaction(Transaction::Commit),
             SqlStatement::Rollback { savepoint: None, .. } => Request::Transaction(Transaction::Rollback),
-            SqlStatement::Rollback { .. } => Request::Transaction(Transaction::RollbackToSavepoint),
-            SqlStatement::Savepoint { .. } => Request::Transaction(Transaction::Savepoint),
-            SqlStatement::ReleaseSavepoint { .. } => Request::Transaction(Transaction::Release),
+            SqlStatement::Rollback { savepoint: Some(name), .. } => {
+                Request::Transaction(Transaction::RollbackToSavepoint(name.to_string()))
+            }
+            SqlStatement::Savepoint { name } => Request::Transaction(Transaction::Savepoint(name.to_string())),
+            SqlStatement::ReleaseSavepoint { name } => Request::Transaction(Transaction::Release(name.to_string())),
             SqlStatement::Declare { stmts } => match stmts.as_slice() {
                 [declared] if declared.declare_type == Some(DeclareType::Cursor) && declared.names.len() == 1 => {
                     let name = declared.names[0].value.clone();
@@ -185,8 +187,8 @@ impl Request {
 
     /// Whether it may run while a transaction has failed.
     pub(crate) fn ends_transaction(&self) -> bool {
-        let ends = [Transaction::Commit, Transaction::Rollback, Transaction::RollbackToSavepoint];
-        matches!(self, Request::Transaction(transaction) if ends.contains(transaction))
+        let Request::Transaction(transaction) = self else { return false };
+        matches!(transaction, Transaction::Commit | Transaction::Rollback | Transaction::RollbackToSavepoint(_))
     }
 }
 

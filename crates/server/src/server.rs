@@ -46,6 +46,7 @@ impl Server {
     /// A server of these views. The configuration has been checked, and this is its TLS.
     pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> Arc<Server> {
         let places = Arc::new(Semaphore::new(configuration.max_connections));
+        engine.limit_query_memory(configuration.query_memory.saturating_mul(1024 * 1024));
         Arc::new(Server {
             engine,
             configuration,

@@ -12,9 +12,11 @@ mod folder;
 mod granted;
 mod import;
 mod materialize;
+mod memory;
 mod session;
 mod show;
 mod stored;
+mod transactions;
 mod unplanned;
 mod utility;
 mod values;
@@ -29,6 +31,9 @@ use datafusion::catalog::default_table_source::{provider_as_source, source_as_pr
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
@@ -36,6 +41,7 @@ use datafusion::prelude::SessionConfig;
 
 use folder::Data;
 pub use folder::Lost;
+use memory::QueryMemory;
 pub use session::{Described, Outcome, Session};
 
 use crate::SqlError;
@@ -85,6 +91,7 @@ struct Shared {
     clock: Clock,
     owner: SessionContext,
     analyst: SessionContext,
+    memory: Arc<QueryMemory>,
     hierarchies: RwLock<Hierarchies>,
     views: RwLock<BTreeMap<String, Arc<AView>>>,
     generations: Generations,
@@ -118,10 +125,12 @@ impl Engine {
     }
 
     fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
+        let memory = Arc::new(QueryMemory::unlimited());
         let shared = Shared {
             clock,
-            owner: context(),
-            analyst: context(),
+            owner: context(&memory),
+            analyst: context(&memory),
+            memory,
             hierarchies: RwLock::default(),
             views: RwLock::default(),
             generations: Generations::default(),
@@ -141,6 +150,11 @@ impl Engine {
     /// A session of its own.
     pub fn session(&self, role: Role) -> Session {
         Session::new(Arc::clone(&self.shared), role)
+    }
+
+    /// Bounds what sorts, joins and groupings of all queries may take together, in bytes. What needs more fails.
+    pub fn limit_query_memory(&self, most: usize) {
+        self.shared.memory.limit(most);
     }
 
     /// Lets these users log in. Only the first call counts.
@@ -215,7 +229,7 @@ impl Drop for Shared {
 }
 
 /// A session whose analyzer knows A-views, with an empty catalog of its own.
-fn context() -> SessionContext {
+fn context(memory: &Arc<QueryMemory>) -> SessionContext {
     let mut config = SessionConfig::new()
         .with_information_schema(true)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
@@ -232,8 +246,12 @@ fn context() -> SessionContext {
     let mut analyzer = Analyzer::new().rules;
     analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
     analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
+    let no_files = DiskManager::builder().with_mode(DiskManagerMode::Disabled);
+    let pool: Arc<dyn MemoryPool> = memory.clone();
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(no_files).build_arc();
     let state = SessionStateBuilder::new()
         .with_default_features()
+        .with_runtime_env(runtime.expect("it asks nothing of the system"))
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
         .with_analyzer_rules(analyzer)

@@ -101,6 +101,12 @@ pub enum SqlError {
     /// The end of a transaction that was never begun.
     #[error("no transaction is under way")]
     NoTransaction,
+    /// A savepoint that is none.
+    #[error("there is no savepoint {name} in this transaction")]
+    NoSavepoint {
+        /// Its name.
+        name: String,
+    },
     /// A transaction whose statement was given up.
     #[error("the transaction was given up with the statement that was stopped, and nothing of it is kept")]
     TransactionLost,
@@ -208,6 +214,7 @@ impl SqlError {
             SqlError::Store(error) => error.hint().map(str::to_owned),
             SqlError::InTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
             SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
+            SqlError::NoSavepoint { .. } => Some("SAVEPOINT name marks one".to_owned()),
             SqlError::TransactionLost => Some("ROLLBACK, and begin again".to_owned()),
             SqlError::NotInTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
             SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),

@@ -17,7 +17,7 @@ impl Connection {
     pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
         let has_failed = self.status == TransactionStatus::Error;
         if self.session.role() == Role::Owner {
-            self.transact_in_engine(transaction, has_failed).await?;
+            self.transact_in_engine(&transaction, has_failed).await?;
         }
         let is_open = self.status != TransactionStatus::Idle;
         match transaction {
@@ -32,9 +32,9 @@ impl Connection {
                 Ok(if is_commit { "COMMIT" } else { "ROLLBACK" })
             }
             _ if !is_open => Err(Failure::statement("25P01", "savepoints belong to a transaction")),
-            Transaction::Savepoint => Ok("SAVEPOINT"),
-            Transaction::Release => Ok("RELEASE"),
-            Transaction::RollbackToSavepoint => {
+            Transaction::Savepoint(_) => Ok("SAVEPOINT"),
+            Transaction::Release(_) => Ok("RELEASE"),
+            Transaction::RollbackToSavepoint(_) => {
                 self.status = TransactionStatus::Transaction;
                 Ok("ROLLBACK")
             }
@@ -42,18 +42,19 @@ impl Connection {
     }
 
     /// What a failed transaction would keep is given up, as in PostgreSQL.
-    async fn transact_in_engine(&mut self, transaction: Transaction, has_failed: bool) -> Result<(), Failure> {
+    async fn transact_in_engine(&mut self, transaction: &Transaction, has_failed: bool) -> Result<(), Failure> {
         let step = match transaction {
-            Transaction::Begin(_) => "BEGIN",
+            Transaction::Begin(_) => "BEGIN".to_owned(),
             // Clients end what they did not begin, and are only told so.
             Transaction::Commit | Transaction::Rollback if self.status == TransactionStatus::Idle => return Ok(()),
-            Transaction::Commit if !has_failed => "COMMIT",
-            Transaction::Commit | Transaction::Rollback => "ROLLBACK",
-            Transaction::Savepoint | Transaction::Release | Transaction::RollbackToSavepoint => {
-                return Err(Failure::statement("0A000", "there are no savepoints here"));
-            }
+            Transaction::Commit if !has_failed => "COMMIT".to_owned(),
+            Transaction::Commit | Transaction::Rollback => "ROLLBACK".to_owned(),
+            // Names are as they were written, quotes included.
+            Transaction::Savepoint(name) => format!("SAVEPOINT {name}"),
+            Transaction::Release(name) => format!("RELEASE SAVEPOINT {name}"),
+            Transaction::RollbackToSavepoint(name) => format!("ROLLBACK TO SAVEPOINT {name}"),
         };
-        for parsed in parse(step).map_err(SqlError::from)? {
+        for parsed in parse(&step).map_err(SqlError::from)? {
             self.session.run(parsed).await?;
         }
         Ok(())

@@ -204,12 +204,18 @@ async fn transactions_of_an_owner_are_those_of_the_data_folder() {
     assert_eq!(owner.failure("INSERT INTO t VALUES (4)").await.0, "25P02");
     owner.rows("COMMIT").await.unwrap();
     assert_eq!(owner.rows("SELECT n FROM t").await.unwrap(), [["2"]]);
+    // Unless there is a place to go back to.
+    owner.rows("BEGIN; INSERT INTO t VALUES (7); SAVEPOINT here; INSERT INTO t VALUES (8)").await.unwrap();
+    owner.failure("SELECT nothing FROM t").await;
+    assert_eq!(owner.failure("ROLLBACK TO SAVEPOINT nowhere").await.0, "3B001");
+    owner.rows("ROLLBACK TO here; INSERT INTO t VALUES (9); RELEASE here; COMMIT").await.unwrap();
+    assert_eq!(owner.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["7"], ["9"]]);
     // So does hanging up.
     owner.rows("BEGIN; INSERT INTO t VALUES (5)").await.unwrap();
     drop(owner);
     let mut again = connect(&served, OWNER).await;
     again.rows("INSERT INTO t VALUES (6)").await.unwrap();
-    assert_eq!(again.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["6"]]);
+    assert_eq!(again.rows("SELECT n FROM t ORDER BY n").await.unwrap(), [["2"], ["6"], ["7"], ["9"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,6 +76,15 @@ async fn a_statement_that_takes_too_long_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_needs_too_much_memory_ends_and_others_go_on() {
+    let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 16).await;
+    let mut ann = connect(&served, ANALYST).await;
+    let (_, message) = ann.failure("SELECT count(DISTINCT x) FROM generate_series(1, 5000000) AS a(x)").await;
+    assert!(message.contains("more memory than it may use"), "{message}");
+    assert_eq!(ann.rows("SELECT * FROM seen").await.unwrap().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn more_connections_than_allowed_are_told_so() {
     let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 2).await;
     let first = connect(&served, ANALYST).await;

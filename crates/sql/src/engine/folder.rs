@@ -11,7 +11,7 @@ use kohort_store::{Store, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::session::Outcome;
-use super::stored::{Transaction, Turn, blocking};
+use super::transactions::{Transaction, Turn, blocking};
 use super::{Clock, Engine, Role, Session, Shared};
 use crate::SqlError;
 use crate::parser::{Statement, parse};

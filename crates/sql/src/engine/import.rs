@@ -9,7 +9,8 @@ use kohort_store::TableKind;
 
 use super::Session;
 use super::session::{Outcome, counted};
-use super::stored::{blocking, columns_of};
+use super::stored::columns_of;
+use super::transactions::blocking;
 use crate::SqlError;
 use crate::policy::{ImportDefaults, import_policy};
 use crate::store::StoredTable;

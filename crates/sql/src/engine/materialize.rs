@@ -14,7 +14,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan,
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 
 use super::create::Planned;
-use super::stored::{Touched, Transaction, Turn, blocking, reading};
+use super::stored::reading;
+use super::transactions::{Touched, Transaction, Turn, blocking};
 use super::{Session, Shared};
 use crate::SqlError;
 use crate::store::{StoredTable, value_of};

@@ -24,7 +24,7 @@ use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
 use super::granted::GrantedViews;
-use super::stored::{Transaction, TransactionStep};
+use super::transactions::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
 use crate::access::Accounts;
@@ -305,7 +305,7 @@ impl Session {
         text: &str,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
-        if let Some(step) = transaction_step(&statement) {
+        if let Some(step) = TransactionStep::of(&statement) {
             return self.transaction_step(step).await;
         }
         if self.role == Role::Analyst {
@@ -572,17 +572,6 @@ fn kept_statement(plan: &LogicalPlan) -> Kept {
         LogicalPlan::Ddl(DdlStatement::CreateView(create)) if !create.temporary => Kept::Made,
         LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => Kept::Dropped,
         _ => Kept::Neither,
-    }
-}
-
-/// What a statement says of transactions.
-fn transaction_step(statement: &DFStatement) -> Option<TransactionStep> {
-    let DFStatement::Statement(statement) = statement else { return None };
-    match statement.as_ref() {
-        SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
-        SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
-        SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
-        _ => None,
     }
 }
 

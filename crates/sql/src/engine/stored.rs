@@ -1,11 +1,6 @@
-//! Tables of the data folder: making them, changing their rows, transactions.
-//!
-//! A statement that changes rows outside of a transaction is one by itself. A statement that fails leaves nothing behind,
-//! and the transaction around it goes on. Statements that make or drop tables stand outside of transactions.
+//! Tables of the data folder: making them and changing their rows.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
@@ -20,71 +15,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::parser::Statement as DFStatement;
 use futures::TryStreamExt;
-use kohort_store::{Change, ColumnDescription, IndexDescription, StoreError, TableDescription, TableKind, Uniqueness};
+use kohort_store::{ColumnDescription, IndexDescription, TableDescription, TableKind, Uniqueness};
 
 use super::session::{Outcome, counted, rows};
+use super::transactions::{Transaction, blocking};
 use super::values::literal_rows;
 use super::{Role, Session};
 use crate::SqlError;
 use crate::store::{Reading, StoredTable, numbered};
 
-/// A change under way.
-pub(super) struct Transaction {
-    pub(super) change: Arc<Change>,
-    /// The values, before and after, of columns that views watch, in rows that were changed.
-    pub(super) touched: Touched,
-    /// Tables whose rows changed.
-    pub(super) changed: BTreeSet<String>,
-    pub(super) turn: Turn,
-}
-
-/// Nobody else changes the data folder as long as this is held.
-pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
-
-/// How long a change waits for another to end.
-const WAIT: Duration = Duration::from_secs(10);
-
-/// By table and column, texts of values.
-pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
-
-/// What a statement about transactions says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransactionStep {
-    Begin,
-    Commit,
-    Rollback,
-}
-
 impl Session {
-    /// Begins, keeps or forgets a transaction.
-    pub(super) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
-        if std::mem::take(&mut self.is_transaction_lost) {
-            return match step {
-                TransactionStep::Rollback => Ok(Outcome::Done("rolled back".to_owned())),
-                TransactionStep::Begin | TransactionStep::Commit => Err(SqlError::TransactionLost),
-            };
-        }
-        match (step, self.transaction.take()) {
-            (TransactionStep::Begin, None) => {
-                self.transaction = Some(self.begin().await?);
-                Ok(Outcome::Done("began a transaction".to_owned()))
-            }
-            (TransactionStep::Begin, open @ Some(_)) => {
-                self.transaction = open;
-                Err(SqlError::InTransaction)
-            }
-            (_, None) => Err(SqlError::NoTransaction),
-            (TransactionStep::Commit, Some(transaction)) => {
-                self.commit(transaction).await?;
-                Ok(Outcome::Done("committed".to_owned()))
-            }
-            (TransactionStep::Rollback, Some(transaction)) => {
-                transaction.change.rollback()?;
-                Ok(Outcome::Done("rolled back".to_owned()))
-            }
-        }
-    }
-
     /// What is the data folder's of a plan; `None` where it is not.
     pub(super) async fn stored_plan(
         &mut self,
@@ -148,55 +88,6 @@ impl Session {
             })
             .await?;
         Ok(Outcome::Done(format!("copied {} into {name}", counted(n_rows as usize, "row"))))
-    }
-
-    /// Waits until nobody else changes the data folder.
-    pub(super) async fn turn(&self) -> Result<Turn, SqlError> {
-        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
-        Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
-    }
-
-    pub(super) async fn begin(&self) -> Result<Transaction, SqlError> {
-        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let turn = self.turn().await?;
-        let store = data.store.clone();
-        let change = blocking(move || store.write()).await?;
-        Ok(Transaction { change: Arc::new(change), touched: Touched::new(), changed: BTreeSet::new(), turn })
-    }
-
-    /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
-    pub(super) async fn in_transaction<T>(
-        &mut self,
-        work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
-    ) -> Result<T, SqlError> {
-        let is_own = self.transaction.is_none();
-        let mut transaction = match self.transaction.take() {
-            Some(open) => open,
-            None => self.begin().await?,
-        };
-        // Whoever stops waiting for this takes the transaction with it.
-        self.is_transaction_lost = !is_own;
-        let savepoint = transaction.change.savepoint()?;
-        let done = work(&mut transaction).await;
-        self.is_transaction_lost = false;
-        match done {
-            Ok(done) => {
-                transaction.change.release(savepoint)?;
-                if is_own {
-                    self.commit(transaction).await?;
-                } else {
-                    self.transaction = Some(transaction);
-                }
-                Ok(done)
-            }
-            Err(error) => {
-                if !is_own {
-                    transaction.change.undo(savepoint)?;
-                    self.transaction = Some(transaction);
-                }
-                Err(error)
-            }
-        }
     }
 
     /// Changes rows as a statement says, and says how many.
@@ -318,14 +209,6 @@ impl Session {
         Ok(Outcome::Done(format!("created an index on {name}")))
     }
 
-    pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
-        match (self.is_transaction_lost, &self.transaction) {
-            (true, _) => Err(SqlError::TransactionLost),
-            (false, Some(_)) => Err(SqlError::NotInTransaction),
-            (false, None) => Ok(()),
-        }
-    }
-
     async fn stored_table(&self, context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {
         let provider = context.table_provider(table.clone()).await.ok()?;
         provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
@@ -344,16 +227,6 @@ pub(super) fn reading(context: &SessionContext, transaction: &Transaction) -> Se
     let mut state = context.state();
     state.config_mut().set_extension(Arc::new(Reading::Change(Arc::clone(&transaction.change))));
     SessionContext::new_with_state(state)
-}
-
-/// Runs what waits for the disk.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, SqlError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done?),
-        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
-    }
 }
 
 async fn insert(

@@ -1,0 +1,205 @@
+//! Transactions of the data folder.
+//!
+//! A statement that changes rows outside of a transaction is one by itself. A statement that fails leaves nothing behind,
+//! and the transaction around it goes on. Statements that make or drop tables stand outside of transactions. Names of
+//! savepoints mean the latest of them, as in PostgreSQL.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::{Ident, Statement as SqlStatement};
+use kohort_store::{Change, Savepoint, StoreError};
+
+use super::Session;
+use super::session::Outcome;
+use crate::SqlError;
+
+/// A change under way.
+pub(super) struct Transaction {
+    pub(super) change: Arc<Change>,
+    /// The values, before and after, of columns that views watch, in rows that were changed. What was undone stays: to
+    /// look at somebody who did not change does no harm.
+    pub(super) touched: Touched,
+    /// Tables whose rows changed.
+    pub(super) changed: BTreeSet<String>,
+    pub(super) turn: Turn,
+    /// Where it can go back to, oldest first.
+    savepoints: Vec<(String, Savepoint)>,
+}
+
+/// Nobody else changes the data folder as long as this is held.
+pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+
+/// How long a change waits for another to end.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// By table and column, texts of values.
+pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+/// What a statement about transactions says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TransactionStep {
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
+}
+
+impl TransactionStep {
+    /// What a statement says of transactions; `None` where it is about something else.
+    pub(super) fn of(statement: &DFStatement) -> Option<TransactionStep> {
+        let DFStatement::Statement(statement) = statement else { return None };
+        let named = |name: &Ident| match name.quote_style {
+            Some(_) => name.value.clone(),
+            None => name.value.to_lowercase(),
+        };
+        match statement.as_ref() {
+            SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
+            SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
+            SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
+            SqlStatement::Rollback { savepoint: Some(name), .. } => Some(TransactionStep::RollbackTo(named(name))),
+            SqlStatement::Savepoint { name } => Some(TransactionStep::Savepoint(named(name))),
+            SqlStatement::ReleaseSavepoint { name } => Some(TransactionStep::Release(named(name))),
+            _ => None,
+        }
+    }
+}
+
+impl Session {
+    /// Begins, keeps or forgets a transaction, or a part of it.
+    pub(super) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
+        if self.is_transaction_lost {
+            let is_over = matches!(step, TransactionStep::Begin | TransactionStep::Commit | TransactionStep::Rollback);
+            self.is_transaction_lost = !is_over;
+            return match step {
+                TransactionStep::Rollback => done("rolled back"),
+                _ => Err(SqlError::TransactionLost),
+            };
+        }
+        match (step, &mut self.transaction) {
+            (TransactionStep::Begin, None) => {
+                self.transaction = Some(self.begin().await?);
+                done("began a transaction")
+            }
+            (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
+            (_, None) => Err(SqlError::NoTransaction),
+            (TransactionStep::Savepoint(name), Some(transaction)) => {
+                transaction.mark(name)?;
+                done("marked a savepoint")
+            }
+            (TransactionStep::Release(name), Some(transaction)) => {
+                let savepoint = transaction.take_savepoint(name)?;
+                transaction.change.release(savepoint)?;
+                done("released the savepoint")
+            }
+            (TransactionStep::RollbackTo(name), Some(transaction)) => {
+                let savepoint = transaction.take_savepoint(name.clone())?;
+                transaction.change.undo(savepoint)?;
+                transaction.mark(name)?;
+                done("rolled back to the savepoint")
+            }
+            (step @ (TransactionStep::Commit | TransactionStep::Rollback), open @ Some(_)) => {
+                let transaction = open.take().expect("it is open");
+                if step == TransactionStep::Commit {
+                    self.commit(transaction).await?;
+                    return done("committed");
+                }
+                transaction.change.rollback()?;
+                done("rolled back")
+            }
+        }
+    }
+
+    /// Waits until nobody else changes the data folder.
+    pub(super) async fn turn(&self) -> Result<Turn, SqlError> {
+        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
+        Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
+    }
+
+    pub(super) async fn begin(&self) -> Result<Transaction, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let turn = self.turn().await?;
+        let store = data.store.clone();
+        let change = Arc::new(blocking(move || store.write()).await?);
+        Ok(Transaction { change, touched: Touched::new(), changed: BTreeSet::new(), turn, savepoints: Vec::new() })
+    }
+
+    /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
+    pub(super) async fn in_transaction<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let is_own = self.transaction.is_none();
+        let mut transaction = match self.transaction.take() {
+            Some(open) => open,
+            None => self.begin().await?,
+        };
+        // Whoever stops waiting for this takes the transaction with it.
+        self.is_transaction_lost = !is_own;
+        let savepoint = transaction.change.savepoint()?;
+        let done = work(&mut transaction).await;
+        self.is_transaction_lost = false;
+        match done {
+            Ok(done) => {
+                transaction.change.release(savepoint)?;
+                if is_own {
+                    self.commit(transaction).await?;
+                } else {
+                    self.transaction = Some(transaction);
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                if !is_own {
+                    transaction.change.undo(savepoint)?;
+                    self.transaction = Some(transaction);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
+        match (self.is_transaction_lost, &self.transaction) {
+            (true, _) => Err(SqlError::TransactionLost),
+            (false, Some(_)) => Err(SqlError::NotInTransaction),
+            (false, None) => Ok(()),
+        }
+    }
+}
+
+impl Transaction {
+    fn mark(&mut self, name: String) -> Result<(), SqlError> {
+        let savepoint = self.change.savepoint()?;
+        self.savepoints.push((name, savepoint));
+        Ok(())
+    }
+
+    /// The latest savepoint of this name; those after it end with it.
+    fn take_savepoint(&mut self, name: String) -> Result<Savepoint, SqlError> {
+        let Some(place) = self.savepoints.iter().rposition(|(known, _)| *known == name) else {
+            return Err(SqlError::NoSavepoint { name });
+        };
+        self.savepoints.truncate(place + 1);
+        let (_, savepoint) = self.savepoints.pop().expect("it was found");
+        Ok(savepoint)
+    }
+}
+
+fn done(message: &str) -> Result<Outcome, SqlError> {
+    Ok(Outcome::Done(message.to_owned()))
+}
+
+/// Runs what waits for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, SqlError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
+    }
+}
