@@ -129,12 +129,12 @@ impl ComplianceLog {
     /// Where the file can't be written to; the entry is in memory all the same. Whoever must not answer without a
     /// record has to refuse then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
-        let line = entry.to_json() + "\n";
-        self.entries.push(entry);
-        match &mut self.file {
-            Some(file) => file.write_all(line.as_bytes()),
+        let written = match &mut self.file {
+            Some(file) => file.write_all((entry.to_json() + "\n").as_bytes()),
             None => Ok(()),
-        }
+        };
+        self.entries.push(entry);
+        written
     }
 
     /// All entries since the start, oldest first.
