@@ -13,6 +13,7 @@ mod granted;
 mod import;
 mod materialize;
 mod memory;
+mod point;
 mod session;
 mod show;
 mod stored;
@@ -242,7 +243,7 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
     registered.expect("catalogs in memory take any schema");
     let catalogs = MemoryCatalogProviderList::new();
     catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
-    let protected = ProtectedColumns::new(meanings);
+    let protected = ProtectedColumns::new(meanings_of);
     let mut analyzer = Analyzer::new().rules;
     analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
     analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
@@ -264,7 +265,7 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
 }
 
 /// What the labels of a scanned view can stand for.
-fn meanings(scan: &TableScan) -> Option<Meanings> {
+fn meanings_of(scan: &TableScan) -> Option<Meanings> {
     let provider = source_as_provider(&scan.source).ok()?;
     let of_view = provider.downcast_ref::<AView>().map(AView::meanings);
     of_view.or_else(|| provider.downcast_ref::<Traced>().map(Traced::meanings))

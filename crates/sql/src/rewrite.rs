@@ -36,14 +36,15 @@ pub use refusal::Refusal;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::common::{DFSchemaRef, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::meaning::Meaning;
-use lineage::Rewriter;
+use lineage::{Origin, Rewriter, Scope};
+use predicate::Polarity;
 
 /// Per column of a table's full schema its meaning, `None` for plain columns.
 pub type Meanings = Arc<[Option<Arc<Meaning>>]>;
@@ -64,6 +65,16 @@ impl ProtectedColumns {
 
     fn of(&self, scan: &TableScan) -> Option<Meanings> {
         (self.of_scan)(scan)
+    }
+
+    /// A predicate over the columns of one table, which have these meanings, as it is rewritten in a plan.
+    ///
+    /// # Errors
+    /// Where it can't be given a meaning.
+    pub fn rewritten(&self, predicate: Expr, schema: &DFSchemaRef, meanings: &Meanings) -> Result<Expr> {
+        let origin = |meaning: &Option<Arc<Meaning>>| meaning.clone().map_or(Origin::Raw, Origin::Protected);
+        let origins: Vec<Origin> = meanings.iter().map(origin).collect();
+        Rewriter::new(self).predicate(predicate, Polarity::Asserted, &Scope::of(schema, &origins))
     }
 
     fn any_in(&self, plan: &LogicalPlan) -> Result<bool> {

@@ -23,6 +23,7 @@ mod labels;
 mod materialized;
 mod partition;
 mod plan;
+mod point;
 mod problem;
 mod provider;
 mod raise;

@@ -253,9 +253,14 @@ async fn whoever_reads_a_view_that_moves_reads_no_other() {
     let mut bob = connect(&served, "bob").await;
     assert_eq!(bob.rows("SELECT * FROM still").await.unwrap().len(), 4);
     owner.rows(&view("MATERIALIZED", "later")).await.unwrap();
-    for view in ["still", "later"] {
-        assert_eq!(bob.failure(&format!("SELECT * FROM {view}")).await.0, "42501");
+    for asked in ["still", "later", "later WHERE zip = '10'"] {
+        assert_eq!(bob.failure(&format!("SELECT * FROM {asked}")).await.0, "42501");
     }
+    let mut ann = connect(&served, ANALYST).await;
+    let point = "SELECT * FROM moving WHERE zip = '10'";
+    assert_eq!(ann.rows(point).await.unwrap().len(), 2);
+    owner.rows("REVOKE SELECT ON moving FROM ann").await.unwrap();
+    ann.failure(point).await;
 
     // Who holds the data folder would wait for themselves.
     owner.rows("BEGIN; INSERT INTO people VALUES (5, '10')").await.unwrap();

@@ -323,6 +323,11 @@ impl Session {
             return self.reset(option);
         }
         let granted = self.granted(access);
+        if let Ok(granted) = &granted
+            && let Some(outcome) = self.point(&statement, granted, views).await
+        {
+            return Ok(outcome);
+        }
         let context = self.scoped(granted.as_ref().unwrap_or(access))?;
         let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
@@ -434,11 +439,7 @@ impl Session {
 
     /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
     pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
-        let reading = match (&self.transaction, &self.shared.data) {
-            (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
-            (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
-            (None, None) => None,
-        };
+        let reading = self.reading()?;
         if *access == Access::default() && reading.is_none() {
             return Ok(self.context.clone());
         }
@@ -452,8 +453,18 @@ impl Session {
         Ok(SessionContext::new_with_state(state))
     }
 
+    /// The one state of the store that a statement reads.
+    pub(super) fn reading(&self) -> Result<Option<Reading>, SqlError> {
+        Ok(match (&self.transaction, &self.shared.data) {
+            (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
+            (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
+            (None, None) => None,
+        })
+    }
+
     pub(super) fn options(&self) -> ViewOptions {
-        let state = self.context.state();
+        let state = self.context.state_ref();
+        let state = state.read();
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 

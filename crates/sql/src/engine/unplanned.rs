@@ -100,6 +100,6 @@ fn label_of(view: &AView, expression: &Expr) -> Option<String> {
 }
 
 /// A name as the planner reads it: in small letters unless it is quoted.
-fn spelled(name: &Ident) -> String {
+pub(super) fn spelled(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

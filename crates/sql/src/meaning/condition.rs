@@ -97,6 +97,15 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// The values of which one is asked for, where that is all that is asked.
+    pub fn values(&self) -> Option<&[Point]> {
+        match self {
+            Condition::Compare(Comparison::Equal, literal) => Some(std::slice::from_ref(literal)),
+            Condition::In(list) => Some(list),
+            _ => None,
+        }
+    }
+
     /// Whether it is true of one value.
     pub fn holds(&self, point: &Point) -> bool {
         let value = point.value();

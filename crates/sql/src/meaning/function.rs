@@ -67,9 +67,10 @@ impl CouldBe {
         let possible = self.meaning.possible(label)?;
         Ok(match (&self.condition, possible.values) {
             (Condition::Null, _) => possible.null,
-            (condition, Values::Leaves { tree, node }) => {
-                self.truths.get_or_init(|| tree.per_node(|leaf| condition.holds(leaf)))[node as usize]
-            }
+            (condition, Values::Leaves { tree, node }) => match condition.values() {
+                Some(values) => values.iter().any(|value| tree.holds(node, &value.value())),
+                None => self.truths.get_or_init(|| tree.per_node(|leaf| condition.holds(leaf)))[node as usize],
+            },
             _ => possible.could(&self.condition),
         })
     }

@@ -146,15 +146,15 @@ impl ComplianceLog {
     /// Where the file can't be written to; the entry is in memory all the same. Whoever must not answer without a
     /// record has to refuse then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
-        let line = entry.to_json() + "\n";
+        let written = match &mut self.file {
+            Some(file) => file.write_all((entry.to_json() + "\n").as_bytes()),
+            None => Ok(()),
+        };
         if self.entries.len() == MOST_KEPT {
             self.entries.pop_front();
         }
         self.entries.push_back(entry);
-        match &mut self.file {
-            Some(file) => file.write_all(line.as_bytes()),
-            None => Ok(()),
-        }
+        written
     }
 
     /// The columns of [`ComplianceLog::to_batch`].

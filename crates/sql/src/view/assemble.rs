@@ -106,15 +106,11 @@ impl Version {
     /// # Errors
     /// Where what is kept does not hold.
     pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewProblem> {
-        let StoredRead { rows, class_of_row, policy_of_row, .. } = stored;
-        let definition = &self.definition;
-        let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
-            .map_err(ViewProblem::Columns)?;
-        self.attach(&mut table)?;
+        let StoredRead { rows, table, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
         let mut places = (0..table.n_rows as u32).collect();
         let directory = self.directory(reader.pair);
-        let block = self.verified(directory, rows, &table, &wishes, class_of_row, &mut places, reader, None)?;
+        let block = self.verified(directory, rows, table, &wishes, class_of_row, &mut places, reader, None)?;
         Ok(Shown { block, waiting: Vec::new() })
     }
 

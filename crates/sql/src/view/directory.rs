@@ -165,6 +165,31 @@ impl Directory {
         }
     }
 
+    /// Only what classes show, how many rows they have, and under which policies: nobody is found in it.
+    pub(super) fn of_classes(quasi: Vec<usize>, assigned: Assigned) -> Directory {
+        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, .. } = assigned;
+        let mut classes: Vec<ClassEntry> =
+            is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
+        class_of_row.iter().for_each(|&class| classes[class as usize].n_rows += 1);
+        let of_policies = class_of_row.iter().zip(&policy_of_row);
+        let of_policies = of_policies.filter_map(|(&class, policy)| Some((class, (*policy)?))).collect();
+        let n_classes = classes.len();
+        Directory {
+            labels,
+            label_of_class,
+            classes,
+            members: Lists::new(n_classes, Vec::new()),
+            rows: Lists::new(n_classes, Vec::new()),
+            policies: Lists::new(n_classes, of_policies),
+            persons: PersonIndex::new(Texts::new()),
+            class_of_person: Vec::new(),
+            policy_of_person: None,
+            class_of_row: HashMap::new(),
+            content: ContentHash { hasher: RandomState::default(), quasi: quasi.clone(), sensitive: Vec::new() },
+            quasi,
+        }
+    }
+
     /// How many classes there are, those of persons who ask for none included.
     pub fn n_classes(&self) -> usize {
         self.classes.len()

@@ -128,13 +128,14 @@ impl Materialized {
         let mut held = self.memory();
         let Some(memory) = held.known() else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
-        for (number, labels) in memory.touched.drain(..) {
-            classes.put(number, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
+        for (number, is_alone, labels) in memory.touched.drain(..) {
+            classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
         }
         for &number in &memory.restricted {
             classes.restrict(number);
         }
-        classes.epoch = memory.counters.epoch;
+        classes.counters = memory.counters;
+        classes.settle(&self.meanings);
     }
 
     /// What is in memory may have gone further than what is kept.

@@ -166,7 +166,7 @@ impl AView {
         session.config_options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 
-    fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
+    pub(super) fn reader(&self, version: &Version, options: &ViewOptions) -> Result<Reader> {
         let pair = version.pair(options.purpose.as_deref(), options.recipient.as_deref());
         let pair = pair.map_err(|problem| external(problem.into()))?;
         Ok(Reader { pair, today: (self.owner.today)() })

@@ -1,75 +1,203 @@
 //! [`ClassTable`]: the labels of a materialized view's classes in memory, so that a query finds those that could match.
+//!
+//! # Cost
+//! A question for values finds the labels that could be equal to them by their spans ([`PairFinder`]), then the classes
+//! of the column that has fewest of them; other questions ask every distinct label of their column. Labels that came
+//! since spans were last sorted are few, and all asked.
 
 use std::collections::HashMap;
 
+use datafusion::arrow::array::StringArray;
 use kohort_model::{NULL, Texts};
 
+use super::memory::Counters;
+use crate::meaning::{CouldBe, PairFinder, Side};
+use crate::rewrite::Meanings;
 use crate::view::choose::ClassLabels;
 
-/// Classes by their labels, as of an epoch.
+/// So many labels may come before spans are sorted anew, and a quarter of those that are.
+const FEW_LABELS: usize = 64;
+
+/// The number of a class, whether its rows are shown by themselves, and its labels.
+pub(super) type Labelled = (i64, bool, Vec<Option<String>>);
+
+/// Classes by their labels, as of a state of the view.
 #[derive(Default)]
 pub(in crate::view) struct ClassTable {
-    pub(super) epoch: u64,
+    /// The state it is of.
+    pub(super) counters: Counters,
     /// Positions of the quasi columns in the view.
     quasi: Vec<usize>,
-    labels: Vec<Texts>,
-    label_ids: Vec<HashMap<String, u32>>,
-    /// Per quasi column and place a label's id, or [`NULL`].
-    label_of_class: Vec<Vec<u32>>,
+    columns: Vec<LabelColumn>,
     /// Per place the class's number in the store.
     numbers: Vec<i64>,
+    /// Per place whether its rows are shown by themselves.
+    is_alone: Vec<bool>,
     /// Per place whether somebody in it may refuse something.
     is_restricted: Vec<bool>,
+    /// The places of those.
+    restricted: Vec<u32>,
     places: HashMap<i64, u32>,
+}
+
+/// What classes show in one quasi column.
+#[derive(Default)]
+struct LabelColumn {
+    labels: Texts,
+    ids: HashMap<String, u32>,
+    /// Per place a label's id, or [`NULL`].
+    of_class: Vec<u32>,
+    /// Per label the places of its classes.
+    classes: Vec<Vec<u32>>,
+    /// Finds the first of its labels by a value; `None` where a label can't be read.
+    finder: Option<PairFinder>,
+    n_findable: usize,
 }
 
 impl ClassTable {
     pub(super) fn new(quasi: Vec<usize>) -> ClassTable {
-        let n_columns = quasi.len();
-        ClassTable {
-            quasi,
-            labels: vec![Texts::new(); n_columns],
-            label_ids: vec![HashMap::new(); n_columns],
-            label_of_class: vec![Vec::new(); n_columns],
-            ..ClassTable::default()
-        }
+        let columns = quasi.iter().map(|_| LabelColumn::default()).collect();
+        ClassTable { quasi, columns, ..ClassTable::default() }
     }
 
     /// Adds a class, or gives it other labels.
-    pub(super) fn put(&mut self, number: i64, labels: &[Option<&str>]) {
+    pub(super) fn put(&mut self, number: i64, is_alone: bool, labels: &[Option<&str>]) {
         let place = *self.places.entry(number).or_insert_with(|| {
             self.numbers.push(number);
+            self.is_alone.push(is_alone);
             self.is_restricted.push(false);
-            self.label_of_class.iter_mut().for_each(|of_class| of_class.push(NULL));
+            self.columns.iter_mut().for_each(|column| column.of_class.push(NULL));
             self.numbers.len() as u32 - 1
         });
-        for (column, label) in labels.iter().enumerate() {
-            let id = match label {
-                None => NULL,
-                Some(label) => match self.label_ids[column].get(*label) {
-                    Some(&id) => id,
-                    None => {
-                        let id = self.labels[column].push(label);
-                        self.label_ids[column].insert((*label).to_owned(), id);
-                        id
-                    }
-                },
-            };
-            self.label_of_class[column][place as usize] = id;
+        for (column, label) in self.columns.iter_mut().zip(labels) {
+            column.put(place, *label);
         }
     }
 
     /// Notes that somebody in a class may refuse something.
     pub(super) fn restrict(&mut self, number: i64) {
-        if let Some(&place) = self.places.get(&number) {
-            self.is_restricted[place as usize] = true;
+        let Some(&place) = self.places.get(&number) else { return };
+        if !std::mem::replace(&mut self.is_restricted[place as usize], true) {
+            self.restricted.push(place);
         }
     }
 
-    /// The numbers of the classes at these places, and of those in which somebody may refuse what is compared.
-    pub(super) fn numbers(&self, is_wanted: &[bool]) -> Vec<i64> {
-        let wanted = self.numbers.iter().zip(is_wanted.iter().zip(&self.is_restricted));
-        wanted.filter(|(_, (wanted, restricted))| **wanted || **restricted).map(|(&number, _)| number).collect()
+    /// Lets labels be found by values, where many came since.
+    pub(super) fn settle(&mut self, meanings: &Meanings) {
+        for (column, &position) in self.columns.iter_mut().zip(&self.quasi) {
+            column.settle(meanings, position);
+        }
+    }
+
+    /// The places of the classes that these questions choose, and of those in which somebody may refuse what is asked;
+    /// `None` where that can't be told, or they are more than so many. Each question is of a quasi column, by its
+    /// position in the view.
+    pub(super) fn find(&self, asked: &[(usize, &CouldBe)], most: usize) -> Option<Vec<u32>> {
+        let mut chosen: Vec<(&LabelColumn, Vec<u32>)> = Vec::with_capacity(asked.len());
+        for (position, question) in asked {
+            let column = &self.columns[self.quasi.iter().position(|quasi| quasi == position)?];
+            chosen.push((column, column.find(question)?));
+        }
+        let n_classes = |(column, ids): &(&LabelColumn, Vec<u32>)| -> usize {
+            ids.iter().map(|&id| column.classes[id as usize].len()).sum()
+        };
+        let fewest = (0..chosen.len()).min_by_key(|&place| n_classes(&chosen[place]))?;
+        let (column, ids) = &chosen[fewest];
+        let shows = |place: u32, (column, ids): &(&LabelColumn, Vec<u32>)| {
+            ids.binary_search(&column.of_class[place as usize]).is_ok()
+        };
+        let classes = ids.iter().flat_map(|&id| &column.classes[id as usize]).copied();
+        let mut found: Vec<u32> = self.restricted.iter().copied().take(most + 1).collect();
+        found.extend(classes.filter(|&place| chosen.iter().all(|asked| shows(place, asked))).take(most + 1));
+        found.sort_unstable();
+        found.dedup();
+        (found.len() <= most).then_some(found)
+    }
+
+    /// The places that are marked, and those in which somebody may refuse what is compared.
+    pub(super) fn marked(&self, is_wanted: &[bool]) -> Vec<u32> {
+        let wanted = (0..).zip(is_wanted.iter().zip(&self.is_restricted));
+        wanted.filter(|(_, (wanted, restricted))| **wanted || **restricted).map(|(place, _)| place).collect()
+    }
+
+    /// The classes at these places.
+    pub(super) fn described(&self, places: &[u32]) -> Vec<Labelled> {
+        let label = |column: &LabelColumn, place: usize| match column.of_class[place] {
+            NULL => None,
+            id => Some(column.labels.get(id).to_owned()),
+        };
+        let class = |&place: &u32| {
+            let place = place as usize;
+            let labels = self.columns.iter().map(|column| label(column, place)).collect();
+            (self.numbers[place], self.is_alone[place], labels)
+        };
+        places.iter().map(class).collect()
+    }
+}
+
+impl LabelColumn {
+    fn put(&mut self, place: u32, label: Option<&str>) {
+        let id = match label {
+            None => NULL,
+            Some(label) => match self.ids.get(label) {
+                Some(&id) => id,
+                None => {
+                    let id = self.labels.push(label);
+                    self.ids.insert(label.to_owned(), id);
+                    self.classes.push(Vec::new());
+                    id
+                }
+            },
+        };
+        let was = std::mem::replace(&mut self.of_class[place as usize], id);
+        if was == id {
+            return;
+        }
+        if was != NULL {
+            self.classes[was as usize].retain(|&other| other != place);
+        }
+        if id != NULL {
+            self.classes[id as usize].push(place);
+        }
+    }
+
+    fn settle(&mut self, meanings: &Meanings, position: usize) {
+        let n_labels = self.labels.len();
+        if n_labels <= self.n_findable + self.n_findable / 4 + FEW_LABELS {
+            return;
+        }
+        let Some(meaning) = meanings.get(position).and_then(Option::as_ref) else { return };
+        let labels: StringArray = self.labels.iter().map(Some).collect();
+        let (kind, asked) = (Side::Protected(meaning.clone()), Side::Raw(meaning.value_type()));
+        self.finder = PairFinder::new(labels, kind, asked).ok();
+        self.n_findable = n_labels;
+    }
+
+    /// The ids of the labels that could, ascending; `None` where that can't be told, or a missing label could, too.
+    fn find(&self, question: &CouldBe) -> Option<Vec<u32>> {
+        if question.matches(None).ok()? {
+            return None;
+        }
+        let n_labels = self.labels.len() as u32;
+        let mut ids = match (question.condition().values(), &self.finder) {
+            (Some(values), Some(finder)) => {
+                let mut ids: Vec<u32> = (self.n_findable as u32..n_labels).collect();
+                for value in values {
+                    finder.find(value.text(), &mut ids).ok()?;
+                }
+                ids.sort_unstable();
+                ids.dedup();
+                ids
+            }
+            _ => (0..n_labels).collect(),
+        };
+        let mut is_told = true;
+        ids.retain(|&id| {
+            let could = question.matches(Some(self.labels.get(id)));
+            is_told &= could.is_ok();
+            could.unwrap_or(true)
+        });
+        is_told.then_some(ids)
     }
 }
 
@@ -79,10 +207,10 @@ impl ClassLabels for ClassTable {
     }
 
     fn labels(&self, quasi: usize) -> &Texts {
-        &self.labels[quasi]
+        &self.columns[quasi].labels
     }
 
     fn label_ids(&self, quasi: usize) -> &[u32] {
-        &self.label_of_class[quasi]
+        &self.columns[quasi].of_class
     }
 }

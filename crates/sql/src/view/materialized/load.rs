@@ -151,14 +151,14 @@ fn load_classes(
     n_shown: &HashMap<i64, u64>,
 ) -> Result<ClassTable, MaterializedProblem> {
     let mut table = ClassTable::new(definition.with_role(Role::Quasi));
-    table.epoch = memory.counters.epoch;
+    table.counters = memory.counters;
     let names: Vec<&str> =
         [CLASS, IS_ALONE, IS_RESTRICTED].into_iter().chain(layout.labels.iter().map(String::as_str)).collect();
     for batch in scan(state, &layout.classes, &names)? {
         let batch = batch?;
         for (number, is_alone, is_restricted, labels) in classes_of(&batch) {
             let borrowed: Vec<Option<&str>> = labels.iter().map(Option::as_deref).collect();
-            table.put(number, &borrowed);
+            table.put(number, is_alone, &borrowed);
             if is_restricted {
                 table.restrict(number);
                 memory.restricted.insert(number);

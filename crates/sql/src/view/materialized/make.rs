@@ -95,7 +95,8 @@ impl Materialized {
             change.create_table(&table).map_err(MaterializedProblem::Store)?;
         }
         let made = made(&definition, making)?;
-        let memory = Memory::new(&definition, made, Counters { next_class: 1, next_atom: 1, epoch: 1 })?;
+        let memory =
+            Memory::new(&definition, made, Counters { next_class: 1, next_atom: 1, epoch: 1, made: making.now })?;
         Maker { definition, layout, change, making, memory, old: Old::default() }.make(Force::No)
     }
 
@@ -162,9 +163,10 @@ impl Materialized {
         origin: Origin,
         layout: Layout,
         memory: Memory,
-        classes: ClassTable,
+        mut classes: ClassTable,
     ) -> Result<Materialized, ViewProblem> {
         let meanings = memory.meanings(&definition)?;
+        classes.settle(&meanings);
         let (hierarchies, policy_columns) = (restored(&memory.made), memory.made.policy_columns.clone());
         Ok(Materialized {
             definition,
@@ -473,7 +475,7 @@ impl Maker<'_> {
         let mut loss = Loss::of(&self.memory.trees);
         for (number, class) in (first_class..).zip(classes) {
             let labels: Vec<Option<&str>> = class.labels.iter().map(Option::as_deref).collect();
-            table.put(number, &labels);
+            table.put(number, class.is_alone, &labels);
             if self.memory.restricted.contains(&number) {
                 table.restrict(number);
             }
@@ -487,7 +489,7 @@ impl Maker<'_> {
             self.memory.put_class(class_id, &nodes, class.members.len() as u64);
         }
         self.memory.made.ncp = loss.mean();
-        table.epoch = self.memory.counters.epoch;
+        table.counters = self.memory.counters;
         self.memory.touched.clear();
         let (name, store) = (&self.definition.name, MaterializedProblem::Store);
         let made = serde_json::to_string(&self.memory.made).expect("texts and numbers are JSON");

@@ -9,6 +9,7 @@ use kohort_core::changing::{
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
+use super::classes::Labelled;
 use super::load::empty_columns;
 use super::members::{MISSING, NewRow, asks_of_values, raised_name, tuple_columns};
 use super::problem::MaterializedProblem;
@@ -39,7 +40,7 @@ pub(super) struct Memory {
     /// Classes in which somebody may refuse something.
     pub(super) restricted: HashSet<i64>,
     /// Classes that are new, or have other labels, since what readers find classes by was last told.
-    pub(super) touched: Vec<(i64, Vec<Option<String>>)>,
+    pub(super) touched: Vec<Labelled>,
     pub(super) counters: Counters,
     pub(super) made: Made,
 }
@@ -50,6 +51,9 @@ pub(super) struct Counters {
     pub(super) next_class: u64,
     pub(super) next_atom: u64,
     pub(super) epoch: u64,
+    /// When the view was made, in microseconds from 1970: a view of the same name that was made before had other classes.
+    #[serde(default)]
+    pub(super) made: i64,
 }
 
 /// What was fixed when a view was made.

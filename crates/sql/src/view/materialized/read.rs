@@ -11,9 +11,10 @@ use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use kohort_io::read_rows;
-use kohort_model::{NULL, Role, Texts};
+use kohort_model::{NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
+use super::classes::Labelled;
 use super::follow::COUNTERS;
 use super::layout::{CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
@@ -22,10 +23,11 @@ use super::memory::Counters;
 use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
+use crate::meaning::CouldBe;
 use crate::policy::Policies;
 use crate::view::build::{Trees, attach};
 use crate::view::choose::{Comparison, satisfying};
-use crate::view::directory::{Assigned, Directory, PolicyKey, Seed};
+use crate::view::directory::{Assigned, Directory, PolicyKey};
 use crate::view::{Fingerprint, Summary, Version, ViewProblem};
 
 /// Up to so many classes are looked up one by one; beyond, everything is read.
@@ -34,13 +36,15 @@ const MOST_CLASSES: usize = 10_000;
 /// Columns of the table of rows that come before cells.
 const N_FIXED: usize = 3;
 
-/// The number of a class, whether its rows are shown by themselves, and its labels.
-type Labelled = (i64, bool, Vec<Option<String>>);
+/// So many classes at most are read for a point: more are not read while others wait.
+const MOST_POINT_CLASSES: usize = 256;
 
 /// Classes of a materialized view, as they are kept.
 pub(in crate::view) struct StoredRead {
     pub(in crate::view) version: Arc<Version>,
     pub(in crate::view) rows: RecordBatch,
+    /// The rows as the version sees them.
+    pub(in crate::view) table: Table,
     /// Per row its class in the version's directory.
     pub(in crate::view) class_of_row: Vec<u32>,
     /// Per row the place of what its person allowed; empty without policies.
@@ -53,17 +57,52 @@ impl Materialized {
     /// # Errors
     /// Where what is kept can't be read.
     pub(in crate::view) fn read(&self, state: &State, comparisons: &[Comparison]) -> Result<StoredRead, ViewProblem> {
-        let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
-        let store = MaterializedProblem::Store;
-        let counters = state.record(COUNTERS, &self.definition.name).map_err(store)?.ok_or_else(damaged)?;
-        let counters: Counters = serde_json::from_str(&counters).map_err(|_| damaged())?;
+        let counters = self.counters(state)?;
         let wanted = {
             let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
             // What is in memory may be older or newer than this state; then everything is read.
-            let chosen = if classes.epoch == counters.epoch { self.choose(&classes, comparisons) } else { None };
-            chosen.map(|chosen| classes.numbers(&chosen)).filter(|wanted| wanted.len() <= MOST_CLASSES)
+            let chosen = if classes.counters == counters { self.choose(&classes, comparisons) } else { None };
+            let places = chosen.map(|chosen| classes.marked(&chosen)).filter(|places| places.len() <= MOST_CLASSES);
+            places.map(|places| classes.described(&places))
         };
-        let (fixed, rows) = self.rows(state, wanted.as_deref())?;
+        self.read_classes(state, wanted, counters.epoch)
+    }
+
+    /// Reads the classes whose labels could satisfy questions of quasi columns; `None` where they are many, or what is in
+    /// memory is of another state.
+    ///
+    /// # Errors
+    /// Where what is kept can't be read.
+    pub(in crate::view) fn read_point(
+        &self,
+        state: &State,
+        asked: &[(usize, &CouldBe)],
+    ) -> Result<Option<StoredRead>, ViewProblem> {
+        let counters = self.counters(state)?;
+        let wanted = {
+            let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
+            let places = if classes.counters == counters { classes.find(asked, MOST_POINT_CLASSES) } else { None };
+            places.map(|places| classes.described(&places))
+        };
+        wanted.map(|wanted| self.read_classes(state, Some(wanted), counters.epoch)).transpose()
+    }
+
+    fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
+        let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
+        let counters = state.record(COUNTERS, &self.definition.name)?.ok_or_else(damaged)?;
+        serde_json::from_str(&counters).map_err(|_| damaged())
+    }
+
+    /// Reads these classes, or all.
+    fn read_classes(
+        &self,
+        state: &State,
+        wanted: Option<Vec<Labelled>>,
+        epoch: u64,
+    ) -> Result<StoredRead, ViewProblem> {
+        let numbers: Option<Vec<i64>> =
+            wanted.as_ref().map(|wanted| wanted.iter().map(|(number, ..)| *number).collect());
+        let (fixed, rows) = self.rows(state, numbers.as_deref())?;
         let policies = self.policies(state)?;
         let policy_of_row = match &policies {
             None => Vec::new(),
@@ -72,8 +111,11 @@ impl Materialized {
                 choices.map(|choice| policies.person(&choice?.to_string())).collect()
             }
         };
-        let labels = self.labels(state, wanted.as_deref())?;
-        self.version(&fixed, rows, labels, policies, policy_of_row, counters.epoch)
+        let labels = match wanted {
+            Some(wanted) => wanted,
+            None => self.labels(state)?,
+        };
+        self.version(&fixed, rows, labels, policies, policy_of_row, epoch)
     }
 
     /// Per class whether its labels could satisfy all comparisons; `None` where that can't be told.
@@ -131,11 +173,11 @@ impl Materialized {
         kept_policies(&batches, &names, reference, &columns).map(Some).map_err(ViewProblem::Policy)
     }
 
-    /// Classes with their labels.
-    fn labels(&self, state: &State, wanted: Option<&[i64]>) -> Result<Vec<Labelled>, ViewProblem> {
+    /// All classes with their labels.
+    fn labels(&self, state: &State) -> Result<Vec<Labelled>, ViewProblem> {
         let fixed = [CLASS, IS_ALONE, IS_RESTRICTED].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(self.layout.labels.clone()).collect());
-        let request = ScanRequest { columns, conditions: of_classes(wanted), ..ScanRequest::default() };
+        let request = ScanRequest { columns, ..ScanRequest::default() };
         let mut classes = Vec::new();
         for batch in state.scan(&self.layout.classes, &request).map_err(MaterializedProblem::Store)? {
             let batch = batch.map_err(MaterializedProblem::Store)?;
@@ -187,8 +229,7 @@ impl Materialized {
             policy_of_row: policy_of_row.clone(),
             policy_key: PolicyKey::Other,
         };
-        let sensitive = definition.with_role(Role::Sensitive);
-        let directory = Directory::new(&table, quasi, &sensitive, assigned, Seed::default());
+        let directory = Directory::of_classes(quasi, assigned);
         let version = Version {
             number: epoch,
             definition: Arc::clone(definition),
@@ -202,7 +243,7 @@ impl Materialized {
             refusals: Mutex::default(),
             summary: Summary::default(),
         };
-        Ok(StoredRead { version: Arc::new(version), rows, class_of_row, policy_of_row })
+        Ok(StoredRead { version: Arc::new(version), rows, table, class_of_row, policy_of_row })
     }
 }
 

@@ -238,7 +238,7 @@ impl Writing<'_> {
     fn put_class(&mut self, class: ClassId, nodes: &[u32], is_new: IsNew) -> Result<(), MaterializedProblem> {
         self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
         let labels = self.memory.labels(nodes);
-        self.memory.touched.push((signed(class.0), labels.clone()));
+        self.memory.touched.push((signed(class.0), false, labels.clone()));
         let layout = &self.view.layout;
         match is_new {
             IsNew::Yes => self
@@ -268,7 +268,7 @@ impl Writing<'_> {
         self.memory.counters.next_class += 1;
         let layout = &self.view.layout;
         self.change.insert(&layout.classes, &class_batch(layout, &[(class, true, labels.clone())], false))?;
-        self.memory.touched.push((class, labels.clone()));
+        self.memory.touched.push((class, true, labels.clone()));
         self.memory.alone.insert(labels, class);
         Ok(class)
     }
