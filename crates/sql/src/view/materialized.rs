@@ -131,7 +131,7 @@ impl Materialized {
         for (number, is_alone, labels) in memory.touched.drain(..) {
             classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
         }
-        for &number in &memory.restricted {
+        for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);
         }
         classes.counters = memory.counters;

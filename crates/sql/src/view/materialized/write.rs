@@ -285,6 +285,7 @@ impl Writing<'_> {
         if !self.memory.restricted.insert(class) {
             return Ok(());
         }
+        self.memory.newly_restricted.push(class);
         let numbers = self.class_rows(class)?;
         let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![true; numbers.len()]));
         Ok(self.change.update(&self.view.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
