@@ -31,6 +31,7 @@ pub(crate) use csv::CsvFile;
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use load::Original;
 pub(crate) use open::{OpenTable, read_released};
+pub(crate) use rows::columns_together;
 
 use arrow_schema::Field;
 use kohort_model::Texts;

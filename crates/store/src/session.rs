@@ -18,8 +18,10 @@ use crate::format;
 /// More connections than these are closed when their readers are done.
 const IDLE_READERS: usize = 8;
 const CACHED_STATEMENTS: usize = 64;
-/// Pages that a connection keeps, in KiB (negative, as SQLite has it).
+/// Pages that a connection keeps, in KiB (negative, as SQLite has it). The one that writes keeps more: rows that come in
+/// bulk are searched for in every index of their table.
 const CACHE: i64 = -8_192;
+const CACHE_OF_WRITER: i64 = -65_536;
 /// A log that grew beyond so many bytes is cut when it is reused.
 const LONGEST_LOG: i64 = 64 << 20;
 
@@ -202,6 +204,7 @@ impl Home {
             return Err(StoreError::ReadOnly { folder: self.folder.path().to_owned() });
         }
         writer.pragma_update(None, "synchronous", "FULL")?;
+        writer.pragma_update(None, "cache_size", CACHE_OF_WRITER)?;
         // Without these, macOS flushes to the disk's cache only. Elsewhere they do nothing.
         writer.pragma_update(None, "fullfsync", true)?;
         writer.pragma_update(None, "checkpoint_fullfsync", true)?;

@@ -102,6 +102,7 @@ impl<'a> ValueIds<'a> {
 pub(crate) fn in_order(texts: &Texts, column: &Column, ids: Vec<u32>) -> Vec<u32> {
     let mut keyed: Vec<_> = ids
         .into_par_iter()
+        .with_min_len(1 << 10)
         .map(|id| {
             let text = texts.get(id);
             let value = kohort_model::Value::parse(text, column.value_type, &column.notation);

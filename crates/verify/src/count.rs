@@ -111,8 +111,11 @@ fn reference(values: &CellIds<'_>, persons: Option<&CellIds<'_>>, n_rows: usize)
     match persons {
         None => (0..n_rows).for_each(|row| counts[values.get(row) as usize] += 1),
         Some(persons) => {
-            let mut pairs: Vec<(u32, u32)> =
-                (0..n_rows).into_par_iter().map(|row| (persons.get(row), values.get(row))).collect();
+            let mut pairs: Vec<(u32, u32)> = (0..n_rows)
+                .into_par_iter()
+                .with_min_len(1 << 12)
+                .map(|row| (persons.get(row), values.get(row)))
+                .collect();
             pairs.par_sort_unstable();
             pairs.dedup();
             pairs.iter().for_each(|&(_, value)| counts[value as usize] += 1);
@@ -191,7 +194,7 @@ impl Risk {
             return Risk { n_persons: roll.n_rows as u64, n_unique, average };
         };
         let smallest: Vec<AtomicU32> = (0..persons.n_numbers()).map(|_| AtomicU32::new(u32::MAX)).collect();
-        (0..classes.len()).into_par_iter().for_each(|class| {
+        (0..classes.len()).into_par_iter().with_min_len(256).for_each(|class| {
             for &row in classes.rows(class) {
                 smallest[persons.get(row as usize) as usize].fetch_min(sizes[class], Ordering::Relaxed);
             }

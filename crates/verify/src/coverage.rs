@@ -45,11 +45,13 @@ impl<'a> Coverage<'a> {
         let leaves = match &column.hierarchy {
             Some(hierarchy) => (0..column.texts.len() as u32)
                 .into_par_iter()
+                .with_min_len(1 << 10)
                 .map(|id| hierarchy.leaf(column.texts.get(id)).unwrap_or(NULL))
                 .collect(),
             None => Vec::new(),
         };
-        let labels = (0..labels.len() as u32).into_par_iter().map(|id| Label::read(labels.get(id), column)).collect();
+        let ids = (0..labels.len() as u32).into_par_iter().with_min_len(1 << 10);
+        let labels = ids.map(|id| Label::read(labels.get(id), column)).collect();
         Coverage { column, leaves, labels }
     }
 

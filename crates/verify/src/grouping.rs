@@ -115,9 +115,10 @@ fn sort_words<W: Word>(columns: &[&CellIds<'_>], n_rows: usize) -> Classes {
     });
     words.par_sort_unstable();
     let begins = |&at: &usize| at == 0 || words[at - 1].high(row_bits) != words[at].high(row_bits);
-    let mut starts: Vec<u32> = (0..n_rows).into_par_iter().filter(begins).map(|at| at as u32).collect();
+    let mut starts: Vec<u32> =
+        (0..n_rows).into_par_iter().with_min_len(BLOCK).filter(begins).map(|at| at as u32).collect();
     starts.push(n_rows as u32);
-    let rows = words.par_iter().map(|word| word.low(row_bits)).collect();
+    let rows = words.par_iter().with_min_len(BLOCK).map(|word| word.low(row_bits)).collect();
     Classes { rows, starts }
 }
 

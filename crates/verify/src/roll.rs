@@ -102,7 +102,7 @@ impl OwnK {
         }
         let of_person: Vec<AtomicU64> =
             (0..persons.map_or(n_rows, CellIds::n_numbers)).map(|_| AtomicU64::new(0)).collect();
-        (0..n_rows).into_par_iter().for_each(|row| {
+        (0..n_rows).into_par_iter().with_min_len(1 << 12).for_each(|row| {
             let person = persons.map_or(row, |persons| persons.get(row) as usize);
             of_person[person].fetch_max(wish(row).unwrap_or(u64::MAX), Ordering::Relaxed);
         });

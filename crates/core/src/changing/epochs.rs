@@ -248,7 +248,8 @@ impl<'a, L: Ledger> Batch<'a, L> {
             }
         };
         let gone: Vec<MemberKey> = leaving.iter().filter(|_| goes).map(|candidate| candidate.member.key).collect();
-        for &member in new.iter().filter(|key| !gone.contains(key)) {
+        let all_gone: BTreeSet<MemberKey> = gone.iter().copied().collect();
+        for &member in new.difference(&all_gone) {
             self.effects.push(Effect::Leave { member });
         }
         if !gone.is_empty() {

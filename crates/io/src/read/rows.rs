@@ -24,6 +24,7 @@ pub fn read_rows(
     let n_rows = batch.num_rows();
     let read: Vec<Result<Column, ReadProblem>> = (0..batch.num_columns())
         .into_par_iter()
+        .with_min_len(columns_together(n_rows, batch.num_columns()))
         .map(|position| {
             let field = batch.schema_ref().field(position);
             let role = roles[position];
@@ -61,6 +62,12 @@ pub fn read_rows(
         }
     }
     if problems.is_empty() { Ok(Table { name: name.to_owned(), columns, n_rows, person }) } else { Err(problems) }
+}
+
+/// How many columns one thread looks at, at least: all of them where rows are few, since handing them to another thread
+/// takes longer than reading them.
+pub(crate) fn columns_together(n_rows: usize, n_columns: usize) -> usize {
+    if n_rows < 1 << 12 { n_columns.max(1) } else { 1 }
 }
 
 /// How the values of a column are ordered.

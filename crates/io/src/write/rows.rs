@@ -12,6 +12,8 @@ use kohort_model::{Block, BlockCells, NULL, Texts};
 use kohort_verify::Verified;
 use rayon::prelude::*;
 
+use crate::read::columns_together;
+
 /// Some rows of a verified block, of it the columns at these positions; its own cells are taken from the private rows
 /// it was made from.
 ///
@@ -29,6 +31,7 @@ pub fn write_rows(
     let sources = UInt32Array::from(block.rows[rows.clone()].to_vec());
     let arrays: Result<Vec<ArrayRef>, ArrowError> = positions
         .par_iter()
+        .with_min_len(columns_together(n_rows, positions.len()))
         .map(|&position| match &block.columns[position] {
             BlockCells::Labels { labels, ids } => Ok(Arc::new(labels_array(labels, &ids[rows.clone()])) as ArrayRef),
             BlockCells::Own { hidden } => {

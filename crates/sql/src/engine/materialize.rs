@@ -124,13 +124,16 @@ impl Shared {
         if transaction.touched.is_empty() {
             return Ok(followed);
         }
-        let context = reading(&self.owner, transaction);
+        let context = || reading(&self.owner, transaction);
         let now = (self.clock)().timestamp_micros();
         for Following { view, query, policies } in self.materialized() {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
-            let rows = rows_of(&context, &transaction.change, &query, definition, &names).await?;
+            let rows = match looked_up(&transaction.change, &query, definition, &names).await? {
+                Some(rows) => rows,
+                None => rows_of(&context(), &query, definition, &names).await?,
+            };
             let names = match names {
                 Persons::Some(names) => names.into_iter().collect(),
                 Persons::Everybody(names) => all_names(&rows, definition, names)?,
@@ -138,7 +141,7 @@ impl Shared {
             let policies = match (policies, &view.origin.policy) {
                 (Some(plan), Some((_, key))) => {
                     let plan = of_persons(plan.as_ref().clone(), key, &names)?;
-                    Some(policy_rows(&context, plan, definition).await?)
+                    Some(policy_rows(&context(), plan, definition).await?)
                 }
                 _ => None,
             };
@@ -199,20 +202,26 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
     (!names.is_empty()).then_some(Persons::Some(names))
 }
 
-/// The rows of persons in a view's query.
-async fn rows_of(
-    context: &SessionContext,
+/// The rows of persons in a view's query, found without a plan; `None` where there has to be one.
+async fn looked_up(
     change: &Arc<Change>,
     query: &LogicalPlan,
     definition: &Definition,
     names: &Persons,
+) -> Result<Option<RecordBatch>, SqlError> {
+    let Persons::Some(names) = names else { return Ok(None) };
+    let Some(lookup) = Lookup::of(query, definition)? else { return Ok(None) };
+    let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
+    blocking(move || lookup.rows(&change, &names)).await.map(Some)
+}
+
+/// The rows of persons in a view's query.
+async fn rows_of(
+    context: &SessionContext,
+    query: &LogicalPlan,
+    definition: &Definition,
+    names: &Persons,
 ) -> Result<RecordBatch, SqlError> {
-    if let Persons::Some(names) = names
-        && let Some(lookup) = Lookup::of(query, definition)?
-    {
-        let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
-        return blocking(move || lookup.rows(&change, &names)).await;
-    }
     let plan = match names {
         Persons::Everybody(_) => query.clone(),
         Persons::Some(names) => {

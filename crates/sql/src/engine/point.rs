@@ -212,3 +212,6 @@ fn columns(projection: &[SelectItem]) -> Option<Option<Vec<&Ident>>> {
     });
     names.collect::<Option<Vec<&Ident>>>().map(Some)
 }
+
+#[cfg(test)]
+mod tests;

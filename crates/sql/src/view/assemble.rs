@@ -23,6 +23,9 @@ use super::materialized::StoredRead;
 use super::raise::raised_label;
 use super::{Reader, Version, ViewProblem};
 
+/// So many rows are not handed to other threads: that would take longer than showing them.
+const FEW_ROWS: usize = 1 << 12;
+
 /// The classes a query reads.
 #[derive(Clone, Debug)]
 pub enum Chosen {
@@ -192,11 +195,12 @@ impl Showing<'_> {
     fn block(&self, rows: &RecordBatch, places: &[u32]) -> Result<Block, ViewProblem> {
         let silent = self.silent(places);
         let n_columns = self.table.columns.len();
-        let cells: Vec<BlockCells> =
-            (0..n_columns).into_par_iter().map(|position| self.cells(position, places, &silent)).collect();
+        let together = columns_together(places.len(), n_columns);
+        let positions = (0..n_columns).into_par_iter().with_min_len(together);
+        let cells: Vec<BlockCells> = positions.map(|position| self.cells(position, places, &silent)).collect();
         let order = self.order(rows, places, &cells)?;
         let in_order = |ids: &[u32]| order.iter().map(|&place| ids[place as usize]).collect::<Vec<u32>>();
-        let columns = cells.into_par_iter().map(|cells| match cells {
+        let columns = cells.into_par_iter().with_min_len(together).map(|cells| match cells {
             BlockCells::Labels { labels, ids } => BlockCells::Labels { labels, ids: in_order(&ids) },
             BlockCells::Own { hidden } => {
                 BlockCells::Own { hidden: order.iter().map(|&place| hidden[place as usize]).collect() }
@@ -301,6 +305,7 @@ impl Showing<'_> {
     fn order(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Vec<u32>, ViewProblem> {
         let ranks: Vec<Vec<u32>> = cells
             .par_iter()
+            .with_min_len(columns_together(places.len(), cells.len()))
             .filter_map(|cells| match cells {
                 BlockCells::Labels { labels, ids } => Some(label_ranks(labels, ids)),
                 BlockCells::Own { .. } => None,
@@ -311,10 +316,14 @@ impl Showing<'_> {
             split_groups(&mut by_labels, ranks);
         }
         if let Some(own) = self.own_cells(rows, places, cells)? {
-            let groups = by_labels.par_chunk_by_mut(|a, b| a.0 == b.0);
-            groups.for_each(|group| {
+            let is_of_group = |a: &(u32, u32), b: &(u32, u32)| a.0 == b.0;
+            let sort = |group: &mut [(u32, u32)]| {
                 group.sort_unstable_by(|a, b| own.row(a.1 as usize).cmp(&own.row(b.1 as usize)));
-            });
+            };
+            match places.len() {
+                0..FEW_ROWS => by_labels.chunk_by_mut(is_of_group).for_each(sort),
+                _ => by_labels.par_chunk_by_mut(is_of_group).for_each(sort),
+            }
         }
         Ok(by_labels.into_iter().map(|(_, place)| place).collect())
     }
@@ -350,10 +359,16 @@ impl Showing<'_> {
     }
 }
 
+/// How many columns one thread looks at, at least.
+fn columns_together(n_rows: usize, n_columns: usize) -> usize {
+    if n_rows < FEW_ROWS { n_columns.max(1) } else { 1 }
+}
+
 /// Splits groups of places by another column: sorted by group and rank, and numbered anew.
 fn split_groups(groups: &mut [(u32, u32)], ranks: &[u32]) {
     let mut keyed: Vec<(u64, u32)> = groups
         .par_iter()
+        .with_min_len(FEW_ROWS)
         .map(|&(group, place)| (u64::from(group) << 32 | u64::from(ranks[place as usize]), place))
         .collect();
     keyed.par_sort_unstable();

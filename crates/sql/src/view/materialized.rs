@@ -131,7 +131,7 @@ impl Materialized {
         for (number, is_alone, labels) in memory.touched.drain(..) {
             classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
         }
-        for &number in &memory.restricted {
+        for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);
         }
         classes.counters = memory.counters;
@@ -150,9 +150,8 @@ impl Materialized {
     pub fn standing(&self, state: &State) -> Result<Standing, ViewProblem> {
         use datafusion::arrow::array::{Array, AsArray};
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
-        let (memory, _) = load::load(&self.definition, &self.layout, state)?;
-        let mut standing =
-            Standing { epoch: memory.counters.epoch, ncp_when_made: memory.made.ncp, ..Standing::default() };
+        let counters = self.counters(state)?;
+        let mut standing = Standing { epoch: counters.epoch, ..Standing::default() };
         let columns = [layout::PLACE, layout::CLASS, layout::LEAVES, layout::SINCE].map(str::to_owned).to_vec();
         let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
         let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
@@ -177,6 +176,17 @@ impl Materialized {
                 }
             }
         }
+        let mut held = self.memory();
+        let loaded;
+        let memory = match held.known() {
+            Some(memory) if memory.counters == counters => &*memory,
+            // What is in memory is of another state.
+            _ => {
+                (loaded, _) = load::load(&self.definition, &self.layout, state)?;
+                &loaded
+            }
+        };
+        standing.ncp_when_made = memory.made.ncp;
         let mut loss = make::Loss::of(&memory.trees);
         for (&class, &n_rows) in &n_shown {
             if let Some((nodes, _)) = memory.index.get(kohort_core::changing::ClassId(class.cast_unsigned())) {

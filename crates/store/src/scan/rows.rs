@@ -7,8 +7,8 @@
 //! # Cost
 //!
 //! One pass over the table, unless an index begins with a column of a condition. Then the numbers of the rows that meet
-//! the conditions are listed first, and each row is looked up; but if they are more than an eighth of the table (and than
-//! 65,536), the pass over the table is cheaper, and is taken.
+//! the conditions are listed first, and each run of numbers that follow each other is looked up; but if they are more than
+//! an eighth of the table (and than 65,536), the pass over the table is cheaper, and is taken.
 
 use std::sync::Arc;
 
@@ -60,6 +60,18 @@ enum Missing {
     Corrupt,
     /// Somebody asked for it who could not know.
     Skipped,
+}
+
+impl Missing {
+    /// Leaves out so many numbers, which have no rows.
+    fn skip(&self, numbers: &mut std::vec::IntoIter<i64>, n_numbers: usize) -> Result<(), StoreError> {
+        if n_numbers > 0 && matches!(self, Missing::Corrupt) {
+            let what = "an index names a row that is not in its table".to_owned();
+            return Err(StoreError::Corrupt { what });
+        }
+        numbers.take(n_numbers).for_each(drop);
+        Ok(())
+    }
 }
 
 impl Rows {
@@ -158,7 +170,7 @@ impl Source {
             let mut numbers = numbers.clone();
             numbers.sort_unstable();
             numbers.dedup();
-            let sql = format!("SELECT row{columns} FROM t{id} WHERE row = ?");
+            let sql = format!("SELECT row{columns} FROM t{id} WHERE row BETWEEN ? AND ? ORDER BY row");
             return Ok(Self::Listed { sql, numbers: numbers.into_iter(), missing: Missing::Skipped });
         }
         let filter = Filter::new(table, &request.conditions)?;
@@ -166,7 +178,7 @@ impl Source {
             && let Some(mut numbers) = list(&held.sql, id, &filter)?
         {
             numbers.sort_unstable();
-            let sql = format!("SELECT row{columns} FROM t{id} WHERE row = ?");
+            let sql = format!("SELECT row{columns} FROM t{id} WHERE row BETWEEN ? AND ? ORDER BY row");
             return Ok(Self::Listed { sql, numbers: numbers.into_iter(), missing: Missing::Corrupt });
         }
         let sql =
@@ -205,23 +217,34 @@ impl Source {
             Self::Listed { sql, numbers, missing } => {
                 let mut statement = connection.prepare_cached(sql)?;
                 while !batch.is_full() {
-                    let Some(number) = numbers.next() else {
+                    let Some((last, n_numbers)) = run(numbers.as_slice()) else {
                         return Ok(true);
                     };
-                    let mut rows = statement.query([number])?;
-                    match (rows.next()?, &missing) {
-                        (Some(row), _) => drop(batch.push(row)?),
-                        (None, Missing::Skipped) => {}
-                        (None, Missing::Corrupt) => {
-                            let what = "an index names a row that is not in its table".to_owned();
-                            return Err(StoreError::Corrupt { what }.into());
+                    let (first, mut n_done) = (numbers.as_slice()[0], 0);
+                    let mut rows = statement.query([first, last])?;
+                    while let Some(row) = rows.next()? {
+                        let place = row.get::<_, i64>(0)?.abs_diff(first) as usize;
+                        missing.skip(numbers, place - n_done)?;
+                        numbers.next();
+                        n_done = place + 1;
+                        batch.push(row)?;
+                        if batch.is_full() {
+                            return Ok(numbers.as_slice().is_empty());
                         }
                     }
+                    missing.skip(numbers, n_numbers - n_done)?;
                 }
                 Ok(numbers.as_slice().is_empty())
             }
         }
     }
+}
+
+/// How many of the first numbers of a list follow each other, and the last of them: rows that came together are read
+/// together.
+fn run(numbers: &[i64]) -> Option<(i64, usize)> {
+    let n_followers = numbers.windows(2).take_while(|pair| pair[0] + 1 == pair[1]).count();
+    Some((*numbers.get(n_followers)?, n_followers + 1))
 }
 
 /// The numbers of the rows that meet the conditions, unless they are so many that a pass over the table is cheaper.

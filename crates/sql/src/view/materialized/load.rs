@@ -111,6 +111,7 @@ fn load_trees(
     let quasi = definition.with_role(Role::Quasi);
     let columns = empty_columns(definition)?;
     let mut known: Vec<HashSet<String>> = vec![HashSet::new(); quasi.len()];
+    let mut read: HashSet<String> = HashSet::new();
     let mut n_shown: HashMap<i64, u64> = HashMap::new();
     let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
     for batch in scan(state, &layout.rows, &[CLASS, PLACE, NODES])? {
@@ -122,6 +123,11 @@ fn load_trees(
             if places.value(row) == IN_ATOM {
                 *n_shown.entry(classes.value(row)).or_default() += 1;
             }
+            // Many rows hold the same.
+            if read.contains(nodes.value(row)) {
+                continue;
+            }
+            read.insert(nodes.value(row).to_owned());
             let labels: Vec<Option<String>> = serde_json::from_str(nodes.value(row)).map_err(|_| damaged())?;
             for (column, label) in labels.into_iter().enumerate() {
                 let label = label.unwrap_or_else(|| MISSING.to_owned());

@@ -13,7 +13,7 @@ use kohort_core::changing::{
     refresh,
 };
 use kohort_model::Role;
-use kohort_store::{Change, State};
+use kohort_store::{Change, State, TableDescription};
 
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::layout::Layout;
@@ -88,16 +88,25 @@ impl Materialized {
         let definition = Arc::clone(&making.version.definition);
         let layout = Layout::of(&definition);
         let schema = making.policies.as_ref().map(PolicyRows::schema);
-        for table in layout.tables(&definition, schema.as_ref()) {
-            if change.table(&table.name).map_err(MaterializedProblem::Store)?.is_some() {
-                change.drop_table(&table.name).map_err(MaterializedProblem::Store)?;
+        let (tables, store) = (layout.tables(&definition, schema.as_ref()), MaterializedProblem::Store);
+        for table in &tables {
+            if change.table(&table.name).map_err(store)?.is_some() {
+                change.drop_table(&table.name).map_err(store)?;
             }
-            change.create_table(&table).map_err(MaterializedProblem::Store)?;
+            let without_indexes = TableDescription { indexes: Vec::new(), ..table.clone() };
+            change.create_table(&without_indexes).map_err(store)?;
         }
         let made = made(&definition, making)?;
         let memory =
             Memory::new(&definition, made, Counters { next_class: 1, next_atom: 1, epoch: 1, made: making.now })?;
-        Maker { definition, layout, change, making, memory, old: Old::default() }.make(Force::No)
+        let made = Maker { definition, layout, change, making, memory, old: Old::default() }.make(Force::No)?;
+        // An index over rows that are there is sorted once, instead of searched for each of them.
+        for table in &tables {
+            for index in &table.indexes {
+                change.create_index(&table.name, &index.columns, index.uniqueness).map_err(store)?;
+            }
+        }
+        Ok(made)
     }
 
     /// Makes it anew within a change.
@@ -250,7 +259,8 @@ impl Maker<'_> {
         let definition = Arc::clone(&self.definition);
         let n_values: Vec<usize> = self.memory.values.iter().map(super::memory::Values::len).collect();
         let policies = self.making.policies.as_ref();
-        let rows = new_rows(&definition, &self.memory, &self.making.rows, policies.map(|rows| &rows.policies))?;
+        let mut rows = new_rows(&definition, &self.memory, &self.making.rows, policies.map(|rows| &rows.policies))?;
+        self.sort_by_class(&mut rows);
         let view = self.shell()?;
         let (members, arrivals) = self.members(&view, &rows)?;
         let classes = self.classes(&rows, &members);
@@ -274,6 +284,16 @@ impl Maker<'_> {
             hierarchies: Hierarchies::new(),
             policy_columns: Vec::new(),
         })
+    }
+
+    /// Rows of a class get numbers beside each other, so that whoever reads the class finds them in one place.
+    fn sort_by_class(&self, rows: &mut [NewRow]) {
+        let directory = self.making.version.directory(None);
+        let mut class_of_place = vec![u32::MAX; self.making.rows.num_rows()];
+        for class in 0..directory.n_classes() as u32 {
+            directory.rows(&[class]).into_iter().for_each(|place| class_of_place[place as usize] = class);
+        }
+        rows.sort_by_key(|row| class_of_place[row.place]);
     }
 
     /// Rows as members, those that did not change under their old keys, and those that are new to the tables.

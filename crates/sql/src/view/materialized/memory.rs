@@ -39,6 +39,8 @@ pub(super) struct Memory {
     pub(super) restricting: HashSet<i64>,
     /// Classes in which somebody may refuse something.
     pub(super) restricted: HashSet<i64>,
+    /// Those of them that readers were not told of.
+    pub(super) newly_restricted: Vec<i64>,
     /// Classes that are new, or have other labels, since what readers find classes by was last told.
     pub(super) touched: Vec<Labelled>,
     pub(super) counters: Counters,
@@ -138,6 +140,7 @@ impl Memory {
             choices: HashMap::new(),
             restricting: HashSet::new(),
             restricted: HashSet::new(),
+            newly_restricted: Vec::new(),
             touched: Vec::new(),
             hierarchies,
             pairs,

@@ -87,7 +87,7 @@ impl Materialized {
         wanted.map(|wanted| self.read_classes(state, Some(wanted), counters.epoch)).transpose()
     }
 
-    fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
+    pub(super) fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
         let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
         let counters = state.record(COUNTERS, &self.definition.name)?.ok_or_else(damaged)?;
         serde_json::from_str(&counters).map_err(|_| damaged())

@@ -1,6 +1,6 @@
 //! A change of a materialized view as the verifier sees it: atoms before and after, in texts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, Effect, GrowingTree, Ledger, Member, MemberKey, Past, PersonKey, Shown, Standing,
@@ -117,6 +117,7 @@ impl Changing<'_> {
             entry.insert((class, members.clone(), members));
         }
         if let Some((_, _, after)) = self.atoms.get_mut(&atom) {
+            let keys: HashSet<MemberKey> = keys.iter().copied().collect();
             after.retain(|member| !keys.contains(&member.member.key));
         }
         Ok(())

@@ -26,6 +26,9 @@ use super::{Materialized, step};
 use crate::parser::Departures;
 use crate::view::{Definition, ViewProblem};
 
+/// So many new rows are in memory as they are written.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
 /// Effects of one view on their way to its tables.
 pub(super) struct Writing<'a> {
     pub(super) view: &'a Materialized,
@@ -166,12 +169,17 @@ impl Writing<'_> {
     pub(super) fn insert_rows(&self, arrivals: &BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewProblem> {
         let (Some((first, _)), layout) = (arrivals.first_key_value(), &self.view.layout) else { return Ok(()) };
         let rows: Vec<&Arrival<'_>> = arrivals.values().collect();
-        let inserted = rows_batch(layout, self.memory, &self.changed.rows, &rows, self.changed.now)?;
-        let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedProblem::Store)?;
-        if numbers.start.cast_unsigned() == first.0 && numbers.clone().count() == arrivals.len() {
-            return Ok(());
+        let mut next = signed(first.0);
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            let inserted = rows_batch(layout, self.memory, &self.changed.rows, rows, self.changed.now)?;
+            let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedProblem::Store)?;
+            // A row's key is the number it was going to get.
+            if numbers != (next..next + rows.len() as i64) {
+                return Err(MaterializedProblem::Damaged { view: self.view.definition.name.clone() }.into());
+            }
+            next = numbers.end;
         }
-        Err(MaterializedProblem::Damaged { view: self.view.definition.name.clone() }.into())
+        Ok(())
     }
 
     pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedProblem> {
@@ -277,6 +285,7 @@ impl Writing<'_> {
         if !self.memory.restricted.insert(class) {
             return Ok(());
         }
+        self.memory.newly_restricted.push(class);
         let numbers = self.class_rows(class)?;
         let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![true; numbers.len()]));
         Ok(self.change.update(&self.view.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
