@@ -10,6 +10,7 @@ mod licences;
 mod links;
 mod source_files;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 

@@ -5,11 +5,13 @@
 //! says of purpose and recipient counts for that statement alone.
 
 mod allowed;
+mod calendar;
 mod copy;
 mod create;
 mod folder;
 mod import;
 mod materialize;
+mod pinned;
 mod session;
 mod show;
 mod stored;
@@ -32,6 +34,7 @@ use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
+use calendar::Calendar;
 use folder::Data;
 pub use folder::Lost;
 pub use session::{Outcome, Session};
@@ -40,6 +43,7 @@ use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
+use crate::postgres::{POSTGRES, PostgresTables};
 use crate::rewrite::{
     FindPairs, JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
 };
@@ -79,6 +83,7 @@ pub struct Engine {
 
 struct Shared {
     clock: Clock,
+    calendar: Arc<Calendar>,
     owner: SessionContext,
     analyst: SessionContext,
     hierarchies: RwLock<Hierarchies>,
@@ -109,6 +114,7 @@ impl Engine {
 
     fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
         let shared = Shared {
+            calendar: Arc::new(Calendar::new(Arc::clone(&clock))),
             clock,
             owner: context(),
             analyst: context(),
@@ -198,6 +204,7 @@ fn context() -> SessionContext {
         .with_default_features()
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
+        .with_table_factory(POSTGRES.to_owned(), Arc::new(PostgresTables))
         .with_analyzer_rules(analyzer)
         .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
         .with_physical_optimizer_rule(Arc::new(FindPairs))

@@ -25,6 +25,7 @@ pub mod meaning;
 pub mod options;
 pub mod parser;
 pub mod policy;
+pub mod postgres;
 pub mod rewrite;
 pub mod shell;
 pub mod store;

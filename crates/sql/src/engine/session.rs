@@ -85,6 +85,7 @@ impl Session {
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
+        self.note_day().await;
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),
