@@ -1,5 +1,6 @@
-//! Random histories of a table, its choices and a materialized view: after every step the table is what a model says,
-//! the view shows what it keeps, everybody is accounted for, and a reader who kept all answers makes out nobody.
+//! Random histories of a table, its choices, the clock and a materialized view: after every step the table is what a
+//! model says, the view shows what it keeps and nobody hides, everybody is accounted for, and a reader who kept all
+//! answers makes out nobody. What has expired stays hidden, also where the clock goes back.
 //!
 //! What must hold is said here once more by hand; nothing of the verifier is used.
 
@@ -9,12 +10,14 @@ mod steps;
 mod worlds;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use kohort_sql::{Engine, Session, SqlError};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::folder::{analyst, open, sorted};
+use crate::folder::{analyst, open_by, sorted};
 use crate::session::{owner, rows, try_rows};
 use attacker::Attacker;
 use kept::Kept;
@@ -82,17 +85,22 @@ struct Run {
     model: Model,
     attacker: Attacker,
     worlds: Worlds,
+    /// What the clock shows.
+    day: Arc<AtomicU32>,
+    /// The latest day it showed.
+    today: u32,
 }
 
 impl Run {
     async fn begin(folder: &Path, asked: Asked, changes: &str) -> Run {
-        let engine = open(folder).await;
+        let day = Arc::new(AtomicU32::new(0));
+        let engine = open_by(folder, &day).await;
         let mut session = owner(&engine);
         let model = Model::at_first();
         rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
         rows(&mut session, &asked.view(changes)).await;
         let attacker = Attacker::new(asked);
-        Run { asked, engine, session, model, attacker, worlds: Worlds::default() }
+        Run { asked, engine, session, model, attacker, worlds: Worlds::default(), day, today: 0 }
     }
 
     async fn take(mut self, folder: &Path, step: &Step) -> Result<Run, TestCaseError> {
@@ -117,10 +125,14 @@ impl Run {
                 }
             }
             Step::Reopen => {
-                let Run { asked, engine, session, model, attacker, worlds } = self;
+                let Run { session, engine, .. } = self;
                 drop((session, engine));
-                let engine = open(folder).await;
-                self = Run { asked, session: owner(&engine), engine, model, attacker, worlds };
+                let engine = open_by(folder, &self.day).await;
+                self = Run { session: owner(&engine), engine, ..self };
+            }
+            Step::Day(day) => {
+                self.day.store(*day, Ordering::Relaxed);
+                self.today = self.today.max(*day);
             }
             Step::Refresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v").await {
                 Ok(_) => is_refresh = true,
@@ -151,7 +163,7 @@ impl Run {
         prop_assert_eq!(sorted(&mut self.session, "SELECT * FROM patient").await, self.model.patients());
         let kept = Kept::read(&self.engine, self.asked);
         let shown = sorted(&mut analyst(&self.engine), "SELECT * FROM v").await;
-        prop_assert_eq!(shown, kept.shown());
+        prop_assert_eq!(shown, kept.shown(self.today));
         if let Err(fault) = kept.accounts_for(&self.model, self.asked) {
             return Err(TestCaseError::fail(fault));
         }
