@@ -57,9 +57,12 @@ impl Address {
             database: config.get_dbname().map_or_else(|| user.clone(), str::to_owned),
             user,
         };
-        let is_near = match host {
-            Host::Unix(_) => true,
-            Host::Tcp(host) => host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        let is_near = match (host, config.get_hostaddrs()) {
+            (_, addresses @ [_, ..]) => addresses.iter().all(IpAddr::is_loopback),
+            (Host::Unix(_), []) => true,
+            (Host::Tcp(host), []) => {
+                host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+            }
         };
         if config.get_ssl_mode() == SslMode::Prefer {
             config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
@@ -116,6 +119,7 @@ mod tests {
         assert_eq!(mode("postgres://ann@db.example/clinic?sslmode=disable"), SslMode::Disable);
         assert_eq!(mode("postgres://ann@127.0.0.1/clinic"), SslMode::Disable);
         assert_eq!(mode("postgres://ann@localhost/clinic?sslmode=require"), SslMode::Require);
+        assert_eq!(mode("postgres://ann@localhost/clinic?hostaddr=192.0.2.1"), SslMode::Require);
         assert_eq!(mode("postgres://ann@%2Frun%2Fpostgresql/clinic"), SslMode::Disable);
     }
 

@@ -21,7 +21,7 @@ use crate::folder::{analyst, open_by, sorted};
 use crate::session::{owner, rows, try_rows};
 use attacker::Attacker;
 use kept::Kept;
-use steps::{Change, Model, Step, changes, crowded_steps, steps};
+use steps::{Change, Model, Step, changes, crowded_steps, first_choices, steps, undecided_steps};
 use worlds::Worlds;
 
 /// A definition, and what every set that a reader can make out has to satisfy.
@@ -93,10 +93,13 @@ struct Run {
 
 impl Run {
     async fn begin(folder: &Path, asked: Asked, changes: &str) -> Run {
+        Run::begin_with(folder, asked, changes, Model::at_first()).await
+    }
+
+    async fn begin_with(folder: &Path, asked: Asked, changes: &str, model: Model) -> Run {
         let day = Arc::new(AtomicU32::new(0));
         let engine = open_by(folder, &day).await;
         let mut session = owner(&engine);
-        let model = Model::at_first();
         rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
         rows(&mut session, &asked.view(changes)).await;
         let attacker = Attacker::new(asked);
@@ -177,9 +180,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-async fn nobody_is_made_out(asked: Asked, steps: Vec<Step>) -> Result<(), TestCaseError> {
+async fn nobody_is_made_out(asked: Asked, model: Model, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
-    let mut run = Run::begin(folder.path(), asked, "").await;
+    let mut run = Run::begin_with(folder.path(), asked, "", model).await;
     run.check(false).await?;
     for step in &steps {
         run = run.take(folder.path(), step).await?;
@@ -203,7 +206,41 @@ proptest! {
         definition in 0..DEFINITIONS.len(),
         steps in steps(),
     ) {
-        block_on(nobody_is_made_out(DEFINITIONS[definition], steps))?;
+        block_on(nobody_is_made_out(DEFINITIONS[definition], Model::at_first(), steps))?;
+    }
+}
+
+/// Views of choices, all of whose columns somebody may refuse.
+const CHOSEN: [Asked; 3] = [
+    Asked { clauses: "name REFERENCES choice (k, level) K 2", has_choices: true, has_ward: true, ..PLAIN },
+    Asked {
+        clauses: "name REFERENCES choice (k, level) DEPARTURES WITHDRAW",
+        has_choices: true,
+        has_ward: true,
+        least_k: 0,
+        withdraws: true,
+        ..PLAIN
+    },
+    Asked {
+        clauses: "name REFERENCES choice (k, level) K 3",
+        has_choices: true,
+        has_ward: true,
+        least_k: 3,
+        k: 3,
+        ..PLAIN
+    },
+];
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn what_somebody_refuses_or_what_has_expired_is_hidden_and_nobody_is_made_out(
+        definition in 0..CHOSEN.len(),
+        choices in first_choices(),
+        steps in undecided_steps(),
+    ) {
+        block_on(nobody_is_made_out(CHOSEN[definition], Model::with_choices(choices), steps))?;
     }
 }
 

@@ -195,6 +195,13 @@ impl Model {
         model
     }
 
+    /// The same people, each with a choice of their own.
+    pub(crate) fn with_choices(choices: Vec<Choice>) -> Model {
+        let mut model = Model::at_first();
+        model.choices.extend((0..).map(name).zip(choices));
+        model
+    }
+
     pub(crate) fn tables(&self) -> String {
         let patients = self.patients.iter().map(|(name, patient)| format!("('{name}', {})", patient.literals()));
         let choices = self.choices.iter().map(|(name, choice)| format!("('{name}', {})", choice.literals()));
@@ -304,21 +311,22 @@ fn patient() -> impl Strategy<Value = Patient> {
     })
 }
 
+fn choice(k: impl Strategy<Value = u32>) -> impl Strategy<Value = Choice> {
+    let shows = || prop::bool::weighted(0.75);
+    let until = prop_oneof![2 => Just(FOREVER), 3 => 0..LAST_DAY];
+    (k, 0..3u8, shows(), shows(), until).prop_map(|(k, level, shows_age, shows_disease, ward_until)| Choice {
+        k,
+        level,
+        shows_age,
+        shows_disease,
+        ward_until,
+    })
+}
+
 fn change() -> impl Strategy<Value = Change> {
     let number = || 0..N_NAMES;
     let somebody = || prop_oneof![4 => (0..N_NAMES).prop_map(Some), 1 => Just(None)];
-    let choice = || {
-        let k = prop_oneof![Just(0u32), Just(1), Just(2), Just(2), Just(3)];
-        let shows = || prop::bool::weighted(0.75);
-        let until = prop_oneof![2 => Just(FOREVER), 3 => 0..LAST_DAY];
-        (k, 0..3u8, shows(), shows(), until).prop_map(|(k, level, shows_age, shows_disease, ward_until)| Choice {
-            k,
-            level,
-            shows_age,
-            shows_disease,
-            ward_until,
-        })
-    };
+    let choice = || choice(prop_oneof![Just(0u32), Just(1), Just(2), Just(2), Just(3)]);
     let disease = || prop_oneof![4 => 0..3usize, 1 => Just(3usize)].prop_map(|at| DISEASES[at]);
     prop_oneof![
         6 => prop::collection::vec((number(), patient()), 1..5).prop_map(Change::Insert),
@@ -343,6 +351,24 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..LAST_DAY).prop_map(Step::Day),
     ];
     prop::collection::vec(step, 1..14)
+}
+
+/// Choices of those who are there at first, who all ask for two.
+pub(crate) fn first_choices() -> impl Strategy<Value = Vec<Choice>> {
+    prop::collection::vec(choice(Just(2u32)), 9)
+}
+
+/// Days that come and go, and people who change their minds and leave.
+pub(crate) fn undecided_steps() -> impl Strategy<Value = Vec<Step>> {
+    let mind = (0..9u8, choice(Just(2u32))).prop_map(|(number, choice)| Change::Choose2(Some(number), choice));
+    let step = prop_oneof![
+        4 => (0..LAST_DAY).prop_map(Step::Day),
+        2 => mind.prop_map(Step::Alone),
+        2 => prop::collection::vec(0..9u8, 2..5).prop_map(|numbers| Step::Alone(Change::Delete(numbers))),
+        2 => change().prop_map(Step::Alone),
+        2 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 4..14)
 }
 
 /// Crowds who come to one place, and some of them who go.
