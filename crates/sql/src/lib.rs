@@ -11,6 +11,7 @@
 //! | [`parser`] | statements, ours and DataFusion's |
 //! | [`hierarchies`] | DGHs by name |
 //! | [`store`] | tables of a data folder |
+//! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | what persons allow, and who asked for what |
 //! | [`meaning`] | what a label can stand for |
 //! | [`rewrite`] | comparisons with labels, through any query |

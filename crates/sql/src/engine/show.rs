@@ -124,6 +124,9 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
         State::Stale(reason) if role == Role::Owner => format!("stale: {reason}, REFRESH it"),
         State::Stale(_) => "stale".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
+        State::Usable { version, .. } if !version.fingerprint.counts_all_changes() => {
+            "usable: whether its tables changed shows when it is read".to_owned()
+        }
         State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })
 }

@@ -12,8 +12,10 @@
 //! two hashes per row
 
 use std::fmt;
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Field;
 use datafusion::arrow::row::{RowConverter, SortField};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -89,9 +91,7 @@ fn of_choices(choices: &[RecordBatch]) -> Option<Hash> {
 /// Names and types.
 fn columns(rows: &RecordBatch) -> String {
     let schema = rows.schema();
-    let column = |field: &std::sync::Arc<datafusion::arrow::datatypes::Field>| {
-        format!("{:?} {} {}\n", field.name(), field.data_type(), field.is_nullable())
-    };
+    let column = |field: &Arc<Field>| format!("{:?} {} {}\n", field.name(), field.data_type(), field.is_nullable());
     schema.fields().iter().map(column).collect()
 }
 

@@ -157,6 +157,55 @@ async fn a_view_of_a_file_that_changed_is_stale_when_its_folder_is_opened() {
     assert!(!is_stale(&engine).await);
 }
 
+/// Sixty patients with choices, as a file that begins with any of them.
+fn sixty(first: usize) -> String {
+    let patient = |row: usize| format!("p{row},{},{},{}\n", row * 7 % 60, 1000 + row * 37 % 90, row % 5);
+    let all: String = (0..60).map(|place| patient((first + place * 7) % 60)).collect();
+    format!("name,age,zip,disease\n{all}")
+}
+
+#[tokio::test]
+async fn every_partitioner_makes_the_same_version_again_whatever_the_order_of_rows() {
+    let ways = [
+        "K 3 USING auto",
+        "K 3 USING mondrian",
+        "K 3 USING top_down L_DIVERSITY 2",
+        "K 3 USING cluster",
+        "K 3 USING full_domain LEFTOVERS SUPPRESS",
+        "K 3 USING datafly BLOCK 20",
+        "name REFERENCES choice (k) USING mondrian PER PURPOSE",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sixty.csv");
+    std::fs::write(&file, sixty(0)).unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let tables = format!(
+        "CREATE EXTERNAL TABLE patient (name VARCHAR, age INT, zip VARCHAR, disease VARCHAR)
+           STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true');
+         CREATE TABLE choice (name TEXT, purpose TEXT, k INT);
+         INSERT INTO choice VALUES ('*', 'care', 2), ('*', 'research', 4), ('p7', 'care', 5), ('p8', 'research', 0);
+         CREATE DGH age FROM STEPS (10, 50); CREATE DGH zip FROM MASK RIGHT;",
+        file.display()
+    );
+    rows(&mut session, &tables).await;
+    for (number, way) in ways.iter().enumerate() {
+        let view = format!(
+            "CREATE ANONYMIZATION_VIEW v{number} ON SELECT name, age, zip, disease FROM patient
+             WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
+             ANONYMIZATION_SENSITIVE_ATTR (disease) {way};"
+        );
+        rows(&mut session, &view).await;
+    }
+    let before = rows(&mut session, "SHOW ANONYMIZATION_VIEWS").await;
+    drop((session, engine));
+    for first in [17, 42] {
+        std::fs::write(&file, sixty(first)).unwrap();
+        let engine = open(folder.path()).await;
+        assert_eq!(rows(&mut owner(&engine), "SHOW ANONYMIZATION_VIEWS").await, before);
+    }
+}
+
 #[tokio::test]
 async fn a_view_that_could_not_be_built_waits_for_a_refresh_when_its_folder_is_opened() {
     let folder = tempfile::tempdir().unwrap();
