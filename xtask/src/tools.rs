@@ -1,11 +1,12 @@
-//! Programs that tests ask the server with. Those that are missing are installed as packages of Debian.
+//! Programs that tests use. Those that are missing are installed as packages of Debian.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program on the path or a file, and the package that has it.
-const TOOLS: [(&str, &str); 5] = [
+const TOOLS: [(&str, &str); 6] = [
     ("psql", "postgresql-client"),
+    ("pg_ctlcluster", "postgresql"),
     ("openssl", "openssl"),
     ("python3", "python3-venv"),
     ("java", "default-jdk-headless"),

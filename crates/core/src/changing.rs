@@ -48,8 +48,11 @@
 //!   that cover an atom, as they are in every release: they tell quasi values, which the reader is taken to know.
 //! - *A person shown twice.* An old row stays while it leaves, and the new one may be shown by then: as a rider.
 //! - *A base with several rows per person* is the caller's to refuse: members are persons.
-//! - *Refusals.* A column that a member's refusal hides for the class may appear when the member has gone: it then shows
-//!   what the others allow, of a set that stands by itself, and nothing of whoever refused.
+//! - *Refusals.* A column that a member's refusal hides for the class, or that has expired for one, may appear when the
+//!   member's row is gone. It then shows what the others allow, of a set that stands by itself by (1); of whoever refused
+//!   it shows what it showed before the refusal, or nothing. Hiding it for good would protect nobody: that somebody
+//!   refused, the class told while it was hidden. A row keeps the choice it was shown with; who changes it has a new row,
+//!   and the old one leaves like any other. That days do not go back is the caller's part.
 //! - *Own k.* A larger wish counts for the new row; the old one leaves like any other.
 //!
 //! # Paper

@@ -133,7 +133,7 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::NoSavepoint { .. } => "3B001",
         SqlError::TransactionLost => "25P02",
         SqlError::NoDataFolder => "0A000",
-        SqlError::Log(_) | SqlError::Store(_) => "58030",
+        SqlError::Log(_) | SqlError::Store(_) | SqlError::Postgres(_) => "58030",
         SqlError::Running { .. } => "22000",
         SqlError::Query(error) => match error.find_root() {
             DataFusionError::SchemaError(problem, _) => match problem.as_ref() {

@@ -6,6 +6,7 @@
 
 mod access;
 mod allowed;
+mod calendar;
 mod copy;
 mod create;
 mod folder;
@@ -13,6 +14,7 @@ mod granted;
 mod import;
 mod materialize;
 mod memory;
+mod pinned;
 mod point;
 mod session;
 mod show;
@@ -40,6 +42,7 @@ use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
+use calendar::Calendar;
 use folder::Data;
 pub use folder::Lost;
 use memory::QueryMemory;
@@ -51,6 +54,7 @@ use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
+use crate::postgres::{POSTGRES, PostgresTables};
 use crate::rewrite::{
     FindPairs, JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
 };
@@ -90,6 +94,7 @@ pub struct Engine {
 
 struct Shared {
     clock: Clock,
+    calendar: Arc<Calendar>,
     owner: SessionContext,
     analyst: SessionContext,
     memory: Arc<QueryMemory>,
@@ -128,6 +133,7 @@ impl Engine {
     fn with(clock: Clock, log: ComplianceLog, data: Option<Data>) -> Engine {
         let memory = Arc::new(QueryMemory::unlimited());
         let shared = Shared {
+            calendar: Arc::new(Calendar::new(Arc::clone(&clock))),
             clock,
             owner: context(&memory),
             analyst: context(&memory),
@@ -255,6 +261,7 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
         .with_runtime_env(runtime.expect("it asks nothing of the system"))
         .with_config(config)
         .with_catalog_list(Arc::new(catalogs))
+        .with_table_factory(POSTGRES.to_owned(), Arc::new(PostgresTables))
         .with_analyzer_rules(analyzer)
         .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
         .with_physical_optimizer_rule(Arc::new(FindPairs))

@@ -8,6 +8,7 @@ use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
 use crate::parser::ParseProblem;
 use crate::policy::ImportProblem;
+use crate::postgres::PostgresProblem;
 use crate::rewrite::Refusal;
 use crate::view::{ViewProblem, kind_of};
 
@@ -39,6 +40,9 @@ pub enum SqlError {
     /// A statement about users where nobody can log in.
     #[error("there are no users here")]
     NoAccounts,
+    /// A table of a PostgreSQL server can't be made or read.
+    #[error(transparent)]
+    Postgres(#[from] PostgresProblem),
     /// An analyst asks for what is not theirs.
     #[error("an analyst may not run this: {what}")]
     NotAllowed {
@@ -195,6 +199,7 @@ impl SqlError {
             SqlError::Refused(refusal) => refusal.hint(),
             SqlError::Meaning(problem) => problem.hint(),
             SqlError::Access(problem) => problem.hint(),
+            SqlError::Postgres(problem) => problem.hint().map(str::to_owned),
             SqlError::NotAllowed { .. } => {
                 Some("analysts read anonymization views: SELECT, EXPLAIN, SET, SHOW".to_owned())
             }
@@ -305,6 +310,9 @@ fn ours_in(shared: &DataFusionError) -> Option<SqlError> {
     if let Some(problem) = error.downcast_ref::<MeaningProblem>() {
         return Some(SqlError::Meaning(problem.clone()));
     }
+    if let Some(problem) = error.downcast_ref::<PostgresProblem>() {
+        return Some(SqlError::Postgres(problem.clone()));
+    }
     match error.downcast_ref::<ViewProblem>()? {
         ViewProblem::Stale => Some(SqlError::View(ViewProblem::Stale)),
         ViewProblem::Unusable { view, reason } => {
@@ -326,6 +334,10 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     };
     let error = match error.downcast::<StoreError>() {
         Ok(error) => return SqlError::Store(*error),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<PostgresProblem>() {
+        Ok(problem) => return SqlError::Postgres(*problem),
         Err(error) => error,
     };
     let error = match error.downcast::<SqlError>() {

@@ -11,6 +11,7 @@
 //! | [`parser`] | statements, ours and DataFusion's |
 //! | [`hierarchies`] | DGHs by name |
 //! | [`store`] | tables of a data folder |
+//! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | what persons allow, and who asked for what |
 //! | [`meaning`] | what a label can stand for |
 //! | [`rewrite`] | comparisons with labels, through any query |
@@ -27,6 +28,7 @@ pub mod meaning;
 pub mod options;
 pub mod parser;
 pub mod policy;
+pub mod postgres;
 pub mod rewrite;
 pub mod shell;
 pub mod store;

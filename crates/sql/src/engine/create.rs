@@ -22,13 +22,23 @@ use super::session::{Outcome, counted};
 use crate::SqlError;
 use crate::parser::{Answers, Changes, Purposes, Statement, ViewStatement, parse};
 use crate::policy::Policies;
-use crate::view::{AView, Definition, Fingerprint, Force, Owner, Sources, State, Trees, Version, ViewProblem, build};
+use crate::view::{
+    AView, Definition, Digest, Fingerprint, Force, Owner, Sources, State, Trees, Version, ViewProblem, build,
+};
 
 /// A definition and the plans it reads by.
 pub(super) struct Planned {
     pub(super) definition: Arc<Definition>,
     pub(super) query: Arc<LogicalPlan>,
     pub(super) policies: Option<Arc<LogicalPlan>>,
+}
+
+/// A version, and what it was made from.
+pub(super) struct Built {
+    pub(super) version: Version,
+    pub(super) rows: RecordBatch,
+    /// What it shows, where that has to be compared later.
+    digest: Option<Digest>,
 }
 
 impl Session {
@@ -82,7 +92,11 @@ impl Session {
                 let (state, turn) = self.rematerialize(&planned, Arc::clone(&view), old, force).await?;
                 (state, Some(turn))
             }
-            State::Usable { .. } | State::Unusable(_) => (self.state(&planned).await?, None),
+            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => {
+                let state = self.state(&planned).await?;
+                self.keep_pinned(name, &state).await?;
+                (state, None)
+            }
         };
         let message = self.described(&view.definition, &state);
         view.set_state(state);
@@ -169,20 +183,20 @@ impl Session {
     }
 
     fn owner(&self) -> Owner {
-        let clock = Arc::clone(&self.shared.clock);
+        let calendar = Arc::clone(&self.shared.calendar);
         Owner {
             session: self.shared.owner.state(),
             generations: self.shared.generations.clone(),
-            today: Arc::new(move || clock().date_naive()),
+            today: Arc::new(move || calendar.today()),
         }
     }
 
     /// Builds a version. What the data do not allow makes the view unusable.
     async fn state(&self, planned: &Planned) -> Result<State, SqlError> {
         match self.version(planned).await {
-            Ok((version, _)) => {
+            Ok(Built { version, digest, .. }) => {
                 let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-                Ok(State::Usable { version: Arc::new(version), query, policies })
+                Ok(State::Usable { version: Arc::new(version), query, policies, digest })
             }
             Err(SqlError::View(
                 problem @ (ViewProblem::Unreachable(_)
@@ -190,21 +204,24 @@ impl Session {
                 | ViewProblem::Unverified(_)
                 | ViewProblem::Stale),
             )) => Ok(State::Unusable(problem.to_string())),
+            // A view that a data folder keeps is there, whatever became of its tables.
+            Err(error) if self.is_restoring => Ok(State::Unusable(error.to_string())),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) async fn version(&self, planned: &Planned) -> Result<(Version, RecordBatch), SqlError> {
+    pub(super) async fn version(&self, planned: &Planned) -> Result<Built, SqlError> {
         let Planned { definition, query, policies } = planned;
         let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
         let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
         let owner = &self.shared.owner;
+        let mut choices = Vec::new();
         let read_policies = match (policies, &definition.policy) {
             (Some(plan), Some(reference)) => {
                 let frame = owner.execute_logical_plan(plan.as_ref().clone()).await?;
-                let batches = frame.collect().await.map_err(SqlError::while_running)?;
+                choices = frame.collect().await.map_err(SqlError::while_running)?;
                 let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
-                let read = Policies::read(&batches, reference, &columns).map_err(ViewProblem::Policy)?;
+                let read = Policies::read(&choices, reference, &columns).map_err(ViewProblem::Policy)?;
                 Some(Arc::new(read))
             }
             _ => None,
@@ -219,19 +236,22 @@ impl Session {
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
-        let kept = rows.clone();
+        let is_compared =
+            self.shared.data.is_some() && !definition.is_materialized || !fingerprint.counts_all_changes();
         let built = tokio::task::spawn_blocking(move || {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);
             let policies = read_policies.as_ref();
             let sources = Sources { definition: &definition, policies, trees, fingerprint, most_kept_bytes, number };
-            build(sources, &rows, progress.as_ref())
+            let version = build(sources, &rows, progress.as_ref())?;
+            let digest = is_compared.then(|| Digest::of(&version, &rows, &choices, &hierarchies)).flatten();
+            Ok(Built { version, rows, digest })
         });
         let built = built.await.map_err(|_| ViewProblem::Query {
             view: planned.definition.name.clone(),
             kind: "a fault of kohort stopped it",
         })?;
-        Ok((built?, kept))
+        built
     }
 }
 
@@ -270,6 +290,7 @@ fn described(definition: &Definition, state: &State) -> Result<String, ViewProbl
         State::Unusable(reason) => {
             return Err(ViewProblem::Unusable { view: name.clone(), reason: reason.clone() });
         }
+        State::Stale(_) => return Err(ViewProblem::Stale),
         State::Usable { version, .. } => version,
     };
     let summary = &version.summary;

@@ -1,15 +1,18 @@
 //! The data folder: an engine whose tables, DGHs and views are still there when it is opened again.
 //!
 //! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
-//! views as the statements that made them, which run once more when the folder is opened.
+//! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
+//! back as it was, or stale ([`super::pinned`]).
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use datafusion::common::TableReference;
 use kohort_store::{Store, TableKind};
 use serde::{Deserialize, Serialize};
 
+use super::pinned::{Pinned, restored};
 use super::session::Outcome;
 use super::transactions::{Transaction, Turn, blocking};
 use super::{Clock, Engine, Role, Session, Shared};
@@ -43,6 +46,9 @@ pub struct Lost {
 struct Made {
     order: u64,
     text: String,
+    /// What became of it, where it is a view that is computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pinned: Option<Pinned>,
 }
 
 impl Engine {
@@ -55,6 +61,7 @@ impl Engine {
         let store = blocking(move || Store::open(&folder)).await?;
         let engine = Engine::with(clock, log, Some(Data { store: store.clone() }));
         let state = store.read()?;
+        engine.shared.calendar.restore(&state)?;
         for table in state.tables()?.into_iter().filter(|table| table.kind == TableKind::Base) {
             let name = TableReference::bare(table.name.as_str());
             engine.shared.owner.register_table(name, Arc::new(StoredTable::new(store.clone(), table)))?;
@@ -75,16 +82,25 @@ impl Engine {
         drop(state);
         made.sort_unstable_by_key(|(_, made)| made.order);
         let mut session = engine.session(Role::Owner);
-        for (name, Made { text, .. }) in made {
+        let numbers = made.iter().filter_map(|(_, made)| made.pinned.as_ref()?.number());
+        let next_number = numbers.max().map_or(1, |last| last + 1);
+        for (name, Made { text, pinned, .. }) in made {
+            // Nobody makes another version meanwhile.
+            let number = pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
+            engine.shared.next_version.store(number, Ordering::Relaxed);
             for parsed in parse(&text)? {
                 // A materialized view follows its table, or nobody may change that.
                 let is_needed = matches!(&parsed.statement, Statement::CreateView(view) if view.materialized);
                 match session.restore(parsed).await {
                     Err(problem) if !is_needed => engine.shared.lost().push(Lost { name: name.clone(), problem }),
-                    restored => restored?,
+                    done => done?,
                 }
             }
+            if let Some(view) = engine.shared.view(&name) {
+                view.set_state(restored(pinned, view.state()));
+            }
         }
+        engine.shared.next_version.store(next_number, Ordering::Relaxed);
         Ok(engine)
     }
 
@@ -115,11 +131,28 @@ impl Session {
             return Ok(());
         }
         let (name, text) = (name.to_owned(), text.to_owned());
+        let pinned = self.shared.view(&name).and_then(|view| Pinned::of(&view.state()));
         self.in_transaction(async |transaction| {
             let known = transaction.change.records(STATEMENT)?;
             let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
             let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
-            let record = serde_json::to_string(&Made { order, text }).expect("text and a number are JSON");
+            let record = serde_json::to_string(&Made { order, text, pinned }).expect("texts and numbers are JSON");
+            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
+        })
+        .await
+    }
+
+    /// Keeps what a view that is computed has become.
+    pub(super) async fn keep_pinned(&mut self, name: &str, state: &State) -> Result<(), SqlError> {
+        if self.shared.data.is_none() {
+            return Ok(());
+        }
+        let (name, pinned) = (name.to_owned(), Pinned::of(state));
+        self.in_transaction(async |transaction| {
+            let known = transaction.change.record(STATEMENT, &name)?;
+            let made = known.as_deref().and_then(|record| serde_json::from_str(record).ok());
+            let made: Made = made.ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
+            let record = serde_json::to_string(&Made { pinned, ..made }).expect("texts and numbers are JSON");
             Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
         })
         .await
@@ -221,7 +254,9 @@ impl Shared {
             let next = self.generations.of(table) + 1;
             change.put_record(COUNTER, table, &next.to_string())?;
         }
+        let day = self.calendar.keep(&change)?;
         blocking(move || change.commit()).await?;
+        day.into_iter().for_each(|day| self.calendar.was_kept(day));
         followed.iter().for_each(|view| view.publish());
         transaction.changed.iter().for_each(|table| self.generations.bump(table));
         Ok(())

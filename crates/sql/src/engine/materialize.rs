@@ -13,7 +13,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 
-use super::create::Planned;
+use super::create::{Built, Planned};
 use super::stored::reading;
 use super::transactions::{Touched, Transaction, Turn, blocking};
 use super::{Session, Shared};
@@ -85,7 +85,7 @@ impl Session {
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
-        let (version, rows) = self.version(planned).await?;
+        let Built { version, rows, .. } = self.version(planned).await?;
         let policies = match &planned.policies {
             Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
             None => None,
@@ -156,7 +156,7 @@ impl Shared {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let following = |state: State| match state {
             State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
-            State::Usable { .. } | State::Unusable(_) => None,
+            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => None,
         };
         views.values().filter_map(|view| following(view.state())).collect()
     }

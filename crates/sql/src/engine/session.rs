@@ -132,6 +132,7 @@ impl Session {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
+        self.note_day().await;
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),

@@ -78,7 +78,7 @@ impl Session {
         let snapshot = data.store.read()?;
         let standing = |view: &Arc<AView>| match view.state() {
             State::Materialized { view, .. } => Ok(Some(view.standing(&snapshot)?)),
-            State::Usable { .. } | State::Unusable(_) => Ok(None),
+            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => Ok(None),
         };
         views.values().map(standing).collect()
     }
@@ -108,7 +108,7 @@ impl Session {
     /// Columns of a view that nobody allows for any purpose: they need not be collected.
     pub(super) fn show_collection(&self, name: &str) -> Result<Outcome, SqlError> {
         let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
-        let today = (self.shared.clock)().date_naive();
+        let today = self.shared.calendar.today();
         let version = view.version();
         let policies = version.as_deref().and_then(|version| version.policies.as_deref());
         let unused = policies.map(|policies| policies.unused_columns(today)).unwrap_or_default();
@@ -126,7 +126,12 @@ fn state(view: &AView, role: Role) -> Result<String, SqlError> {
     Ok(match view.state() {
         State::Unusable(reason) if role == Role::Owner => format!("unusable: {reason}"),
         State::Unusable(_) => "unusable".to_owned(),
+        State::Stale(reason) if role == Role::Owner => format!("stale: {reason}, REFRESH it"),
+        State::Stale(_) => "stale".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),
+        State::Usable { version, .. } if !version.fingerprint.counts_all_changes() => {
+            "usable: whether its tables changed shows when it is read".to_owned()
+        }
         State::Usable { .. } | State::Materialized { .. } => "usable".to_owned(),
     })
 }

@@ -124,8 +124,7 @@ impl Session {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
         let turn = self.turn().await?;
         let store = data.store.clone();
-        let change = Arc::new(blocking(move || store.write()).await?);
-        Ok(Transaction { change, touched: Touched::new(), changed: BTreeSet::new(), turn, savepoints: Vec::new() })
+        Ok(Transaction::new(blocking(move || store.write()).await?, turn))
     }
 
     /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
@@ -173,6 +172,12 @@ impl Session {
 }
 
 impl Transaction {
+    /// A transaction that has changed nothing yet.
+    pub(super) fn new(change: Change, turn: Turn) -> Transaction {
+        let (change, touched, changed) = (Arc::new(change), Touched::new(), BTreeSet::new());
+        Transaction { change, touched, changed, turn, savepoints: Vec::new() }
+    }
+
     fn mark(&mut self, name: String) -> Result<(), SqlError> {
         let savepoint = self.change.savepoint()?;
         self.savepoints.push((name, savepoint));

@@ -17,6 +17,7 @@
 //! | inner | `(pairs JOIN right) JOIN left`; a side that shows a view's labels comes last |
 //! | left, left anti | `left LEFT [ANTI] JOIN (pairs JOIN right)` |
 //! | left semi | `(pairs JOIN right) RIGHT SEMI JOIN left` |
+//! | left mark (EXISTS within OR) | `left LEFT MARK JOIN (pairs JOIN right)` |
 //! | right ones | as the left ones, with sides swapped |
 //! | full | the left join, and the rows of its right anti join |
 //!
@@ -25,7 +26,7 @@
 //! # Paper
 //! `[EPS+12]` section 6 joins on quasi and sensitive columns, with a semi-join before anonymizing; how is left open
 //! # Deviations
-//! joins that have a key beside, and EXISTS within OR, keep comparing row by row
+//! a join that has a key beside is made by the key, and labels are compared among the rows that share it
 //! # Cost
 //! a side whose labels are not known beforehand is read twice, in a full join twice as often; pairs are found by
 //! [`super::FindPairs`]
@@ -119,7 +120,8 @@ impl JoinThroughPairs {
             JoinType::Right => kept(self.first(&sides.swapped(), JoinType::Left, condition)?)?,
             JoinType::RightAnti => kept(self.first(&sides.swapped(), JoinType::LeftAnti, condition)?)?,
             JoinType::Full => self.full(join, sides, condition)?,
-            JoinType::LeftMark | JoinType::RightMark => return Ok(None),
+            JoinType::LeftMark => self.marked(join, &sides, condition)?,
+            JoinType::RightMark => self.marked(join, &sides.swapped(), condition)?,
         };
         Ok(Some(joined))
     }
@@ -134,6 +136,19 @@ impl JoinThroughPairs {
     fn first(&self, sides: &Sides, join_type: JoinType, condition: Option<Expr>) -> Result<LogicalPlanBuilder> {
         let keys = (vec![sides.left.column.clone()], vec![Column::new(Some(PAIRS), LABEL)]);
         LogicalPlanBuilder::from(sides.left.plan.clone()).join(self.reached(sides)?, join_type, keys, condition)
+    }
+
+    /// The rows of the left side, each with whether it met one.
+    fn marked(&self, join: &Join, sides: &Sides, condition: Option<Expr>) -> Result<LogicalPlan> {
+        let marked = self.first(sides, JoinType::LeftMark, condition)?;
+        let made = marked.schema().columns().into_iter();
+        // The mark is of the table that was met, and pairs stand before that now.
+        let named = made.zip(join.schema.columns()).map(|(made, column)| match made == column {
+            true => Expr::Column(column),
+            false => Expr::Column(made).alias_qualified(column.relation, column.name),
+        });
+        let named: Vec<Expr> = named.collect();
+        marked.project(named)?.build()
     }
 
     /// What a left join gives, and the rows of the right side that met none. Columns are numbered on the way through

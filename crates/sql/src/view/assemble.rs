@@ -17,6 +17,7 @@ use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirem
 use kohort_verify::{Verified, verify_block};
 use rayon::prelude::*;
 
+use super::build::read_table;
 use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found};
 use super::materialized::StoredRead;
@@ -71,8 +72,7 @@ impl Version {
         matching: Option<Matching<'_>>,
     ) -> Result<Shown, ViewProblem> {
         let definition = &self.definition;
-        let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
-            .map_err(ViewProblem::Columns)?;
+        let mut table = read_table(definition, rows, &self.fingerprint)?;
         self.attach(&mut table)?;
         let Found { class_of_row, person_of_row, hashes } = directory.find(&table)?;
         let is_chosen: Vec<bool> = match chosen {

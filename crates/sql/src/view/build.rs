@@ -73,8 +73,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         let column = definition.columns[definition.identifier].name.clone();
         return Err(ViewProblem::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
     }
-    let mut table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
-        .map_err(ViewProblem::Columns)?;
+    let mut table = read_table(definition, rows, &fingerprint)?;
     attach(&mut table, definition, &trees)?;
     let wishes = Wishes::of(definition, policies.map(Arc::as_ref), rows);
     check_one_policy_each(definition, &table, &wishes)?;
@@ -109,6 +108,24 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         refusals: Mutex::default(),
         summary,
     })
+}
+
+/// The rows of a view's query. Plain cells leave as they are and need not be read, but where nothing else tells that they
+/// changed.
+pub(super) fn read_table(
+    definition: &Definition,
+    rows: &RecordBatch,
+    fingerprint: &Fingerprint,
+) -> Result<Table, ViewProblem> {
+    let roles = definition.roles();
+    let mut read_as = roles.clone();
+    if !fingerprint.tells_all_changes() {
+        read_as.iter_mut().filter(|role| **role == Role::Plain).for_each(|role| *role = Role::Sensitive);
+    }
+    let table = read_rows(rows, &definition.name, &read_as, Some(definition.identifier));
+    let mut table = table.map_err(ViewProblem::Columns)?;
+    table.columns.iter_mut().zip(roles).for_each(|(column, role)| column.role = role);
+    Ok(table)
 }
 
 /// Whether all rows of a person are under one policy. Where policies are found by the identifier, they are.

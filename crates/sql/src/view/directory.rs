@@ -106,16 +106,10 @@ impl Assigned {
 }
 
 impl Directory {
-    /// Notes who is in which class.
-    pub(super) fn new(
-        table: &Table,
-        quasi: Vec<usize>,
-        sensitive: &[usize],
-        assigned: Assigned,
-        seed: Seed,
-    ) -> Directory {
+    /// Notes who is in which class. Other columns than the quasi ones are compared when rows are fetched again.
+    pub(super) fn new(table: &Table, quasi: Vec<usize>, others: &[usize], assigned: Assigned, seed: Seed) -> Directory {
         let person_column = table.person_column().expect("a view has an identifier");
-        let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), sensitive: sensitive.to_vec() };
+        let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), others: others.to_vec() };
         let hashes = content.of_rows(table);
         let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, policy_key } = assigned;
         let mut classes: Vec<ClassEntry> =
@@ -241,6 +235,15 @@ impl Directory {
         let mut rows: Vec<u32> = classes.iter().flat_map(|&class| self.rows.of(class)).copied().collect();
         rows.par_sort_unstable();
         rows
+    }
+
+    /// Per row that the query gave when the view was verified its class, `None` where it is in none.
+    pub(super) fn class_of_rows(&self, n_rows: usize) -> Vec<Option<u32>> {
+        let mut class_of_row = vec![None; n_rows];
+        for class in 0..self.n_classes() as u32 {
+            self.rows.of(class).iter().for_each(|&row| class_of_row[row as usize] = Some(class));
+        }
+        class_of_row
     }
 
     /// The policies of a class's rows, each once.
@@ -415,14 +418,14 @@ impl PersonIndex {
 struct ContentHash {
     hasher: RandomState,
     quasi: Vec<usize>,
-    sensitive: Vec<usize>,
+    others: Vec<usize>,
 }
 
 /// What the rows of a table hold.
 pub(super) struct RowHashes {
     /// Quasi cells.
     quasi: Vec<u64>,
-    /// Identifier, quasi and sensitive cells.
+    /// Identifier, quasi and other cells.
     all: Vec<u64>,
 }
 
@@ -432,9 +435,7 @@ impl ContentHash {
         self.quasi.iter().for_each(|&position| self.mix(&mut quasi, &table.columns[position]));
         let mut all = quasi.clone();
         let identifier = table.person.into_iter();
-        identifier
-            .chain(self.sensitive.iter().copied())
-            .for_each(|position| self.mix(&mut all, &table.columns[position]));
+        identifier.chain(self.others.iter().copied()).for_each(|position| self.mix(&mut all, &table.columns[position]));
         RowHashes { quasi, all }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Files are told by their sizes and times of change, tables of the engine by how often statements changed them.
 //! Whatever slips through shows nothing new: classes leave as they were verified, or not at all. Rows of
-//! tables that are neither are fetched at every reading, and never kept.
+//! tables that are neither are fetched at every reading, and never kept; choices that are in such a table are read again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use datafusion::datasource::MemTable;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
+
+use crate::store::StoredTable;
 
 /// How often statements changed each table.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,8 @@ struct TableState {
     files: Vec<(PathBuf, u64, Option<SystemTime>)>,
     /// Whether nothing can change it but statements of the engine and writes to these files.
     is_watched: bool,
+    /// Whether the same holds of whatever is committed: a change may be read a moment before it is counted.
+    is_counted: bool,
 }
 
 impl Fingerprint {
@@ -67,8 +71,9 @@ impl Fingerprint {
                         Some(listing) => listing.table_paths().iter().all(|url| url.scheme() == "file"),
                         None => provider.downcast_ref::<MemTable>().is_some(),
                     };
+                    let is_counted = is_watched || provider.downcast_ref::<StoredTable>().is_some();
                     let generation = generations.of(&name);
-                    tables.insert(name, TableState { generation, files, is_watched });
+                    tables.insert(name, TableState { generation, files, is_watched, is_counted });
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
@@ -79,6 +84,11 @@ impl Fingerprint {
     /// Whether no table can change without another fingerprint.
     pub(super) fn tells_all_changes(&self) -> bool {
         self.0.values().all(|table| table.is_watched)
+    }
+
+    /// Whether no table can change and stay so without another fingerprint.
+    pub fn counts_all_changes(&self) -> bool {
+        self.0.values().all(|table| table.is_counted)
     }
 }
 

@@ -61,10 +61,11 @@ impl Partition<'_> {
             Some(position) if position == self.definition.identifier => PolicyKey::Identifier,
             _ => PolicyKey::Other,
         };
+        let compared = [sensitive, self.definition.with_role(Role::Plain)].concat();
         let directory = Directory::new(
             self.table,
             quasi.clone(),
-            &sensitive,
+            &compared,
             assigned.finish(self.wishes, policy_key),
             self.seed.clone(),
         );

@@ -10,6 +10,7 @@ use crate::engine::Role;
 use crate::hierarchies::HierarchyFault;
 use crate::meaning::MeaningProblem;
 use crate::policy::PolicyProblem;
+use crate::postgres::PostgresProblem;
 
 /// Why a view can't be built or read.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +141,9 @@ pub(crate) fn kind_of(error: &DataFusionError) -> &'static str {
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
         DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
         DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
+        DataFusionError::External(error) if error.is::<PostgresProblem>() => {
+            "a PostgreSQL server did not give its rows"
+        }
         _ => "it could not be run to its end",
     }
 }

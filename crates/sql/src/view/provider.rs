@@ -18,7 +18,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use kohort_model::Role;
 
 use super::assemble::Chosen;
@@ -27,7 +27,7 @@ use super::exec::{AnonymizeExec, Job, external};
 use super::materialized::{Materialized, StoredRead};
 use super::plan::Plan;
 use super::source::{Base, Source};
-use super::{Definition, Fingerprint, Generations, Reader, Version, ViewProblem};
+use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::options::ViewOptions;
 use crate::rewrite::Meanings;
 use crate::store::Reading;
@@ -63,6 +63,8 @@ pub enum State {
         query: Arc<LogicalPlan>,
         /// The query of its policies.
         policies: Option<Arc<LogicalPlan>>,
+        /// What it shows, where a data folder keeps it or its tables can change unnoticed.
+        digest: Option<Digest>,
     },
     /// Its rows are kept, and follow their table.
     Materialized {
@@ -75,6 +77,8 @@ pub enum State {
     },
     /// It could not be built.
     Unusable(String),
+    /// It is not what it was when its data folder was last open, for this reason.
+    Stale(String),
 }
 
 /// What a session reads of a view, and as whom.
@@ -106,7 +110,7 @@ impl AView {
     pub fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
-            State::Materialized { .. } | State::Unusable(_) => None,
+            State::Materialized { .. } | State::Unusable(_) | State::Stale(_) => None,
         }
     }
 
@@ -122,7 +126,10 @@ impl AView {
     pub fn is_stale(&self) -> Result<bool> {
         match self.state() {
             State::Materialized { .. } | State::Unusable(_) => Ok(false),
-            State::Usable { version, query, policies } => self.is_stale_version(&version, &query, policies.as_deref()),
+            State::Stale(_) => Ok(true),
+            State::Usable { version, query, policies, .. } => {
+                self.is_stale_version(&version, &query, policies.as_deref())
+            }
         }
     }
 
@@ -136,30 +143,44 @@ impl AView {
         match self.state() {
             State::Usable { version, .. } => version.meanings(),
             State::Materialized { view, .. } => view.meanings(),
-            State::Unusable(_) => self.definition.columns.iter().map(|_| None).collect(),
+            State::Unusable(_) | State::Stale(_) => self.definition.columns.iter().map(|_| None).collect(),
         }
     }
 
     /// Who reads it in a session, and what.
     pub(super) async fn reading(&self, session: &dyn Session) -> Result<ReadingOf> {
         let options = self.options(session);
-        let (version, query, policies) = match self.state() {
-            State::Usable { version, query, policies } => (version, query, policies),
+        let (version, query, policies, digest) = match self.state() {
+            State::Usable { version, query, policies, digest } => (version, query, policies, digest),
             State::Materialized { view, query, .. } => {
                 let stored = self.stored(session, view, Vec::new()).await?;
                 let (version, reader) = (Arc::clone(&stored.version), self.reader(&stored.version, &options)?);
                 return Ok(ReadingOf { version, query, reader, options });
             }
+            State::Stale(_) => return Err(external(ViewProblem::Stale)),
             State::Unusable(reason) => {
                 let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }
         };
-        if self.is_stale_version(&version, &query, policies.as_deref())? {
+        let is_stale = self.is_stale_version(&version, &query, policies.as_deref())?;
+        if is_stale || !self.has_its_choices(policies.as_deref(), digest.as_ref()).await? {
             return Err(external(ViewProblem::Stale));
         }
         let reader = self.reader(&version, &options)?;
         Ok(ReadingOf { version, query, reader, options })
+    }
+
+    /// Whether choices that can change unnoticed are still those of the version.
+    async fn has_its_choices(&self, policies: Option<&LogicalPlan>, digest: Option<&Digest>) -> Result<bool> {
+        let Some(policies) = policies else { return Ok(true) };
+        if Fingerprint::of(&[policies], &self.owner.generations)?.counts_all_changes() {
+            return Ok(true);
+        }
+        let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
+        let plan = self.owner.session.create_physical_plan(policies).await.map_err(failed)?;
+        let choices = collect(plan, self.owner.session.task_ctx()).await.map_err(failed)?;
+        Ok(digest.is_some_and(|digest| digest.has_choices(&choices)))
     }
 
     fn options(&self, session: &dyn Session) -> ViewOptions {

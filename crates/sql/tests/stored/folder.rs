@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use chrono::{TimeZone, Utc};
+use chrono::{Days, TimeZone, Utc};
 use kohort_sql::policy::ComplianceLog;
-use kohort_sql::{Engine, Role, Session, SqlError};
+use kohort_sql::{Clock, Engine, Role, Session, SqlError};
 
 use crate::session::rows;
 
@@ -21,6 +22,16 @@ pub(crate) async fn open(folder: &Path) -> Engine {
         Ok(engine) => engine,
         Err(error) => panic!("{error}\nhint: {:?}", error.hint()),
     }
+}
+
+/// The engine of a folder, by a clock that shows noon of this day of 2026, counted from 0.
+pub(crate) async fn open_by(folder: &Path, day: &Arc<AtomicU32>) -> Engine {
+    let day = Arc::clone(day);
+    let clock: Clock = Arc::new(move || {
+        let noon = Utc.with_ymd_and_hms(2026, 1, 1, 12, 0, 0).single().expect("there is such a moment");
+        noon + Days::new(day.load(Ordering::Relaxed).into())
+    });
+    Engine::open(folder, clock, ComplianceLog::new()).await.unwrap()
 }
 
 /// A session of an analyst.

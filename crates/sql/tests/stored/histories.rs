@@ -1,5 +1,6 @@
-//! Random histories of a table, its choices and a materialized view: after every step the table is what a model says,
-//! the view shows what it keeps, everybody is accounted for, and a reader who kept all answers makes out nobody.
+//! Random histories of a table, its choices, the clock and a materialized view: after every step the table is what a
+//! model says, the view shows what it keeps and nobody hides, everybody is accounted for, and a reader who kept all
+//! answers makes out nobody. What has expired stays hidden, also where the clock goes back.
 //!
 //! What must hold is said here once more by hand; nothing of the verifier is used.
 
@@ -9,16 +10,18 @@ mod steps;
 mod worlds;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use kohort_sql::{Engine, Session, SqlError};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::folder::{analyst, open, sorted};
+use crate::folder::{analyst, open_by, sorted};
 use crate::session::{owner, rows, try_rows};
 use attacker::Attacker;
 use kept::Kept;
-use steps::{Change, Model, Step, changes, crowded_steps, steps};
+use steps::{Change, Model, Step, changes, crowded_steps, first_choices, steps, undecided_steps};
 use worlds::Worlds;
 
 /// A definition, and what every set that a reader can make out has to satisfy.
@@ -82,17 +85,25 @@ struct Run {
     model: Model,
     attacker: Attacker,
     worlds: Worlds,
+    /// What the clock shows.
+    day: Arc<AtomicU32>,
+    /// The latest day it showed.
+    today: u32,
 }
 
 impl Run {
     async fn begin(folder: &Path, asked: Asked, changes: &str) -> Run {
-        let engine = open(folder).await;
+        Run::begin_with(folder, asked, changes, Model::at_first()).await
+    }
+
+    async fn begin_with(folder: &Path, asked: Asked, changes: &str, model: Model) -> Run {
+        let day = Arc::new(AtomicU32::new(0));
+        let engine = open_by(folder, &day).await;
         let mut session = owner(&engine);
-        let model = Model::at_first();
         rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
         rows(&mut session, &asked.view(changes)).await;
         let attacker = Attacker::new(asked);
-        Run { asked, engine, session, model, attacker, worlds: Worlds::default() }
+        Run { asked, engine, session, model, attacker, worlds: Worlds::default(), day, today: 0 }
     }
 
     async fn take(mut self, folder: &Path, step: &Step) -> Result<Run, TestCaseError> {
@@ -117,10 +128,14 @@ impl Run {
                 }
             }
             Step::Reopen => {
-                let Run { asked, engine, session, model, attacker, worlds } = self;
+                let Run { session, engine, .. } = self;
                 drop((session, engine));
-                let engine = open(folder).await;
-                self = Run { asked, session: owner(&engine), engine, model, attacker, worlds };
+                let engine = open_by(folder, &self.day).await;
+                self = Run { session: owner(&engine), engine, ..self };
+            }
+            Step::Day(day) => {
+                self.day.store(*day, Ordering::Relaxed);
+                self.today = self.today.max(*day);
             }
             Step::Refresh => match try_rows(&mut self.session, "REFRESH ANONYMIZATION_VIEW v").await {
                 Ok(_) => is_refresh = true,
@@ -151,7 +166,7 @@ impl Run {
         prop_assert_eq!(sorted(&mut self.session, "SELECT * FROM patient").await, self.model.patients());
         let kept = Kept::read(&self.engine, self.asked);
         let shown = sorted(&mut analyst(&self.engine), "SELECT * FROM v").await;
-        prop_assert_eq!(shown, kept.shown());
+        prop_assert_eq!(shown, kept.shown(self.today));
         if let Err(fault) = kept.accounts_for(&self.model, self.asked) {
             return Err(TestCaseError::fail(fault));
         }
@@ -165,9 +180,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-async fn nobody_is_made_out(asked: Asked, steps: Vec<Step>) -> Result<(), TestCaseError> {
+async fn nobody_is_made_out(asked: Asked, model: Model, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
-    let mut run = Run::begin(folder.path(), asked, "").await;
+    let mut run = Run::begin_with(folder.path(), asked, "", model).await;
     run.check(false).await?;
     for step in &steps {
         run = run.take(folder.path(), step).await?;
@@ -191,7 +206,41 @@ proptest! {
         definition in 0..DEFINITIONS.len(),
         steps in steps(),
     ) {
-        block_on(nobody_is_made_out(DEFINITIONS[definition], steps))?;
+        block_on(nobody_is_made_out(DEFINITIONS[definition], Model::at_first(), steps))?;
+    }
+}
+
+/// Views of choices, all of whose columns somebody may refuse.
+const CHOSEN: [Asked; 3] = [
+    Asked { clauses: "name REFERENCES choice (k, level) K 2", has_choices: true, has_ward: true, ..PLAIN },
+    Asked {
+        clauses: "name REFERENCES choice (k, level) DEPARTURES WITHDRAW",
+        has_choices: true,
+        has_ward: true,
+        least_k: 0,
+        withdraws: true,
+        ..PLAIN
+    },
+    Asked {
+        clauses: "name REFERENCES choice (k, level) K 3",
+        has_choices: true,
+        has_ward: true,
+        least_k: 3,
+        k: 3,
+        ..PLAIN
+    },
+];
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn what_somebody_refuses_or_what_has_expired_is_hidden_and_nobody_is_made_out(
+        definition in 0..CHOSEN.len(),
+        choices in first_choices(),
+        steps in undecided_steps(),
+    ) {
+        block_on(nobody_is_made_out(CHOSEN[definition], Model::with_choices(choices), steps))?;
     }
 }
 

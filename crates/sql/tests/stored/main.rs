@@ -6,6 +6,8 @@ mod abuse;
 mod folder;
 mod histories;
 mod killed;
+mod pinned;
+mod postgres;
 mod reopening;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../views/session.rs"]

@@ -70,6 +70,26 @@ async fn a_view_joins_itself_through_pairs() {
 }
 
 #[tokio::test]
+async fn whatever_exists_beside_something_else_is_found_through_pairs() {
+    let row_by_row = patients();
+    let paired = through_pairs(&row_by_row);
+    let conditions = [
+        "EXISTS (SELECT 1 FROM t WHERE t.age = v.age) OR v.id = 5",
+        "v.id = 2 OR NOT EXISTS (SELECT 1 FROM t WHERE t.zipcode = v.zipcode)",
+        "v.id > 9 OR EXISTS (SELECT 1 FROM w WHERE w.zipcode = v.zipcode AND w.id > v.id + 10)",
+        "v.ward = 'b' OR v.age IN (SELECT age FROM w)",
+        "EXISTS (SELECT 1 FROM v AS other WHERE other.zipcode = v.zipcode AND other.id > v.id) OR v.birth = 1975",
+    ];
+    for condition in conditions {
+        let sql = format!("SELECT v.id FROM v WHERE {condition}");
+        let expected = rows(&row_by_row, &sql).await.unwrap();
+        assert_eq!(rows(&paired, &sql).await.unwrap(), expected, "{sql}");
+        let plan = physical(&paired, &sql).await;
+        assert!(plan.contains("PairsExec") && !plan.contains("NestedLoopJoinExec"), "{sql}\n{plan}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_equality_keeps_comparing_rows() {
     let paired = through_pairs(&patients());
     let plan = physical(&paired, "SELECT v.id FROM v JOIN t ON v.age < t.age").await;

@@ -33,6 +33,8 @@ pub(crate) struct KeptRow {
     pub(crate) leaves: bool,
     pub(crate) k: u32,
     pub(crate) level: u8,
+    /// What the person chose, as cells of the table of choices; empty without choices.
+    chosen: Vec<String>,
     /// Age, zip, disease, and ward where the view shows it.
     pub(crate) cells: Vec<String>,
 }
@@ -44,6 +46,13 @@ impl KeptRow {
 
     pub(crate) fn disease(&self) -> &str {
         &self.cells[2]
+    }
+
+    /// Whether the person hides age, disease and ward on a day.
+    fn hides(&self, today: u32) -> [bool; 3] {
+        let [_, _, age, disease, until] = self.chosen.as_slice() else { return [false; 3] };
+        let last: u32 = until.strip_prefix("2026-01-").unwrap().parse().unwrap();
+        [age == "no", disease == "no", last < today + 1]
     }
 
     /// The disease as readers see it.
@@ -84,10 +93,10 @@ fn texts(batch: &RecordBatch) -> Vec<Vec<String>> {
 impl Kept {
     pub(crate) fn read(engine: &Engine, asked: Asked) -> Kept {
         let state = engine.store().unwrap().read().unwrap();
-        // Number, choice, restricted, then the columns of the table of choices: name, k, level.
-        let levels: BTreeMap<String, u8> = match asked.has_choices {
+        // Number, choice, restricted, name, then the other columns of the table of choices.
+        let choices: BTreeMap<String, Vec<String>> = match asked.has_choices {
             false => BTreeMap::new(),
-            true => table(&state, "choices").into_iter().map(|row| (row[1].clone(), row[5].parse().unwrap())).collect(),
+            true => table(&state, "choices").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect(),
         };
         let row = |row: Vec<String>| KeptRow {
             key: row[0].parse().unwrap(),
@@ -104,7 +113,8 @@ impl Kept {
             is_core: row[5] == "0",
             leaves: row[6] == "true",
             k: row[8].parse().unwrap(),
-            level: levels.get(&row[11]).copied().unwrap_or(0),
+            level: choices.get(&row[11]).map_or(0, |chosen| chosen[1].parse().unwrap()),
+            chosen: choices.get(&row[11]).cloned().unwrap_or_default(),
             cells: row[13..].to_vec(),
         };
         let rows = table(&state, "rows").into_iter().map(row).collect();
@@ -116,12 +126,22 @@ impl Kept {
         &self.labels[&row.class]
     }
 
-    /// What a reader should see, sorted.
-    pub(crate) fn shown(&self) -> Vec<Vec<String>> {
+    /// What a reader should see on a day, sorted: what somebody in a class hides says nothing for all of it.
+    pub(crate) fn shown(&self, today: u32) -> Vec<Vec<String>> {
+        let mut hidden: BTreeMap<&str, [bool; 3]> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.place == Place::Crowd) {
+            let known = hidden.entry(&row.class).or_default();
+            known.iter_mut().zip(row.hides(today)).for_each(|(known, hides)| *known |= hides);
+        }
         let row = |row: &KeptRow| {
-            let name = if row.place == Place::Alone && row.k == 0 { row.name.clone() } else { "NULL".to_owned() };
-            let rest = row.cells[3..].iter().cloned();
-            [name].into_iter().chain(self.labels(row).iter().cloned()).chain([row.raised()]).chain(rest).collect()
+            let is_alone = row.place == Place::Alone;
+            let [no_age, no_disease, no_ward] = if is_alone { row.hides(today) } else { hidden[row.class.as_str()] };
+            let name = if is_alone && row.k == 0 { row.name.clone() } else { "NULL".to_owned() };
+            let [age, zip] = self.labels(row) else { panic!("{row:?} has other labels") };
+            let age = if no_age { "*" } else { age };
+            let disease = if no_disease { "any".to_owned() } else { row.raised() };
+            let ward = row.cells[3..].iter().map(|ward| if no_ward { "NULL".to_owned() } else { ward.clone() });
+            [name, age.to_owned(), zip.clone(), disease].into_iter().chain(ward).collect()
         };
         let mut rows: Vec<Vec<String>> = self.rows.iter().filter(|row| row.is_shown()).map(row).collect();
         rows.sort();
@@ -149,7 +169,7 @@ impl Kept {
         for (name, patient) in &model.patients {
             let choice = match asked.has_choices {
                 true => model.choice(name),
-                false => Some(Choice { k: asked.k as u32, level: 0 }),
+                false => Some(Choice::open(asked.k as u32, 0)),
             };
             let row = current.remove(name.as_str());
             match (choice, row) {
@@ -159,7 +179,8 @@ impl Kept {
                 (Some(choice), Some(row)) => {
                     let cells = &patient.cells()[..row.cells.len()];
                     let k = choice.k.max(asked.least_k);
-                    if row.cells != cells || row.level != choice.level || row.k != k {
+                    let is_chosen = !asked.has_choices || row.chosen == choice.cells();
+                    if row.cells != cells || !is_chosen || row.k != k {
                         return Err(format!("{row:?} is not {cells:?} of {choice:?}"));
                     }
                 }

@@ -23,6 +23,37 @@ pub(crate) struct Patient {
 pub(crate) struct Choice {
     pub(crate) k: u32,
     pub(crate) level: u8,
+    pub(crate) shows_age: bool,
+    pub(crate) shows_disease: bool,
+    /// The last day on which the ward is shown, counted from the first of January 2026.
+    pub(crate) ward_until: u32,
+}
+
+/// No day of a history.
+const FOREVER: u32 = 30;
+
+impl Choice {
+    /// Somebody who refuses nothing.
+    pub(crate) fn open(k: u32, level: u8) -> Choice {
+        Choice { k, level, shows_age: true, shows_disease: true, ward_until: FOREVER }
+    }
+
+    /// As cells of the table of choices, after the name.
+    pub(crate) fn cells(&self) -> [String; 5] {
+        let word = |shows: bool| if shows { "yes" } else { "no" }.to_owned();
+        let until = format!("2026-01-{:02}", self.ward_until + 1);
+        [self.k.to_string(), self.level.to_string(), word(self.shows_age), word(self.shows_disease), until]
+    }
+
+    fn literals(&self) -> String {
+        let [k, level, age, disease, ward] = self.cells();
+        format!("{k}, {level}, '{age}', '{disease}', '{ward}'")
+    }
+
+    fn assignments(&self) -> String {
+        let [k, level, age, disease, ward] = self.cells();
+        format!("k = {k}, level = {level}, age_op = '{age}', disease_op = '{disease}', ward_until = '{ward}'")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -63,7 +94,12 @@ pub(crate) enum Step {
     Reopen,
     Refresh,
     ForceRefresh,
+    /// The clock is set to a day, which may have been.
+    Day(u32),
 }
+
+/// Days of histories are before this one.
+const LAST_DAY: u32 = 12;
 
 fn name(number: u8) -> String {
     format!("p{number}")
@@ -122,11 +158,11 @@ impl Change {
                 let condition = old.map_or_else(|| "IS NULL".to_owned(), |old| format!("= '{old}'"));
                 format!("UPDATE patient SET disease = {} WHERE disease {condition}", literal(*new))
             }
-            Change::Choose(number, Choice { k, level }) => {
-                format!("INSERT INTO choice VALUES ('{}', {k}, {level})", person(*number))
+            Change::Choose(number, choice) => {
+                format!("INSERT INTO choice VALUES ('{}', {})", person(*number), choice.literals())
             }
-            Change::Choose2(number, Choice { k, level }) => {
-                format!("UPDATE choice SET k = {k}, level = {level} WHERE name = '{}'", person(*number))
+            Change::Choose2(number, choice) => {
+                format!("UPDATE choice SET {} WHERE name = '{}'", choice.assignments(), person(*number))
             }
             Change::ChooseNothing(number) => format!("DELETE FROM choice WHERE name = '{}'", person(*number)),
         }
@@ -154,17 +190,24 @@ impl Model {
             };
             model.patients.insert(name(number), patient);
         }
-        model.choices.insert(EVERYBODY.to_owned(), Choice { k: 2, level: 0 });
-        model.choices.insert(name(1), Choice { k: 3, level: 1 });
+        model.choices.insert(EVERYBODY.to_owned(), Choice::open(2, 0));
+        model.choices.insert(name(1), Choice::open(3, 1));
+        model
+    }
+
+    /// The same people, each with a choice of their own.
+    pub(crate) fn with_choices(choices: Vec<Choice>) -> Model {
+        let mut model = Model::at_first();
+        model.choices.extend((0..).map(name).zip(choices));
         model
     }
 
     pub(crate) fn tables(&self) -> String {
         let patients = self.patients.iter().map(|(name, patient)| format!("('{name}', {})", patient.literals()));
-        let choices = self.choices.iter().map(|(name, Choice { k, level })| format!("('{name}', {k}, {level})"));
+        let choices = self.choices.iter().map(|(name, choice)| format!("('{name}', {})", choice.literals()));
         format!(
             "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, zip TEXT, disease TEXT, ward TEXT);
-             CREATE TABLE choice (name TEXT PRIMARY KEY, k INT, level INT);
+             CREATE TABLE choice (name TEXT PRIMARY KEY, k INT, level INT, age_op TEXT, disease_op TEXT, ward_until TEXT);
              INSERT INTO patient VALUES {};
              INSERT INTO choice VALUES {};",
             patients.collect::<Vec<_>>().join(", "),
@@ -252,7 +295,7 @@ pub(crate) mod changes {
 
     /// Everybody without a choice of their own asks for so many.
     pub(crate) fn everybody(k: u32) -> Change {
-        Change::Choose2(None, Choice { k, level: 0 })
+        Change::Choose2(None, Choice::open(k, 0))
     }
 }
 
@@ -268,12 +311,22 @@ fn patient() -> impl Strategy<Value = Patient> {
     })
 }
 
+fn choice(k: impl Strategy<Value = u32>) -> impl Strategy<Value = Choice> {
+    let shows = || prop::bool::weighted(0.75);
+    let until = prop_oneof![2 => Just(FOREVER), 3 => 0..LAST_DAY];
+    (k, 0..3u8, shows(), shows(), until).prop_map(|(k, level, shows_age, shows_disease, ward_until)| Choice {
+        k,
+        level,
+        shows_age,
+        shows_disease,
+        ward_until,
+    })
+}
+
 fn change() -> impl Strategy<Value = Change> {
     let number = || 0..N_NAMES;
     let somebody = || prop_oneof![4 => (0..N_NAMES).prop_map(Some), 1 => Just(None)];
-    let choice = || {
-        (prop_oneof![Just(0u32), Just(1), Just(2), Just(2), Just(3)], 0..3u8).prop_map(|(k, level)| Choice { k, level })
-    };
+    let choice = || choice(prop_oneof![Just(0u32), Just(1), Just(2), Just(2), Just(3)]);
     let disease = || prop_oneof![4 => 0..3usize, 1 => Just(3usize)].prop_map(|at| DISEASES[at]);
     prop_oneof![
         6 => prop::collection::vec((number(), patient()), 1..5).prop_map(Change::Insert),
@@ -295,8 +348,27 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Reopen),
         1 => Just(Step::Refresh),
         1 => Just(Step::ForceRefresh),
+        3 => (0..LAST_DAY).prop_map(Step::Day),
     ];
     prop::collection::vec(step, 1..14)
+}
+
+/// Choices of those who are there at first, who all ask for two.
+pub(crate) fn first_choices() -> impl Strategy<Value = Vec<Choice>> {
+    prop::collection::vec(choice(Just(2u32)), 9)
+}
+
+/// Days that come and go, and people who change their minds and leave.
+pub(crate) fn undecided_steps() -> impl Strategy<Value = Vec<Step>> {
+    let mind = (0..9u8, choice(Just(2u32))).prop_map(|(number, choice)| Change::Choose2(Some(number), choice));
+    let step = prop_oneof![
+        4 => (0..LAST_DAY).prop_map(Step::Day),
+        2 => mind.prop_map(Step::Alone),
+        2 => prop::collection::vec(0..9u8, 2..5).prop_map(|numbers| Step::Alone(Change::Delete(numbers))),
+        2 => change().prop_map(Step::Alone),
+        2 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 4..14)
 }
 
 /// Crowds who come to one place, and some of them who go.

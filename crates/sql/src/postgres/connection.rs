@@ -1,0 +1,120 @@
+//! [`Connection`]: one read-only transaction on a server.
+
+use std::error::Error as _;
+use std::io;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::PostgresProblem;
+use super::address::Address;
+
+/// What everything that is asked of a server stands in: one state, nothing written, no function or operator but the
+/// server's own, and days and times that mean the same everywhere.
+const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                     SET LOCAL search_path = pg_catalog; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'";
+
+/// A transaction on a server. It ends when this goes.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Rows that nobody waits for any more would still be taken from the server.
+        self.task.abort();
+    }
+}
+
+impl Connection {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// Where the server is not there, is another one, or does not let this user in.
+    pub(super) async fn begin(address: &Address) -> Result<Connection, PostgresProblem> {
+        let mut config = address.config.clone();
+        if let Some(password) = address.login.password(address.passfile.as_deref())? {
+            config.password(password);
+        }
+        let failed = |error: Error| address.problem(&error);
+        let (client, task) = match config.get_ssl_mode() {
+            SslMode::Disable => {
+                let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+                (client, tokio::spawn(async move { drop(connection.await) }))
+            }
+            _ => {
+                let (client, connection) = config.connect(tls(address)?).await.map_err(failed)?;
+                (client, tokio::spawn(async move { drop(connection.await) }))
+            }
+        };
+        let connection = Connection { client, task };
+        connection.client.batch_execute(BEGIN).await.map_err(failed)?;
+        Ok(connection)
+    }
+}
+
+impl Address {
+    /// What went wrong, without what the server says of it.
+    pub(super) fn problem(&self, error: &Error) -> PostgresProblem {
+        let (server, user) = (self.login.server(), self.login.user.clone());
+        let (schema, table) = (self.schema.clone(), self.table.clone());
+        let Some(code) = error.code() else {
+            let source = error.source();
+            let kind = source.and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+            return match (error.to_string(), kind) {
+                (said, _) if said.starts_with("invalid configuration") => PostgresProblem::NoPassword { server, user },
+                (said, _) if said.starts_with("error performing TLS") => PostgresProblem::Untrusted { server },
+                (said, _) if said.starts_with("authentication error") => PostgresProblem::Rejected { server, user },
+                (said, None) if said.starts_with("timeout") => {
+                    PostgresProblem::Unreachable { server, kind: io::ErrorKind::TimedOut }
+                }
+                (_, kind) => {
+                    PostgresProblem::Unreachable { server, kind: kind.unwrap_or(io::ErrorKind::ConnectionAborted) }
+                }
+            };
+        };
+        match *code {
+            SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+                PostgresProblem::Rejected { server, user }
+            }
+            SqlState::INVALID_CATALOG_NAME => {
+                PostgresProblem::UnknownDatabase { server, database: self.login.database.clone() }
+            }
+            SqlState::INSUFFICIENT_PRIVILEGE => PostgresProblem::NotAllowed { user, schema, table },
+            SqlState::UNDEFINED_TABLE => PostgresProblem::UnknownTable { schema, table },
+            SqlState::UNDEFINED_COLUMN => PostgresProblem::Changed { schema, table },
+            _ => PostgresProblem::Failed { server, code: code.code().to_owned() },
+        }
+    }
+}
+
+/// TLS with certificates that are verified.
+fn tls(address: &Address) -> Result<MakeRustlsConnect, PostgresProblem> {
+    let untrusted = || PostgresProblem::Untrusted { server: address.login.server() };
+    let mut roots = RootCertStore::empty();
+    match &address.root_certificate {
+        Some(file) => {
+            let fault = || PostgresProblem::File { file: file.clone(), fault: "it holds no certificate" };
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|_| fault())? {
+                roots.add(certificate.map_err(|_| fault())?).map_err(|_| fault())?;
+            }
+            if roots.is_empty() {
+                return Err(fault());
+            }
+        }
+        // Those that can't be read vouch for nobody.
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().map_err(|_| untrusted())?;
+    Ok(MakeRustlsConnect::new(config.with_root_certificates(roots).with_no_client_auth()))
+}

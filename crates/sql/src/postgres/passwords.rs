@@ -1,0 +1,114 @@
+//! Passwords: found anew for each connection, where PostgreSQL's own programs look for them, and kept nowhere.
+
+use std::path::{Path, PathBuf};
+
+use super::PostgresProblem;
+
+/// Who logs in where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Login {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) database: String,
+    pub(super) user: String,
+}
+
+impl Login {
+    /// The server in messages.
+    pub(super) fn server(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The password, `None` where nobody gave one. A file that was named has to be there.
+    ///
+    /// # Errors
+    /// Where a file can't be read, or others than its owner may read it.
+    pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresProblem> {
+        if let Some(file) = passfile {
+            return Ok(self.find_in(&read(file)?));
+        }
+        if let Ok(password) = std::env::var("PGPASSWORD") {
+            return Ok(Some(password));
+        }
+        let by_name = std::env::var_os("PGPASSFILE").map(PathBuf::from);
+        let at_home = || std::env::home_dir().map(|home| home.join(".pgpass")).filter(|file| file.exists());
+        match by_name.or_else(at_home) {
+            Some(file) => Ok(self.find_in(&read(&file)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The first line for this login: `host:port:database:user:password`, each of the first four a name or `*`.
+    fn find_in(&self, lines: &str) -> Option<String> {
+        let port = self.port.to_string();
+        let wanted = [&self.host, &port, &self.database, &self.user];
+        lines.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+            let fields = fields(line);
+            let [said @ .., password] = fields.as_slice() else { return None };
+            let fits = said.len() == wanted.len()
+                && said.iter().zip(wanted).all(|(said, wanted)| said == "*" || said == wanted);
+            fits.then(|| password.clone())
+        })
+    }
+}
+
+/// The fields of a line; a backslash makes the next character one like any other.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field) = (Vec::new(), String::new());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => field.extend(characters.next()),
+            // The password is all that is left.
+            ':' if fields.len() < 4 => fields.push(std::mem::take(&mut field)),
+            other => field.push(other),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+fn read(file: &Path) -> Result<String, PostgresProblem> {
+    let fault = |fault| PostgresProblem::File { file: file.to_owned(), fault };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(file).map_err(|_| fault("it can't be read"))?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(fault("others than its owner may read the passwords in it: chmod 600"));
+        }
+    }
+    std::fs::read_to_string(file).map_err(|_| fault("it can't be read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login(user: &str) -> Login {
+        Login { host: "db".to_owned(), port: 5432, database: "clinic".to_owned(), user: user.to_owned() }
+    }
+
+    #[test]
+    fn the_first_line_that_fits_gives_the_password() {
+        let lines = "# host:port:database:user:password\n\
+                     other:*:*:ann:no\n*:*:*:ann:sec\\:ret:\\\\1\ndb:5432:clinic:bob:other\n*:*:*:bob:late\nshort:line\n";
+        assert_eq!(login("ann").find_in(lines).as_deref(), Some("sec:ret:\\1"));
+        assert_eq!(login("bob").find_in(lines).as_deref(), Some("other"));
+        assert_eq!(login("eve").find_in(lines), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_read_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "*:*:*:*:secret\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(login("ann").password(Some(&file)).is_err());
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(login("ann").password(Some(&file)).unwrap().as_deref(), Some("secret"));
+        assert!(login("ann").password(Some(&folder.path().join("nowhere"))).is_err());
+    }
+}
