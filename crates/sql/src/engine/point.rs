@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use datafusion::catalog::TableProvider;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
@@ -93,7 +94,7 @@ impl Session {
 
     /// A condition as the rule for plans rewrites it.
     fn condition(&self, view: &AView, name: &str, condition: &SqlExpr) -> Option<Expr> {
-        let schema = DFSchema::try_from_qualified_schema(name, &view.definition.schema()).ok()?;
+        let schema = DFSchema::try_from_qualified_schema(name, &view.schema()).ok()?;
         let condition = ExprWithAlias { expr: condition.clone(), alias: None };
         let state = self.context.state_ref();
         let predicate = state.read().create_logical_expr_from_sql_expr(condition, &schema).ok()?;

@@ -1,9 +1,12 @@
 //! Running one statement: in a task of its own, so that Ctrl-C ends it and not the shell, with a sign of life where it
 //! takes long.
 
+use std::future;
 use std::io::IsTerminal;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -17,7 +20,7 @@ use super::output::{Format, Writer};
 use super::{Failure, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
-use crate::parser::Parsed;
+use crate::parser::{Parsed, Statement};
 
 /// How long a statement runs before there is a sign of life.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -37,15 +40,31 @@ pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Fo
     let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
     let stage = Arc::new(Stage::default());
     session.lock().await.report_to(Arc::clone(&stage) as _);
-    let task = tokio::spawn(work(session, parsed, sender));
+    let is_sql = matches!(parsed.statement, Statement::Sql(_));
+    let mut work = Box::pin(work(session, parsed, sender));
+    // What is answered at once needs no other thread.
+    if is_sql {
+        let mut begin =
+            |context: &mut Context<'_>| panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        match future::poll_fn(|context| Poll::Ready(begin(context))).await {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) => return show(&mut messages, format, &stage).await,
+            Err(_) => return Err(fault()),
+        }
+    }
+    let task = tokio::spawn(work);
     let shown = show(&mut messages, format, &stage).await;
     messages.close();
     // Whatever still runs is for nobody; it ends where it waits next.
     task.abort();
     match task.await {
-        Err(error) if error.is_panic() => Err(Failure::fault("the statement ended in a fault")),
+        Err(error) if error.is_panic() => Err(fault()),
         _ => shown,
     }
+}
+
+fn fault() -> Failure {
+    Failure::fault("the statement ended in a fault")
 }
 
 async fn work(session: Arc<Mutex<Session>>, parsed: Parsed, sender: mpsc::Sender<Message>) {

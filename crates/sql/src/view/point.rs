@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
+use datafusion::catalog::TableProvider;
 use kohort_io::write_rows;
 use kohort_model::{Block, BlockCells, NULL};
 use kohort_store::State as StoreState;
@@ -36,7 +37,7 @@ impl AView {
         let State::Materialized { view, .. } = self.state() else { return None };
         let stored = view.read_point(store, asked).ok()??;
         let reader = self.reader(&stored.version, options).ok()?;
-        let schema = Arc::new(self.definition.schema().project(projection).ok()?);
+        let schema = Arc::new(self.schema().project(projection).ok()?);
         let Some(block) = stored.version.stored_block(&stored, reader).ok()?.block else {
             return Some(RecordBatch::new_empty(schema));
         };
