@@ -239,8 +239,11 @@ async fn viewed(database: &Database, engine: &Engine) -> Vec<Vec<String>> {
 }
 
 async fn is_stale(engine: &Engine) -> bool {
-    let read = try_rows(&mut analyst(engine), "SELECT * FROM seen").await;
-    matches!(read, Err(SqlError::View(ViewProblem::Stale)))
+    match try_rows(&mut analyst(engine), "SELECT * FROM seen").await {
+        Ok(_) => false,
+        Err(SqlError::View(ViewProblem::Stale)) => true,
+        Err(other) => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -271,6 +274,28 @@ async fn a_view_shows_a_table_of_a_server_as_it_was_verified() {
         database.client.batch_execute(change).await.unwrap();
         assert!(is_stale(&engine).await, "after {change}");
         rows(&mut owner(&engine), "REFRESH ANONYMIZATION_VIEW seen").await;
+    }
+}
+
+#[tokio::test]
+async fn an_analyst_is_told_nothing_of_a_server_that_fails() {
+    let server = Server::running();
+    let database = server.database("failing", PATIENTS).await;
+    let engine = engine();
+    viewed(&database, &engine).await;
+    for table in ["patient", "choice"] {
+        let [gone, back] = [(table, "away"), ("away", table)].map(|(a, b)| format!("ALTER TABLE {a} RENAME TO {b}"));
+        database.client.batch_execute(&gone).await.unwrap();
+        for plan in ["anonymize_first", "select_first"] {
+            let mut session = analyst(&engine);
+            rows(&mut session, &format!("SET kohort.plan = '{plan}'")).await;
+            let error = try_rows(&mut session, "SELECT * FROM seen").await.unwrap_err();
+            assert!(matches!(&error, SqlError::View(ViewProblem::Query { .. })), "{error:?}");
+            let told = format!("{error} {error:?}");
+            assert!(["ann", "localhost", table].iter().all(|hidden| !told.contains(hidden)), "{told}");
+        }
+        database.client.batch_execute(&back).await.unwrap();
+        assert!(!is_stale(&engine).await);
     }
 }
 

@@ -34,6 +34,7 @@ impl Server {
         let (data, passwords) = (folder.path().join("data"), folder.path().join("password"));
         std::fs::write(&passwords, PASSWORD).unwrap();
         make_certificate(folder.path());
+        write_private(&folder.path().join("pgpass"), &format!("*:*:*:ann:{PASSWORD}\n"));
         if is_root() {
             run(Command::new("chown").arg("-R").arg("postgres").arg(folder.path()));
         }
@@ -59,13 +60,6 @@ impl Server {
         format!("postgres://ann@localhost:{}/{database}", self.port)
     }
 
-    /// A file with passwords, as `~/.pgpass` is one.
-    pub(crate) fn passfile(&self) -> PathBuf {
-        let file = self.folder.path().join("pgpass");
-        write_private(&file, &format!("*:*:*:ann:{PASSWORD}\n"));
-        file
-    }
-
     /// The certificate that vouches for the server.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.folder.path().join("server.crt")
@@ -78,7 +72,7 @@ impl Server {
         client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let client = self.connect(name).await;
         client.batch_execute(made_by).await.unwrap();
-        Database { client, location: self.location(name), passfile: self.passfile() }
+        Database { client, location: self.location(name), passfile: self.folder.path().join("pgpass") }
     }
 
     async fn connect(&self, database: &str) -> Client {
