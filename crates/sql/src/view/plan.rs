@@ -20,7 +20,7 @@ use super::assemble::Chosen;
 /// Relative costs per row, as measured on a million rows of a census in Parquet.
 const READ: f64 = 1.0;
 const SHOW: f64 = 9.0;
-const PARTITION: f64 = 21.0;
+const PARTITION: f64 = 32.0;
 
 /// How a view is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
