@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::row::{RowConverter, SortField};
-use kohort_io::read_rows;
 use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
 use kohort_verify::{Verified, verify_block};
 use rayon::prelude::*;

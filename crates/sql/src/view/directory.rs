@@ -179,7 +179,7 @@ impl Directory {
             class_of_person: Vec::new(),
             policy_of_person: None,
             class_of_row: HashMap::new(),
-            content: ContentHash { hasher: RandomState::default(), quasi: quasi.clone(), sensitive: Vec::new() },
+            content: ContentHash { hasher: RandomState::default(), quasi: quasi.clone(), others: Vec::new() },
             quasi,
         }
     }
