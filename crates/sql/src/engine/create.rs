@@ -247,11 +247,10 @@ impl Session {
             let digest = is_compared.then(|| Digest::of(&version, &rows, &choices, &hierarchies)).flatten();
             Ok(Built { version, rows, digest })
         });
-        let built = built.await.map_err(|_| ViewProblem::Query {
+        built.await.map_err(|_| ViewProblem::Query {
             view: planned.definition.name.clone(),
             kind: "a fault of kohort stopped it",
-        })?;
-        built
+        })?
     }
 }
 
