@@ -192,8 +192,15 @@ impl Memory {
     ) -> Option<Member> {
         let mut nodes = Vec::with_capacity(self.trees.len());
         for (tree, path) in self.trees.iter_mut().zip(row.paths.as_ref()?) {
-            let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            nodes.push(tree.add_path(&path).ok()?);
+            let node = match path.node.get() {
+                Some(&node) => node,
+                None => {
+                    let labels: Vec<&str> = path.labels.iter().map(String::as_str).collect();
+                    let node = tree.add_path(&labels).ok()?;
+                    *path.node.get_or_init(|| node)
+                }
+            };
+            nodes.push(node);
         }
         let mut values = row.values.clone();
         values.extend(choice.map(|choice| Some(choice.to_string())));
