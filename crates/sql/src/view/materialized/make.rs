@@ -177,6 +177,7 @@ impl Materialized {
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
         let (hierarchies, policy_columns) = (restored(&memory.made), memory.made.policy_columns.clone());
+        let roots = memory.made.roots.clone();
         Ok(Materialized {
             definition,
             origin,
@@ -185,6 +186,7 @@ impl Materialized {
             classes: RwLock::new(classes),
             meanings,
             hierarchies,
+            roots,
             policy_columns,
         })
     }
@@ -282,6 +284,7 @@ impl Maker<'_> {
             classes: RwLock::new(classes),
             meanings: Arc::from(Vec::new()),
             hierarchies: Hierarchies::new(),
+            roots: Vec::new(),
             policy_columns: Vec::new(),
         })
     }
