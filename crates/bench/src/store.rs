@@ -20,7 +20,8 @@ census_like: quasi age, sex, zip (age in steps of 5, 20, 40; zip masked from the
 materialized view that follows its table: an insert writes both, in one transaction that is on the disk when it is
 answered. SQLite has one table of the same rows with an index over zip, age and sex, WAL and synchronous=FULL. Times of
 kohort-sql are those of statements that were parsed, to the last line of their answer; SQLite is given the values of
-inserts without a text, and prepares the text of each query. Medians.
+inserts without a text, and prepares the text of each query. A point of the view is every row of every class that could be
+meant, of the table the rows themselves. Medians.
 ";
 
 const N_SINGLE: usize = 300;

@@ -6,6 +6,7 @@
 //! all sets that readers of both can make out are unions of sets that stand. The new atoms are these cells, for readers
 //! of both can tell them apart.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use super::ledger::{AtomMember, Member, MemberKey, Past, PersonKey, Standing};
@@ -34,10 +35,10 @@ pub struct Refreshed {
 ///
 /// # Errors
 /// Where the past can't be read.
-pub fn refresh<E>(
+pub fn refresh<E, M: Borrow<Member>>(
     standard: &Standard,
     old: &[Vec<AtomMember>],
-    new: &[Vec<Member>],
+    new: &[Vec<M>],
     past: impl Fn(PersonKey) -> Result<Past, E>,
 ) -> Result<Refreshed, E> {
     let mut judge = standard.judge();
@@ -47,9 +48,10 @@ pub fn refresh<E>(
         atom_of.extend(members.iter().map(|member| (member.member.key, (atom, member.standing))));
     }
     for class in new {
+        let class: Vec<&Member> = class.iter().map(Borrow::borrow).collect();
         let pasts = class.iter().map(|member| past(member.person)).collect::<Result<Vec<_>, _>>()?;
         let mut cells: BTreeMap<Option<usize>, Vec<Candidate<'_>>> = BTreeMap::new();
-        for (member, past) in class.iter().zip(&pasts) {
+        for (&member, past) in class.iter().zip(&pasts) {
             let (atom, standing) = match (atom_of.remove(&member.key), past) {
                 (Some((atom, standing)), _) => (Some(atom), standing),
                 (None, Past::Nothing) => (None, Standing::Core),

@@ -64,6 +64,8 @@ pub struct Materialized {
     meanings: Meanings,
     /// The DGHs as they were when it was made.
     hierarchies: Hierarchies,
+    /// Per quasi column the label of everything.
+    roots: Vec<String>,
     /// The columns of the table of choices.
     policy_columns: Vec<String>,
 }

@@ -51,7 +51,7 @@ pub(super) struct Arrival<'a> {
     pub(super) row: &'a NewRow,
     pub(super) choice: Option<i64>,
     /// `None` where no DGH takes it.
-    pub(super) member: Option<Member>,
+    pub(super) member: Option<Arc<Member>>,
     pub(super) state: RowState,
 }
 
@@ -92,8 +92,8 @@ impl Materialized {
         for row in &rows {
             let choice = self.choice(memory, change, row, policies)?;
             let key = MemberKey(next.cast_unsigned());
-            let member = memory.member(row, choice, key, persons.key(&row.name));
-            let was = current.get(row.name.as_str());
+            let member = memory.member(row, choice, key, persons.shared_key(&row.name));
+            let was = current.get(row.name.as_ref());
             if let (Some(member), Some(was)) = (&member, was)
                 && was.member.k == member.k
                 && was.member.nodes == member.nodes
@@ -111,7 +111,7 @@ impl Materialized {
                 (None, Some(old)) => edits.push((key, Edit::Delete(old))),
                 (None, None) => {}
             }
-            arrivals.insert(key, Arrival { row, choice, member, state: RowState::HIDDEN });
+            arrivals.insert(key, Arrival { row, choice, member: member.map(Arc::new), state: RowState::HIDDEN });
         }
         let gone = current.values().filter(|row| !stays.contains(row.name.as_str()));
         let mut departures: Vec<Edit> = gone.map(|row| Edit::Delete(row.member.key)).collect();

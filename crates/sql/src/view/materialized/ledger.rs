@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
@@ -36,20 +37,25 @@ pub(super) struct StoredLedger<'a> {
 /// Numbers of persons for the time of one change.
 #[derive(Default)]
 pub(super) struct Persons {
-    known: RefCell<(HashMap<String, u64>, Vec<String>)>,
+    known: RefCell<(HashMap<Arc<str>, u64>, Vec<Arc<str>>)>,
     /// What readers have seen of those of whom it was looked up.
     pasts: RefCell<HashMap<PersonKey, Past>>,
 }
 
 impl Persons {
     pub(super) fn key(&self, name: &str) -> PersonKey {
+        let known = self.known.borrow().0.get(name).copied();
+        known.map_or_else(|| self.shared_key(&Arc::from(name)), PersonKey)
+    }
+
+    /// The same of a name that is in memory anyway.
+    pub(super) fn shared_key(&self, name: &Arc<str>) -> PersonKey {
         let mut known = self.known.borrow_mut();
-        if let Some(&number) = known.0.get(name) {
-            return PersonKey(number);
-        }
-        let number = known.1.len() as u64;
-        known.0.insert(name.to_owned(), number);
-        known.1.push(name.to_owned());
+        let (numbers, names) = &mut *known;
+        let number = *numbers.entry(Arc::clone(name)).or_insert_with(|| {
+            names.push(Arc::clone(name));
+            names.len() as u64 - 1
+        });
         PersonKey(number)
     }
 
@@ -58,7 +64,7 @@ impl Persons {
     }
 
     pub(super) fn name(&self, person: PersonKey) -> String {
-        self.known.borrow().1[person.0 as usize].clone()
+        self.known.borrow().1[person.0 as usize].to_string()
     }
 }
 

@@ -111,7 +111,7 @@ fn load_trees(
     let quasi = definition.with_role(Role::Quasi);
     let columns = empty_columns(definition)?;
     let mut known: Vec<HashSet<String>> = vec![HashSet::new(); quasi.len()];
-    let mut read: HashSet<String> = HashSet::new();
+    let mut read: HashSet<String, foldhash::quality::RandomState> = HashSet::default();
     let mut n_shown: HashMap<i64, u64> = HashMap::new();
     let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
     for batch in scan(state, &layout.rows, &[CLASS, PLACE, NODES])? {

@@ -177,6 +177,7 @@ impl Materialized {
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
         let (hierarchies, policy_columns) = (restored(&memory.made), memory.made.policy_columns.clone());
+        let roots = memory.made.roots.clone();
         Ok(Materialized {
             definition,
             origin,
@@ -185,6 +186,7 @@ impl Materialized {
             classes: RwLock::new(classes),
             meanings,
             hierarchies,
+            roots,
             policy_columns,
         })
     }
@@ -282,6 +284,7 @@ impl Maker<'_> {
             classes: RwLock::new(classes),
             meanings: Arc::from(Vec::new()),
             hierarchies: Hierarchies::new(),
+            roots: Vec::new(),
             policy_columns: Vec::new(),
         })
     }
@@ -301,7 +304,7 @@ impl Maker<'_> {
         &mut self,
         view: &Materialized,
         rows: &'r [NewRow],
-    ) -> Result<(Vec<Option<Member>>, Arrivals<'r>), ViewProblem> {
+    ) -> Result<(Vec<Option<Arc<Member>>>, Arrivals<'r>), ViewProblem> {
         let current: HashMap<&str, &KeptRow> =
             self.old.rows.iter().filter(|row| row.shown == Shown::Stays).map(|row| (row.name.as_str(), row)).collect();
         let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
@@ -309,21 +312,23 @@ impl Maker<'_> {
         for row in rows {
             let choice = view.choice(&mut self.memory, self.change, row, self.making.policies.as_ref())?;
             let key = MemberKey(next.cast_unsigned());
-            let mut member = self.memory.member(row, choice, key, self.old.persons.key(&row.name));
+            let mut member = self.memory.member(row, choice, key, self.old.persons.shared_key(&row.name));
             let leaves =
                 |member: &Member| serde_json::to_string(&self.memory.labels(&member.nodes)).unwrap_or_default();
-            let known = current.get(row.name.as_str()).copied().zip(member.as_mut());
-            match known {
+            let known = current.get(row.name.as_ref()).copied().zip(member.as_mut());
+            let is_known = match known {
                 Some((was, member))
                     if was.member.k == member.k && was.nodes == leaves(member) && was.member.tuple == member.tuple =>
                 {
                     member.key = was.member.key;
+                    true
                 }
-                _ => {
-                    next += 1;
-                    let state = RowState::HIDDEN;
-                    arrivals.insert(key, Arrival { row, choice, member: member.clone(), state });
-                }
+                _ => false,
+            };
+            let member = member.map(Arc::new);
+            if !is_known {
+                next += 1;
+                arrivals.insert(key, Arrival { row, choice, member: member.clone(), state: RowState::HIDDEN });
             }
             members.push(member);
         }
@@ -331,7 +336,7 @@ impl Maker<'_> {
     }
 
     /// The classes of the version, with the keys of their members.
-    fn classes(&self, rows: &[NewRow], members: &[Option<Member>]) -> Vec<NewClass> {
+    fn classes(&self, rows: &[NewRow], members: &[Option<Arc<Member>>]) -> Vec<NewClass> {
         let directory = self.making.version.directory(None);
         let mut key_of_place: HashMap<u32, MemberKey> = HashMap::new();
         for (row, member) in rows.iter().zip(members) {
@@ -348,7 +353,7 @@ impl Maker<'_> {
     }
 
     /// Shares that are compared with are those of now, until the next refresh.
-    fn fix_shares(&mut self, classes: &[NewClass], members: &[Option<Member>]) -> Result<(), MaterializedProblem> {
+    fn fix_shares(&mut self, classes: &[NewClass], members: &[Option<Arc<Member>>]) -> Result<(), MaterializedProblem> {
         let in_classes: BTreeSet<MemberKey> =
             classes.iter().filter(|class| !class.is_alone).flat_map(|class| class.members.iter().copied()).collect();
         let names = tuple_columns(&self.definition, &self.memory.pairs);
@@ -374,10 +379,11 @@ impl Maker<'_> {
     fn states(
         &mut self,
         classes: &[NewClass],
-        members: &[Option<Member>],
+        members: &[Option<Arc<Member>>],
         force: Force,
     ) -> Result<BTreeMap<MemberKey, RowState>, ViewProblem> {
-        let by_key: HashMap<MemberKey, &Member> = members.iter().flatten().map(|member| (member.key, member)).collect();
+        let by_key: HashMap<MemberKey, &Member> =
+            members.iter().flatten().map(|member| (member.key, member.as_ref())).collect();
         let mut atoms: BTreeMap<u64, Vec<AtomMember>> = BTreeMap::new();
         for row in &self.old.rows {
             if let Place::Atom { atom, .. } = row.place {
@@ -387,10 +393,8 @@ impl Maker<'_> {
         }
         let old: Vec<Vec<AtomMember>> = atoms.into_values().collect();
         let crowds: Vec<usize> = (0..classes.len()).filter(|&class| !classes[class].is_alone).collect();
-        let new: Vec<Vec<Member>> = crowds
-            .iter()
-            .map(|&class| classes[class].members.iter().map(|key| by_key[key].clone()).collect())
-            .collect();
+        let new: Vec<Vec<&Member>> =
+            crowds.iter().map(|&class| classes[class].members.iter().map(|key| by_key[key]).collect()).collect();
         let ledger = StoredLedger {
             state: self.change,
             layout: &self.layout,
@@ -471,7 +475,7 @@ impl Maker<'_> {
             if let Some(state) = states.remove(key) {
                 arrival.state = state;
                 if state.place == ALONE {
-                    pasts.insert(arrival.row.name.clone(), Past::Alone);
+                    pasts.insert(arrival.row.name.to_string(), Past::Alone);
                 }
             }
         }

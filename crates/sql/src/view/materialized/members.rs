@@ -1,7 +1,7 @@
 //! [`NewRow`]: what a row of a view's query is to a materialized view.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chrono::NaiveDate;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
@@ -22,17 +22,30 @@ pub(super) const MISSING: &str = "\u{0}";
 /// A row of the view's query.
 pub(super) struct NewRow {
     /// The person, as text.
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     /// The person's own k.
     pub(super) k: u32,
     /// Per quasi column the value and its ancestors; `None` where the DGH does not know it.
-    pub(super) paths: Option<Vec<Arc<Vec<String>>>>,
+    pub(super) paths: Option<Vec<Arc<ValuePath>>>,
     /// What is shown beside quasi labels, as the view's tuples have it.
     pub(super) values: Vec<Option<String>>,
     /// The place of the row's policy, where there are policies.
     pub(super) policy: Option<u32>,
     /// Its place in the batch.
     pub(super) place: usize,
+}
+
+/// A value and its ancestors, the root last; rows with the value share it.
+pub(super) struct ValuePath {
+    pub(super) labels: Vec<String>,
+    /// The value's node, once it is known.
+    pub(super) node: OnceLock<u32>,
+}
+
+impl ValuePath {
+    fn new(labels: Vec<String>) -> Arc<ValuePath> {
+        Arc::new(ValuePath { labels, node: OnceLock::new() })
+    }
 }
 
 /// The names of the columns of tuples: what rows show beside quasi labels, and sensitive columns as readers see them
@@ -82,7 +95,7 @@ pub(super) fn new_rows(
     let wishes = Wishes::of(definition, policies, rows);
     let k = wishes.k(definition, policies, None, rows.num_rows());
     let (quasi, sensitive) = (definition.with_role(Role::Quasi), definition.with_role(Role::Sensitive));
-    let paths: Vec<HashMap<u32, Option<Arc<Vec<String>>>>> =
+    let paths: Vec<HashMap<u32, Option<Arc<ValuePath>>>> =
         quasi.iter().map(|&position| paths_of(&table.columns[position], definition, position, memory)).collect();
     let raised = Raised::of(definition, memory, &table.columns, policies, &wishes);
     let plain = plain_texts(definition, rows)?;
@@ -96,11 +109,11 @@ pub(super) fn new_rows(
         values.extend(plain.iter().map(|texts| texts.is_valid(place).then(|| texts.value(place).to_owned())));
         values.extend(raised.cells(&table.columns, place));
         let of_quasi = quasi.iter().zip(&paths).map(|(&position, paths)| match table.columns[position].ids[place] {
-            NULL => memory.missing_path(definition, position).map(Arc::new),
+            NULL => memory.missing_path(definition, position).map(ValuePath::new),
             id => paths[&id].clone(),
         });
         found.push(NewRow {
-            name: names.value(place).to_owned(),
+            name: names.value(place).into(),
             k,
             paths: of_quasi.collect(),
             values,
@@ -128,8 +141,8 @@ fn paths_of(
     definition: &Definition,
     position: usize,
     memory: &Memory,
-) -> HashMap<u32, Option<Arc<Vec<String>>>> {
-    let path = |(id, text): (u32, &str)| (id, memory.path(definition, position, text, column).map(Arc::new));
+) -> HashMap<u32, Option<Arc<ValuePath>>> {
+    let path = |(id, text): (u32, &str)| (id, memory.path(definition, position, text, column).map(ValuePath::new));
     (0..).zip(column.texts.iter()).map(path).collect()
 }
 

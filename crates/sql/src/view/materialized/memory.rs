@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kohort_core::changing::{
     ClassId, ClassIndex, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
 };
+use kohort_model::hierarchy::Rule;
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
@@ -162,10 +163,13 @@ impl Memory {
         let name = definition.columns[position].hierarchy.as_deref()?;
         let mut values = Texts::new();
         values.push(text);
+        if let Some(root) = self.root(definition, position) {
+            pad(&self.hierarchies, name, root, &mut values);
+        }
         let tree = self.hierarchies.tree_for(name, &values, column.value_type, &column.notation).ok()?;
         let leaf = tree.leaf(text)?;
         let mut path: Vec<String> = tree.path(leaf).map(|node| tree.label(node).to_owned()).collect();
-        // The masks of a short value end in a shorter mask than those of the longest.
+        // The masks of a value that is longer than all were when the view was made end in a longer mask.
         let root = self.root(definition, position).filter(|root| path.last().map(String::as_str) != Some(*root));
         path.extend(root.map(str::to_owned));
         Some(path)
@@ -192,8 +196,15 @@ impl Memory {
     ) -> Option<Member> {
         let mut nodes = Vec::with_capacity(self.trees.len());
         for (tree, path) in self.trees.iter_mut().zip(row.paths.as_ref()?) {
-            let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            nodes.push(tree.add_path(&path).ok()?);
+            let node = match path.node.get() {
+                Some(&node) => node,
+                None => {
+                    let labels: Vec<&str> = path.labels.iter().map(String::as_str).collect();
+                    let node = tree.add_path(&labels).ok()?;
+                    *path.node.get_or_init(|| node)
+                }
+            };
+            nodes.push(node);
         }
         let mut values = row.values.clone();
         values.extend(choice.map(|choice| Some(choice.to_string())));
@@ -237,6 +248,16 @@ impl Memory {
         let meanings: Result<Vec<_>, _> =
             (0..definition.columns.len()).map(|position| meaning(position).transpose()).collect();
         Ok(meanings.map_err(ViewProblem::Meaning)?.into())
+    }
+}
+
+/// Masks are as long as the longest value, so among shorter values there has to be one of that length, whatever it is, for
+/// their labels to be those of the view.
+pub(super) fn pad(hierarchies: &Hierarchies, name: &str, root: &str, values: &mut Texts) {
+    let width = root.chars().count();
+    let is_short = values.iter().all(|value| value.chars().count() < width);
+    if is_short && matches!(hierarchies.rule(name), Some(Rule::Mask(_))) {
+        values.push(&"0".repeat(width));
     }
 }
 

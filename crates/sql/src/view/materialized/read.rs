@@ -10,7 +10,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use kohort_io::read_rows;
+use kohort_io::{read_rows, texts_by_value};
 use kohort_model::{NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
@@ -19,13 +19,12 @@ use super::follow::COUNTERS;
 use super::layout::{CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
 use super::load::classes_of;
-use super::memory::Counters;
+use super::memory::{Counters, pad};
 use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
 use crate::meaning::CouldBe;
 use crate::policy::Policies;
-use crate::view::build::{Trees, attach};
 use crate::view::choose::{Comparison, satisfying};
 use crate::view::directory::{Assigned, Directory, PolicyKey};
 use crate::view::{Fingerprint, Summary, Version, ViewProblem};
@@ -186,6 +185,23 @@ impl Materialized {
         Ok(classes)
     }
 
+    /// Gives columns the trees of the values that were read, with the labels of the view.
+    fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
+        let mut roots = self.roots.iter();
+        for (column, said) in table.columns.iter_mut().zip(&self.definition.columns) {
+            let root = if said.role == Role::Quasi { roots.next() } else { None };
+            let Some(name) = &said.hierarchy else { continue };
+            let mut values = texts_by_value(column);
+            if let Some(root) = root {
+                pad(&self.hierarchies, name, root, &mut values);
+            }
+            let tree = self.hierarchies.tree_for(name, &values, column.value_type, &column.notation);
+            let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
+            column.hierarchy = Some(tree.map_err(fault)?);
+        }
+        Ok(())
+    }
+
     fn version(
         &self,
         fixed: &RecordBatch,
@@ -199,7 +215,7 @@ impl Materialized {
         let quasi = definition.with_role(Role::Quasi);
         let mut table = read_rows(&rows, &definition.name, &definition.roles(), Some(definition.identifier))
             .map_err(ViewProblem::Columns)?;
-        attach(&mut table, definition, &Trees::Catalog(&self.hierarchies))?;
+        self.attach(&mut table)?;
 
         let mut labels = vec![(Texts::new(), HashMap::<String, u32>::new()); quasi.len()];
         let mut label_of_class = vec![Vec::with_capacity(classes.len()); quasi.len()];

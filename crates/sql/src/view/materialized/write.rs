@@ -63,7 +63,7 @@ impl Writing<'_> {
             let (trees, index, standard) = (&memory.trees, &memory.index, &memory.standard);
             let rule = Epochs { trees, index, standard, departures, closing: closing(definition) };
             let effects = rule.apply(&ledger, edits)?;
-            let members = arrivals.iter().filter_map(|(key, arrival)| Some((*key, arrival.member.clone()?)));
+            let members = arrivals.iter().filter_map(|(key, arrival)| Some((*key, arrival.member.as_deref()?.clone())));
             step::verify(definition, &ledger, &effects, &members.collect())?;
             effects
         };
@@ -371,11 +371,12 @@ pub(super) fn rows_batch(
 ) -> Result<RecordBatch, ViewProblem> {
     let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
     let [place, class, atom, standing] = state_columns(&states);
-    let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_str())).collect::<StringArray>());
+    let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_ref())).collect::<StringArray>());
     let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows.len()]));
     let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![now; rows.len()]));
     let k: ArrayRef = Arc::new(rows.iter().map(|row| Some(i64::from(row.row.k))).collect::<Int64Array>());
-    let json = |text: &dyn Fn(&Member) -> String, row: &Arrival<'_>| row.member.as_ref().map_or("[]".to_owned(), text);
+    let json =
+        |text: &dyn Fn(&Member) -> String, row: &Arrival<'_>| row.member.as_deref().map_or("[]".to_owned(), text);
     let nodes = |member: &Member| serde_json::to_string(&memory.labels(&member.nodes)).expect("texts are JSON");
     let tuple = |member: &Member| serde_json::to_string(&member.tuple).expect("numbers are JSON");
     let nodes: ArrayRef = Arc::new(rows.iter().map(|row| Some(json(&nodes, row))).collect::<StringArray>());
