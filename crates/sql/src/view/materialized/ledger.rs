@@ -37,21 +37,28 @@ pub(super) struct StoredLedger<'a> {
 /// Numbers of persons for the time of one change.
 #[derive(Default)]
 pub(super) struct Persons {
-    known: RefCell<(HashMap<Arc<str>, u64>, Vec<Arc<str>>)>,
+    known: RefCell<Numbered>,
     /// What readers have seen of those of whom it was looked up.
     pasts: RefCell<HashMap<PersonKey, Past>>,
 }
 
+/// Names and their numbers, both ways.
+#[derive(Default)]
+struct Numbered {
+    numbers: HashMap<Arc<str>, u64>,
+    names: Vec<Arc<str>>,
+}
+
 impl Persons {
     pub(super) fn key(&self, name: &str) -> PersonKey {
-        let known = self.known.borrow().0.get(name).copied();
+        let known = self.known.borrow().numbers.get(name).copied();
         known.map_or_else(|| self.shared_key(&Arc::from(name)), PersonKey)
     }
 
     /// The same of a name that is in memory anyway.
     pub(super) fn shared_key(&self, name: &Arc<str>) -> PersonKey {
         let mut known = self.known.borrow_mut();
-        let (numbers, names) = &mut *known;
+        let Numbered { numbers, names } = &mut *known;
         let number = *numbers.entry(Arc::clone(name)).or_insert_with(|| {
             names.push(Arc::clone(name));
             names.len() as u64 - 1
@@ -64,7 +71,7 @@ impl Persons {
     }
 
     pub(super) fn name(&self, person: PersonKey) -> String {
-        self.known.borrow().1[person.0 as usize].to_string()
+        self.known.borrow().names[person.0 as usize].to_string()
     }
 }
 

@@ -249,6 +249,9 @@ struct Maker<'a> {
 /// Rows that are new to the tables.
 type Arrivals<'r> = BTreeMap<MemberKey, Arrival<'r>>;
 
+/// Per row its member, where it is one.
+type Members = Vec<Option<Arc<Member>>>;
+
 /// A class that is to be shown.
 struct NewClass {
     is_alone: bool,
@@ -300,11 +303,7 @@ impl Maker<'_> {
     }
 
     /// Rows as members, those that did not change under their old keys, and those that are new to the tables.
-    fn members<'r>(
-        &mut self,
-        view: &Materialized,
-        rows: &'r [NewRow],
-    ) -> Result<(Vec<Option<Arc<Member>>>, Arrivals<'r>), ViewProblem> {
+    fn members<'r>(&mut self, view: &Materialized, rows: &'r [NewRow]) -> Result<(Members, Arrivals<'r>), ViewProblem> {
         let current: HashMap<&str, &KeptRow> =
             self.old.rows.iter().filter(|row| row.shown == Shown::Stays).map(|row| (row.name.as_str(), row)).collect();
         let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
