@@ -107,7 +107,7 @@ impl View {
             }
         }
         classes.pop();
-        let refreshed = refresh::<()>(&self.standard, &[], &classes, |_| Ok(Past::Nothing)).unwrap();
+        let refreshed = refresh::<(), Member>(&self.standard, &[], &classes, |_| Ok(Past::Nothing)).unwrap();
         assert_eq!(refreshed.combined.n_exposed, 0, "what a partitioner made stands");
         let mut effects = Vec::new();
         let mut atom = 0;
