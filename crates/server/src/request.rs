@@ -240,7 +240,8 @@ fn unsupported(what: &str) -> Failure {
 fn own_tag(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::CreateHierarchy { .. } => "CREATE DGH",
-        Statement::InsertHierarchy { .. } => "INSERT DGH",
+        // After INSERT psql looks for a number of rows.
+        Statement::InsertHierarchy { .. } => "ALTER DGH",
         Statement::DropHierarchy { .. } => "DROP DGH",
         Statement::CreateView(_) => "CREATE ANONYMIZATION_VIEW",
         Statement::DropView { .. } => "DROP ANONYMIZATION_VIEW",

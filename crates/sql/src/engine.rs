@@ -15,6 +15,7 @@ mod import;
 mod materialize;
 mod memory;
 mod pinned;
+mod plain;
 mod point;
 mod session;
 mod show;

@@ -10,6 +10,18 @@ async fn an_analyst_logs_in_and_reads_a_view() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_owner_does_is_acknowledged() {
+    let served = serve("").await;
+    let statements = PEOPLE.split(';').filter(|sql| !sql.trim().is_empty()).flat_map(|sql| ["-c", sql]);
+    let output = psql(&served, OWNER, &statements.collect::<Vec<_>>()).await;
+    let said: Vec<&str> = stderr(&output).lines().filter(|line| !line.starts_with("NOTICE:")).collect();
+    assert_eq!(said, Vec::<&str>::new());
+    let tags =
+        "CREATE TABLE\nCREATE TABLE\nCREATE DGH\nCREATE DGH\nALTER DGH\nCREATE ANONYMIZATION_VIEW\nGRANT\nGRANT\n";
+    assert_eq!(stdout(&output), tags);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_and_a_wrong_name_are_told_the_same() {
     let served = serve(PEOPLE).await;
     let wrong = psql_with(&served.url(ANALYST), "incorrect horse", &["-c", "SELECT 1"]).await;

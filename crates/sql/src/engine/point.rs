@@ -18,11 +18,12 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, ExprWithAlias, GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Expr as SqlExpr, ExprWithAlias, GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, SetExpr,
     Statement as SqlStatement, TableFactor, TableWithJoins, WildcardAdditionalOptions,
 };
 use kohort_model::Role;
 
+use super::plain::{plain_body, spelled};
 use super::session::Outcome;
 use super::{Session, meanings_of};
 use crate::meaning::CouldBe;
@@ -76,7 +77,7 @@ impl Session {
     /// A name as the planner reads it; `None` where that is not the usual way.
     fn spelled(&self, name: &Ident) -> Option<String> {
         let is_usual = self.context.state_ref().read().config_options().sql_parser.enable_ident_normalization;
-        is_usual.then(|| super::unplanned::spelled(name))
+        is_usual.then(|| spelled(name))
     }
 
     /// The positions of the columns that are asked for, each once.
@@ -113,24 +114,7 @@ fn question<'a>(view: &AView, part: &'a Expr) -> Option<(usize, &'a CouldBe)> {
 fn asked(statement: &DFStatement) -> Option<Asked<'_>> {
     let DFStatement::Statement(statement) = statement else { return None };
     let SqlStatement::Query(query) = statement.as_ref() else { return None };
-    let Query {
-        with: None,
-        body,
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks,
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators,
-    } = query.as_ref()
-    else {
-        return None;
-    };
-    let (SetExpr::Select(select), [], []) = (body.as_ref(), locks.as_slice(), pipe_operators.as_slice()) else {
-        return None;
-    };
+    let SetExpr::Select(select) = plain_body(query)? else { return None };
     let Select {
         select_token: _,
         optimizer_hints,

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::sql::parser::Statement as DFStatement;
-use datafusion::sql::sqlparser::ast::{Ident, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Change, Savepoint, StoreError};
 
 use super::Session;
+use super::plain::spelled;
 use super::session::Outcome;
 use crate::SqlError;
 
@@ -53,17 +54,13 @@ impl TransactionStep {
     /// What a statement says of transactions; `None` where it is about something else.
     pub(super) fn of(statement: &DFStatement) -> Option<TransactionStep> {
         let DFStatement::Statement(statement) = statement else { return None };
-        let named = |name: &Ident| match name.quote_style {
-            Some(_) => name.value.clone(),
-            None => name.value.to_lowercase(),
-        };
         match statement.as_ref() {
             SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
             SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
             SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
-            SqlStatement::Rollback { savepoint: Some(name), .. } => Some(TransactionStep::RollbackTo(named(name))),
-            SqlStatement::Savepoint { name } => Some(TransactionStep::Savepoint(named(name))),
-            SqlStatement::ReleaseSavepoint { name } => Some(TransactionStep::Release(named(name))),
+            SqlStatement::Rollback { savepoint: Some(name), .. } => Some(TransactionStep::RollbackTo(spelled(name))),
+            SqlStatement::Savepoint { name } => Some(TransactionStep::Savepoint(spelled(name))),
+            SqlStatement::ReleaseSavepoint { name } => Some(TransactionStep::Release(spelled(name))),
             _ => None,
         }
     }

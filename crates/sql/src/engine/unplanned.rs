@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
 };
 
+use super::plain::spelled;
 use crate::rewrite::Refusal;
 use crate::view::AView;
 
@@ -155,9 +156,4 @@ fn is_arithmetic(operator: &BinaryOperator) -> bool {
             | BinaryOperator::Divide
             | BinaryOperator::Modulo
     )
-}
-
-/// A name as the planner reads it: in small letters unless it is quoted.
-pub(super) fn spelled(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

@@ -10,8 +10,10 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::TableReference;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, ObjectName, Query, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
+    Expr, Ident, Insert, ObjectName, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
 };
+
+use super::plain::plain_body;
 
 /// Rows as a statement spells them.
 pub(super) struct LiteralRows<'a> {
@@ -57,29 +59,12 @@ pub(super) fn literal_rows(statement: &DFStatement) -> Option<LiteralRows<'_>> {
     else {
         return None;
     };
-    let Query {
-        with: None,
-        body,
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks,
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators,
-    } = source.as_ref()
-    else {
-        return None;
-    };
     let is_plain = optimizer_hints.is_empty()
         && assignments.is_empty()
         && after_columns.is_empty()
         && multi_table_into_clauses.is_empty()
-        && multi_table_when_clauses.is_empty()
-        && locks.is_empty()
-        && pipe_operators.is_empty();
-    let SetExpr::Values(values) = body.as_ref() else { return None };
+        && multi_table_when_clauses.is_empty();
+    let SetExpr::Values(values) = plain_body(source)? else { return None };
     if !is_plain || values.explicit_row || values.value_keyword {
         return None;
     }
