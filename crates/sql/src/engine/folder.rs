@@ -231,38 +231,46 @@ impl Session {
         after: impl FnOnce() + Send + 'static,
     ) -> Result<Turn, SqlError> {
         let shared = Arc::clone(&self.shared);
-        let kept = tokio::spawn(async move {
-            let kept = shared.keep(&transaction).await;
-            match kept {
-                Ok(()) => after(),
-                Err(_) => shared.forget_what_followed(),
-            }
-            kept.map(|()| transaction.turn)
-        });
-        kept.await.unwrap_or_else(|_| {
-            self.shared.forget_what_followed();
-            Err(SqlError::Running { kind: "a fault of kohort stopped it" })
-        })
+        blocking(move || shared.keep_then(transaction, after)).await
+    }
+}
+
+/// Forgets what views have followed in memory, unless it was kept: also where a fault ends this early.
+struct Unkept<'a> {
+    shared: &'a Shared,
+    is_kept: bool,
+}
+
+impl Drop for Unkept<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.shared.materialized().iter().for_each(|following| following.view.forget());
+        }
     }
 }
 
 impl Shared {
-    async fn keep(&self, transaction: &Transaction) -> Result<(), SqlError> {
-        let followed = self.follow(transaction).await?;
-        let change = Arc::clone(&transaction.change);
+    /// Keeps a transaction, and does what must happen then. Waits for the disk.
+    pub(super) fn keep_then(&self, transaction: Transaction, after: impl FnOnce()) -> Result<Turn, SqlError> {
+        let mut unkept = Unkept { shared: self, is_kept: false };
+        self.keep(&transaction)?;
+        unkept.is_kept = true;
+        after();
+        Ok(transaction.turn)
+    }
+
+    fn keep(&self, transaction: &Transaction) -> Result<(), SqlError> {
+        let followed = self.follow(transaction)?;
+        let change = &transaction.change;
         for table in &transaction.changed {
             let next = self.generations.of(table) + 1;
             change.put_record(COUNTER, table, &next.to_string())?;
         }
-        let day = self.calendar.keep(&change)?;
-        blocking(move || change.commit()).await?;
+        let day = self.calendar.keep(change)?;
+        change.commit()?;
         day.into_iter().for_each(|day| self.calendar.was_kept(day));
         followed.iter().for_each(|view| view.publish());
         transaction.changed.iter().for_each(|table| self.generations.bump(table));
         Ok(())
-    }
-
-    fn forget_what_followed(&self) {
-        self.materialized().iter().for_each(|following| following.view.forget());
     }
 }

@@ -12,6 +12,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
+use tokio::runtime::Handle;
 
 use super::create::{Built, Planned};
 use super::stored::reading;
@@ -47,7 +48,7 @@ impl Session {
             let snapshot = data.store.read()?;
             if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
                 let definition = Arc::clone(&planned.definition);
-                let view = work(move || Materialized::open(definition, origin, &snapshot)).await?;
+                let view = blocking(move || Materialized::open(definition, origin, &snapshot)).await?;
                 return Ok((State::Materialized { view: Arc::new(view), query, policies }, None));
             }
         }
@@ -92,7 +93,7 @@ impl Session {
         };
         let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
         let now = (shared.clock)().timestamp_micros();
-        let made = work(move || {
+        let made = blocking(move || {
             let catalog = shared.hierarchies();
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
             match old {
@@ -113,13 +114,13 @@ impl Session {
         transaction: &Transaction,
     ) -> Result<(), SqlError> {
         let change = Arc::clone(&transaction.change);
-        work(move || Ok(Materialized::drop_kept(&definition, &change)?)).await
+        blocking(move || Materialized::drop_kept(&definition, &change).map_err(unfit)).await
     }
 }
 
 impl Shared {
-    /// Lets materialized views follow what a transaction changed, within it.
-    pub(super) async fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
+    /// Lets materialized views follow what a transaction changed, within it. Waits for the disk, and for plans.
+    pub(super) fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
         let mut followed = Vec::new();
         if transaction.touched.is_empty() {
             return Ok(followed);
@@ -130,9 +131,9 @@ impl Shared {
             let Some(names) = touched_persons(&view.origin, &transaction.touched) else { continue };
             followed.push(Arc::clone(&view));
             let definition = view.definition();
-            let rows = match looked_up(&transaction.change, &query, definition, &names).await? {
+            let rows = match looked_up(&transaction.change, &query, definition, &names)? {
                 Some(rows) => rows,
-                None => rows_of(&context(), &query, definition, &names).await?,
+                None => Handle::current().block_on(rows_of(&context(), &query, definition, &names))?,
             };
             let names = match names {
                 Persons::Some(names) => names.into_iter().collect(),
@@ -141,12 +142,11 @@ impl Shared {
             let policies = match (policies, &view.origin.policy) {
                 (Some(plan), Some((_, key))) => {
                     let plan = of_persons(plan.as_ref().clone(), key, &names)?;
-                    Some(policy_rows(&context(), plan, definition).await?)
+                    Some(Handle::current().block_on(policy_rows(&context(), plan, definition))?)
                 }
                 _ => None,
             };
-            let (change, view) = (Arc::clone(&transaction.change), Arc::clone(&view));
-            work(move || view.follow(&change, &Changed { names, rows, policies, now })).await?;
+            view.follow(&transaction.change, &Changed { names, rows, policies, now })?;
         }
         Ok(followed)
     }
@@ -203,16 +203,16 @@ fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
 }
 
 /// The rows of persons in a view's query, found without a plan; `None` where there has to be one.
-async fn looked_up(
-    change: &Arc<Change>,
+fn looked_up(
+    change: &Change,
     query: &LogicalPlan,
     definition: &Definition,
     names: &Persons,
 ) -> Result<Option<RecordBatch>, SqlError> {
     let Persons::Some(names) = names else { return Ok(None) };
     let Some(lookup) = Lookup::of(query, definition)? else { return Ok(None) };
-    let (change, names) = (Arc::clone(change), names.iter().cloned().collect::<Vec<_>>());
-    blocking(move || lookup.rows(&change, &names)).await.map(Some)
+    let names: Vec<String> = names.iter().cloned().collect();
+    Ok(Some(lookup.rows(change, &names)?))
 }
 
 /// The rows of persons in a view's query.
@@ -392,14 +392,4 @@ fn is_subquery(expression: &Expr) -> bool {
 
 fn unfit(problem: MaterializedProblem) -> SqlError {
     SqlError::View(ViewProblem::Materialized(problem))
-}
-
-/// Runs what takes long, or waits for the disk.
-async fn work<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ViewProblem> + Send + 'static,
-) -> Result<T, SqlError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done?),
-        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
-    }
 }

@@ -63,12 +63,19 @@ impl Session {
         let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
         let Some(batch) = literal.batch(&schema) else { return Ok(None) };
         let (name, shared) = (table.description().name.clone(), Arc::clone(&self.shared));
-        let rows = held(vec![batch], &schema);
-        let inserted = self.in_transaction(async |transaction| {
-            let watched = shared.watched(&name);
-            insert(transaction, &name, &schema, rows, &watched).await
-        });
-        changed_count(inserted.await?).map(Some)
+        let n_rows = batch.num_rows() as u64;
+        let batch = as_table(&batch, &schema)?;
+        // A view may have been made while this waited for its turn.
+        let insert = move |transaction: &mut Transaction| {
+            transaction.touch(&name, &batch, &shared.watched(&name))?;
+            transaction.change.insert(&name, &batch)?;
+            Ok(())
+        };
+        match self.transaction {
+            None => self.at_once(insert).await?,
+            Some(_) => self.in_transaction(async |transaction| insert(transaction)).await?,
+        }
+        changed_count(n_rows).map(Some)
     }
 
     /// Reads a file into a stored table.

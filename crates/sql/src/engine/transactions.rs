@@ -159,6 +159,30 @@ impl Session {
         }
     }
 
+    /// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one
+    /// to the next would take longer than the row. What nobody waits for any more is not kept.
+    pub(super) async fn at_once<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction) -> Result<T, SqlError> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
+        let turn = self.turn().await?;
+        let (store, shared) = (data.store.clone(), Arc::clone(&self.shared));
+        let waiting = Arc::new(());
+        let waits = Arc::downgrade(&waiting);
+        let done = blocking(move || {
+            let mut transaction = Transaction::new(store.write()?, turn);
+            let done = work(&mut transaction)?;
+            if waits.strong_count() > 0 {
+                shared.keep_then(transaction, || ())?;
+            }
+            Ok::<T, SqlError>(done)
+        });
+        let done = done.await;
+        drop(waiting);
+        done
+    }
+
     pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
         match (self.is_transaction_lost, &self.transaction) {
             (true, _) => Err(SqlError::TransactionLost),
@@ -196,12 +220,14 @@ fn done(message: &str) -> Result<Outcome, SqlError> {
     Ok(Outcome::Done(message.to_owned()))
 }
 
-/// Runs what waits for the disk.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, SqlError> {
+/// Runs what takes long, or waits for the disk, on a thread that may. It ends whether or not somebody waits for it.
+pub(super) async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, SqlError>
+where
+    T: Send + 'static,
+    E: Into<SqlError> + Send + 'static,
+{
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done?),
+        Ok(done) => done.map_err(Into::into),
         Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Writer<W: Write> {
     out: W,
     format: Format,
     schema: SchemaRef,
+    /// The first line of CSV, until there is another or none comes.
+    heading: String,
     /// What a table shows when it is complete.
     waiting: Vec<RecordBatch>,
     /// Whether somebody still reads.
@@ -31,13 +33,9 @@ pub(super) struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(super) fn start(out: W, format: Format, schema: SchemaRef) -> io::Result<Self> {
-        let mut writer = Writer { out, format, schema, waiting: Vec::new(), is_read: true };
-        if format == Format::Csv {
-            let names: Vec<String> = writer.schema.fields().iter().map(|field| quote(field.name())).collect();
-            writer.write(&(names.join(",") + "\n"))?;
-        }
-        Ok(writer)
+    pub(super) fn start(out: W, format: Format, schema: SchemaRef) -> Self {
+        let heading = if format == Format::Csv { csv_heading(&schema) } else { String::new() };
+        Writer { out, format, schema, heading, waiting: Vec::new(), is_read: true }
     }
 
     /// Adds rows. Says whether anybody wants more: a reader that has seen enough, as in `| head`, does not.
@@ -45,7 +43,8 @@ impl<W: Write> Writer<W> {
         match self.format {
             Format::Table => self.waiting.push(batch),
             Format::Csv => {
-                let rows = csv_rows(&batch).map_err(into_io)?;
+                let mut rows = std::mem::take(&mut self.heading);
+                push_csv(&mut rows, &batch).map_err(into_io)?;
                 self.write(&rows)?;
             }
             Format::Json => {
@@ -60,6 +59,10 @@ impl<W: Write> Writer<W> {
     }
 
     pub(super) fn finish(mut self) -> io::Result<()> {
+        let heading = std::mem::take(&mut self.heading);
+        if !heading.is_empty() {
+            self.write(&heading)?;
+        }
         if self.format == Format::Table {
             if self.waiting.is_empty() {
                 self.waiting.push(RecordBatch::new_empty(self.schema.clone()));
@@ -87,30 +90,51 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn csv_rows(batch: &RecordBatch) -> Result<String, ArrowError> {
+fn csv_heading(schema: &SchemaRef) -> String {
+    let mut heading = String::new();
+    for (position, field) in schema.fields().iter().enumerate() {
+        if position > 0 {
+            heading.push(',');
+        }
+        push_quoted(&mut heading, field.name());
+    }
+    heading.push('\n');
+    heading
+}
+
+fn push_csv(rows: &mut String, batch: &RecordBatch) -> Result<(), ArrowError> {
     let options = FormatOptions::new();
     let columns = batch.columns();
     let formatters: Vec<ArrayFormatter<'_>> =
         columns.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options)).collect::<Result<_, _>>()?;
-    let mut rows = String::new();
+    let mut cell = String::new();
     for row in 0..batch.num_rows() {
         for (position, (column, formatter)) in columns.iter().zip(&formatters).enumerate() {
             if position > 0 {
                 rows.push(',');
             }
             if !column.is_null(row) {
-                rows += &quote(&formatter.value(row).try_to_string()?);
+                cell.clear();
+                formatter.value(row).write(&mut cell).map_err(|_| ArrowError::CsvError(String::new()))?;
+                push_quoted(rows, &cell);
             }
         }
         rows.push('\n');
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// In quotes where a reader would take it for something else; empty text is no NULL.
-fn quote(cell: &str) -> String {
-    let is_plain = !cell.is_empty() && !cell.contains([',', '"', '\n', '\r']);
-    if is_plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+fn push_quoted(rows: &mut String, cell: &str) {
+    if !cell.is_empty() && !cell.contains([',', '"', '\n', '\r']) {
+        rows.push_str(cell);
+        return;
+    }
+    rows.push('"');
+    for character in cell.chars() {
+        rows.extend(std::iter::repeat_n(character, if character == '"' { 2 } else { 1 }));
+    }
+    rows.push('"');
 }
 
 /// Arrow's words may hold a cell.
@@ -134,7 +158,7 @@ mod tests {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3), Some(4)]));
         let batch = RecordBatch::try_from_iter([("age", texts), ("n", numbers)]).unwrap();
         let mut out = Vec::new();
-        let mut writer = Writer::start(&mut out, format, batch.schema()).unwrap();
+        let mut writer = Writer::start(&mut out, format, batch.schema());
         assert!(writer.add(batch).unwrap());
         writer.finish().unwrap();
         String::from_utf8(out).unwrap()
@@ -172,7 +196,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("age", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
         let show = |format| {
             let mut out = Vec::new();
-            Writer::start(&mut out, format, batch.schema()).unwrap().finish().unwrap();
+            Writer::start(&mut out, format, batch.schema()).finish().unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(show(Format::Csv), "age\n");

@@ -1,17 +1,15 @@
 //! Running one statement: in a task of its own, so that Ctrl-C ends it and not the shell, with a sign of life where it
 //! takes long.
 
-use std::future;
 use std::io::IsTerminal;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use indicatif::{ProgressBar, ProgressStyle};
 use kohort_model::Progress;
 use tokio::sync::{Mutex, mpsc};
@@ -21,6 +19,9 @@ use super::{Failure, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
 use crate::parser::{Parsed, Statement};
+
+/// So long a statement may take on the thread that shows its answer.
+const SOON: Duration = Duration::from_millis(2);
 
 /// How long a statement runs before there is a sign of life.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -42,14 +43,12 @@ pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Fo
     session.lock().await.report_to(Arc::clone(&stage) as _);
     let is_sql = matches!(parsed.statement, Statement::Sql(_));
     let mut work = Box::pin(work(session, parsed, sender));
-    // What is answered at once needs no other thread.
+    // What is answered soon needs no other thread.
     if is_sql {
-        let mut begin =
-            |context: &mut Context<'_>| panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        match future::poll_fn(|context| Poll::Ready(begin(context))).await {
-            Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(())) => return show(&mut messages, format, &stage).await,
-            Err(_) => return Err(fault()),
+        match tokio::time::timeout(SOON, AssertUnwindSafe(&mut work).catch_unwind()).await {
+            Err(_) => {}
+            Ok(Ok(())) => return show(&mut messages, format, &stage).await,
+            Ok(Err(_)) => return Err(fault()),
         }
     }
     let task = tokio::spawn(work);
@@ -112,7 +111,7 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &St
         }
         match message {
             Some(Message::Columns(schema)) => {
-                writer = Some(Writer::start(std::io::stdout(), format, schema).map_err(cannot_write)?);
+                writer = Some(Writer::start(std::io::stdout(), format, schema));
             }
             Some(Message::Rows(batch)) => {
                 let writer = writer.as_mut().expect("columns come before rows");
