@@ -45,6 +45,7 @@ pub use materialized::{
     Changed, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Standing, check,
 };
 pub use plan::{Plan, PlanWish};
+pub use point::Point;
 pub use problem::ViewProblem;
 pub(crate) use problem::kind_of;
 pub use provider::{AView, Owner, State};

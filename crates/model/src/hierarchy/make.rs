@@ -9,8 +9,6 @@
 //! # Cost
 //! O(n log n) in the distinct values, one node per value and level.
 
-use std::collections::HashSet;
-
 use chrono::{Datelike, NaiveDate};
 
 use super::Hierarchy;
@@ -181,7 +179,7 @@ impl Rule {
             Rule::Dates(levels) => make_dates(levels, values, value_type, notation),
             Rule::Flat => {
                 let sorted = sort_by_value(values, value_type, notation)?;
-                build("*", sorted.into_iter().map(|(_, text)| (text, Vec::new())))
+                build("*", sorted.into_iter().map(|(_, text)| Leaf { text, n_shared: 0, ancestors: Vec::new() }))
             }
         }
     }
@@ -220,7 +218,7 @@ fn make_steps(
     if too_long > 0 {
         return Err(MakeProblem::TooManyDigits { n_values: too_long });
     }
-    build("*", paths)
+    build("*", sharing(paths))
 }
 
 fn nested_steps(steps: &[f64]) -> Result<Vec<Decimal>, MakeProblem> {
@@ -314,11 +312,15 @@ fn make_mask(side: MaskSide, values: &Texts) -> Result<Hierarchy, MakeProblem> {
         }
     };
     let root = if longest == 0 { "*".to_owned() } else { mask(&[]) };
-    let paths = sorted.iter().map(|(characters, text)| {
-        let ancestors = (1..characters.len()).map(|n_kept| mask(&characters[..n_kept])).collect();
-        (*text, ancestors)
+    let mut before: &[char] = &[];
+    let leaves = sorted.iter().map(|(characters, text)| {
+        let most = before.len().min(characters.len()).saturating_sub(1);
+        let n_shared = before.iter().zip(characters).take(most).take_while(|(one, other)| one == other).count();
+        before = characters;
+        let ancestors = (n_shared + 1..characters.len()).map(|n_kept| mask(&characters[..n_kept])).collect();
+        Leaf { text, n_shared, ancestors }
     });
-    build(&root, paths)
+    build(&root, leaves)
 }
 
 fn make_dates(
@@ -346,7 +348,7 @@ fn make_dates(
     if out_of_range > 0 {
         return Err(MakeProblem::YearOutOfRange { n_values: out_of_range });
     }
-    build("*", paths)
+    build("*", sharing(paths))
 }
 
 fn day(value: Value<'_>) -> Option<NaiveDate> {
@@ -384,41 +386,59 @@ fn sort_by_value<'a>(
     Ok(sorted)
 }
 
-/// The tree of these leaves, each with its ancestors below the root, coarsest first. Leaves that share an ancestor
-/// follow each other.
-fn build<'a>(root: &str, paths: impl IntoIterator<Item = (&'a str, Vec<String>)>) -> Result<Hierarchy, MakeProblem> {
+/// A leaf on its way into a tree. Leaves that share an ancestor follow each other.
+struct Leaf<'a> {
+    text: &'a str,
+    /// So many ancestors below the root it has in common with the leaf before.
+    n_shared: usize,
+    /// The others, coarsest first.
+    ancestors: Vec<String>,
+}
+
+/// Leaves of values with all their ancestors below the root, coarsest first.
+fn sharing<'a>(paths: Vec<(&'a str, Vec<String>)>) -> impl Iterator<Item = Leaf<'a>> {
+    let mut before: Vec<String> = Vec::new();
+    paths.into_iter().map(move |(text, path)| {
+        let n_shared = before.iter().zip(&path).take_while(|(one, other)| one == other).count();
+        let ancestors = path[n_shared..].to_vec();
+        before = path;
+        Leaf { text, n_shared, ancestors }
+    })
+}
+
+/// The tree of these leaves.
+fn build<'a>(root: &str, leaves: impl IntoIterator<Item = Leaf<'a>>) -> Result<Hierarchy, MakeProblem> {
     let mut labels = Texts::new();
     let mut parents = vec![0];
     let mut is_value = vec![false];
     labels.push(root);
-    let mut open: Vec<(String, u32)> = Vec::new();
-    for (value, ancestors) in paths {
-        let n_shared = open.iter().zip(&ancestors).take_while(|((label, _), ancestor)| label == *ancestor).count();
+    let mut open: Vec<u32> = Vec::new();
+    for Leaf { text, n_shared, ancestors } in leaves {
         open.truncate(n_shared);
-        for ancestor in ancestors.into_iter().skip(n_shared) {
-            let parent = open.last().map_or(0, |&(_, node)| node);
-            let node = labels.push(&ancestor);
-            parents.push(parent);
+        for ancestor in ancestors {
+            parents.push(open.last().copied().unwrap_or(0));
             is_value.push(false);
-            open.push((ancestor, node));
+            open.push(labels.push(&ancestor));
         }
-        labels.push(value);
-        parents.push(open.last().map_or(0, |&(_, node)| node));
+        labels.push(text);
+        parents.push(open.last().copied().unwrap_or(0));
         is_value.push(true);
     }
-    let mut made = HashSet::new();
-    let mut n_labels = 0;
-    for (label, _) in labels.iter().zip(&is_value).filter(|(_, is_value)| !**is_value) {
-        n_labels += usize::from(!made.insert(label));
+    let tree = Hierarchy::from_parents(labels, parents);
+    let (mut n_values, mut n_labels) = (0, 0);
+    for same in tree.by_label.chunk_by(|&one, &other| tree.label(one) == tree.label(other)) {
+        let n_of_values = same.iter().filter(|&&node| is_value[node as usize]).count();
+        let n_made = same.len() - n_of_values;
+        n_values += if n_made > 0 { n_of_values } else { 0 };
+        n_labels += n_made.saturating_sub(1);
     }
-    let n_values = labels.iter().zip(&is_value).filter(|(label, is_value)| **is_value && made.contains(label)).count();
     if n_values > 0 {
         return Err(MakeProblem::ValueIsLabel { n_values });
     }
     if n_labels > 0 {
         return Err(MakeProblem::LabelsClash { n_labels });
     }
-    Ok(Hierarchy::from_parents(labels, parents))
+    Ok(tree)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::{DFSchema, TableReference};
@@ -31,7 +32,7 @@ use crate::options::ViewOptions;
 use crate::parser::Access;
 use crate::policy::UsedView;
 use crate::rewrite::ProtectedColumns;
-use crate::view::{AView, State};
+use crate::view::{AView, Point, State};
 
 /// What a query of this kind says.
 struct Asked<'a> {
@@ -40,6 +41,12 @@ struct Asked<'a> {
     columns: Option<Vec<&'a Ident>>,
     condition: &'a SqlExpr,
 }
+
+/// So often a view is looked at while others change it, before all of it is read.
+const MOST_LOOKS: usize = 50;
+
+/// How long whoever has committed may take to say so.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 impl Session {
     /// The answer to a query that needs no plan, `None` where it does.
@@ -51,27 +58,45 @@ impl Session {
     ) -> Option<Outcome> {
         let asked = asked(statement)?;
         let name = self.spelled(asked.view)?;
-        let schema = self.context.state_ref().read().schema_for_ref(TableReference::bare(name.as_str())).ok()?;
+        for _ in 0..MOST_LOOKS {
+            match self.look(&asked, &name, access, views).await? {
+                Point::Planned => return None,
+                Point::OtherState => tokio::time::sleep(BETWEEN_LOOKS).await,
+                Point::Rows(batch) => {
+                    let schema = batch.schema();
+                    let batches = futures::stream::iter((batch.num_rows() > 0).then_some(Ok(batch)));
+                    return Some(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))));
+                }
+            }
+        }
+        None
+    }
+
+    /// Looks for the answer in the view as it is now.
+    async fn look(&self, asked: &Asked<'_>, name: &str, access: &Access, views: &mut Vec<UsedView>) -> Option<Point> {
+        let schema = self.context.state_ref().read().schema_for_ref(TableReference::bare(name)).ok()?;
         // The state is taken before the view is looked at, as where it is planned.
         let reading = self.reading().ok()??;
-        let table = schema.table(&name).await.ok()??;
+        let table = schema.table(name).await.ok()??;
         let view = table.downcast_ref::<AView>()?;
         if !matches!(view.state(), State::Materialized { .. }) {
             return None;
         }
-        let projection = self.projection(view, asked.columns)?;
-        let condition = self.condition(view, &name, asked.condition)?;
+        let projection = self.projection(view, asked.columns.as_deref())?;
+        let condition = self.condition(view, name, asked.condition)?;
         let questions = split_conjunction(&condition).into_iter().map(|part| question(view, part));
         let questions = questions.collect::<Option<Vec<_>>>()?;
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
         let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
         self.check_readable(&used).await.ok()?;
-        let batch = view.point(reading.state(), &options, &questions, &projection)?;
-        *views = used;
-        let schema = batch.schema();
-        let batches = futures::stream::iter((batch.num_rows() > 0).then_some(Ok(batch)));
-        Some(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+        let point = view.point(reading.state(), &options, &questions, &projection);
+        if matches!(point, Point::Rows(_)) {
+            *views = used;
+        }
+        // In a transaction there is no other state to wait for.
+        let is_final = matches!(point, Point::OtherState) && self.transaction.is_some();
+        Some(if is_final { Point::Planned } else { point })
     }
 
     /// A name as the planner reads it; `None` where that is not the usual way.
@@ -81,7 +106,7 @@ impl Session {
     }
 
     /// The positions of the columns that are asked for, each once.
-    fn projection(&self, view: &AView, columns: Option<Vec<&Ident>>) -> Option<Vec<usize>> {
+    fn projection(&self, view: &AView, columns: Option<&[&Ident]>) -> Option<Vec<usize>> {
         let known = &view.definition.columns;
         let Some(columns) = columns else { return Some((0..known.len()).collect()) };
         let position = |name: &&Ident| {

@@ -31,6 +31,7 @@ mod policies;
 mod problem;
 mod read;
 mod step;
+mod trees;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -38,7 +39,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use kohort_store::{ScanRequest, State};
 
 use super::{Definition, ViewProblem};
-use crate::hierarchies::Hierarchies;
 use crate::rewrite::Meanings;
 
 use classes::ClassTable;
@@ -49,7 +49,8 @@ pub use make::{Force, Making, check};
 pub(crate) use policies::EVERYBODY;
 pub use policies::PolicyRows;
 pub use problem::MaterializedProblem;
-pub(super) use read::StoredRead;
+pub(super) use read::{PointRead, StoredRead};
+use trees::KnownTrees;
 
 /// A materialized view of a store.
 pub struct Materialized {
@@ -62,8 +63,7 @@ pub struct Materialized {
     /// Finds classes by their labels.
     classes: RwLock<ClassTable>,
     meanings: Meanings,
-    /// The DGHs as they were when it was made.
-    hierarchies: Hierarchies,
+    trees: KnownTrees,
     /// Per quasi column the label of everything.
     roots: Vec<String>,
     /// The columns of the table of choices.

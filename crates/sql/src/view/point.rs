@@ -20,25 +20,49 @@ use kohort_io::write_rows;
 use kohort_model::{Block, BlockCells, NULL};
 use kohort_store::State as StoreState;
 
+use super::materialized::{PointRead, StoredRead};
 use super::{AView, State};
 use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 
+/// The answer to a question for a few classes.
+pub enum Point {
+    /// The rows.
+    Rows(RecordBatch),
+    /// The planner has to see to it.
+    Planned,
+    /// What is in memory is of another state of the store: the next one may be the same.
+    OtherState,
+}
+
 impl AView {
-    /// The rows that satisfy all of some questions of quasi columns, by the positions of both in the view; `None` where
-    /// the planner has to see to it.
+    /// The rows that satisfy all of some questions of quasi columns, by the positions of both in the view.
     pub fn point(
         &self,
         store: &StoreState,
         options: &ViewOptions,
         asked: &[(usize, &CouldBe)],
         projection: &[usize],
+    ) -> Point {
+        let State::Materialized { view, .. } = self.state() else { return Point::Planned };
+        let stored = match view.read_point(store, asked) {
+            Ok(PointRead::Found(stored)) => stored,
+            Ok(PointRead::OtherState) => return Point::OtherState,
+            Ok(PointRead::Many) | Err(_) => return Point::Planned,
+        };
+        self.shown(&stored, options, asked, projection).map_or(Point::Planned, Point::Rows)
+    }
+
+    fn shown(
+        &self,
+        stored: &StoredRead,
+        options: &ViewOptions,
+        asked: &[(usize, &CouldBe)],
+        projection: &[usize],
     ) -> Option<RecordBatch> {
-        let State::Materialized { view, .. } = self.state() else { return None };
-        let stored = view.read_point(store, asked).ok()??;
         let reader = self.reader(&stored.version, options).ok()?;
         let schema = Arc::new(self.schema().project(projection).ok()?);
-        let Some(block) = stored.version.stored_block(&stored, reader).ok()?.block else {
+        let Some(block) = stored.version.stored_block(stored, reader).ok()?.block else {
             return Some(RecordBatch::new_empty(schema));
         };
         let answers = matching(block.get(), asked)?;

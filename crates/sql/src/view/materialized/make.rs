@@ -4,7 +4,7 @@
 //! it can be told what readers of the old and the new could combine; where that is a set of persons that does not
 //! satisfy what is asked, the owner has to say `FORCE`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
 
 use datafusion::arrow::array::RecordBatch;
@@ -23,6 +23,7 @@ use super::members::{NewRow, new_rows, tuple_columns};
 use super::memory::{Counters, Made, Memory, requirements};
 use super::policies::PolicyRows;
 use super::problem::MaterializedProblem;
+use super::trees::KnownTrees;
 use super::write::{Fate, Writing, class_batch};
 use super::{ClassTable, Materialized, Origin};
 use crate::hierarchies::Hierarchies;
@@ -176,8 +177,8 @@ impl Materialized {
     ) -> Result<Materialized, ViewProblem> {
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
-        let (hierarchies, policy_columns) = (restored(&memory.made), memory.made.policy_columns.clone());
-        let roots = memory.made.roots.clone();
+        let trees = KnownTrees::new(restored(&memory.made), definition.columns.len());
+        let (roots, policy_columns) = (memory.made.roots.clone(), memory.made.policy_columns.clone());
         Ok(Materialized {
             definition,
             origin,
@@ -185,7 +186,7 @@ impl Materialized {
             memory: Mutex::new(Held::new(Some(memory))),
             classes: RwLock::new(classes),
             meanings,
-            hierarchies,
+            trees,
             roots,
             policy_columns,
         })
@@ -286,7 +287,7 @@ impl Maker<'_> {
             memory: Mutex::new(Held::new(None)),
             classes: RwLock::new(classes),
             meanings: Arc::from(Vec::new()),
-            hierarchies: Hierarchies::new(),
+            trees: KnownTrees::new(Hierarchies::new(), 0),
             roots: Vec::new(),
             policy_columns: Vec::new(),
         })
@@ -459,11 +460,10 @@ impl Maker<'_> {
             self.change.drop_table(&self.layout.classes).map_err(store)?;
             self.change.create_table(&table).map_err(store)?;
         }
-        let is_restricted = !self.memory.restricting.is_empty();
+        self.memory.restricted = self.restricted(&states, &arrivals);
         self.change
-            .insert(&self.layout.classes, &class_batch(&self.layout, &numbered, is_restricted))
+            .insert(&self.layout.classes, &class_batch(&self.layout, &numbered, &self.memory.restricted))
             .map_err(store)?;
-        self.memory.restricted = numbered.iter().filter(|_| is_restricted).map(|(number, ..)| *number).collect();
         for (number, is_alone, labels) in numbered {
             if is_alone {
                 self.memory.alone.insert(labels, number);
@@ -490,6 +490,20 @@ impl Maker<'_> {
         writing.move_rows(&fates)?;
         writing.remember(&pasts)?;
         Ok(())
+    }
+
+    /// The classes in which somebody may refuse a quasi column. Of rows that were there before it is not looked up.
+    fn restricted(
+        &self,
+        states: &BTreeMap<MemberKey, RowState>,
+        arrivals: &BTreeMap<MemberKey, Arrival<'_>>,
+    ) -> HashSet<i64> {
+        let restricting = &self.memory.restricting;
+        let is_free = |key: &MemberKey| {
+            let choice = arrivals.get(key).and_then(|arrival| arrival.choice);
+            restricting.is_empty() || choice.is_some_and(|choice| !restricting.contains(&choice))
+        };
+        states.iter().filter(|(key, _)| !is_free(key)).filter_map(|(_, state)| state.class).collect()
     }
 
     fn finish(mut self, classes: &[NewClass]) -> Result<Materialized, ViewProblem> {

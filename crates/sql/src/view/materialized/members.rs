@@ -208,10 +208,14 @@ impl<'a> Raised<'a> {
     }
 }
 
-/// Whether a policy refuses anything to anybody, now or ever.
+/// Whether a policy refuses a quasi column to anybody, now or ever: a class then may show another label than it has.
 pub(super) fn is_restricted(definition: &Definition, policies: &Policies, policy: u32) -> bool {
+    let quasi = definition.with_role(Role::Quasi).into_iter().fold(0u64, |columns, position| columns | 1 << position);
     crate::view::build::pair_ids(policies).any(|pair| match policies.choice(pair, policy) {
         None => true,
-        Some(choice) => refused_columns(&choice, definition, Reader { pair: Some(pair), today: NaiveDate::MAX }) != 0,
+        Some(choice) => {
+            let reader = Reader { pair: Some(pair), today: NaiveDate::MAX };
+            refused_columns(&choice, definition, reader) & quasi != 0
+        }
     })
 }

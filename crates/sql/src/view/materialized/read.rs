@@ -10,7 +10,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use kohort_io::{read_rows, texts_by_value};
+use kohort_io::read_rows;
 use kohort_model::{NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
@@ -19,7 +19,7 @@ use super::follow::COUNTERS;
 use super::layout::{CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
 use super::load::classes_of;
-use super::memory::{Counters, pad};
+use super::memory::Counters;
 use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
@@ -37,6 +37,15 @@ const N_FIXED: usize = 3;
 
 /// So many classes at most are read for a point: more are not read while others wait.
 const MOST_POINT_CLASSES: usize = 256;
+
+/// What a look for a few classes found.
+pub(in crate::view) enum PointRead {
+    Found(StoredRead),
+    /// They are many, or which they are can't be told.
+    Many,
+    /// What is in memory is of another state: somebody has just committed, or is about to say so.
+    OtherState,
+}
 
 /// Classes of a materialized view, as they are kept.
 pub(in crate::view) struct StoredRead {
@@ -67,8 +76,7 @@ impl Materialized {
         self.read_classes(state, wanted, counters.epoch)
     }
 
-    /// Reads the classes whose labels could satisfy questions of quasi columns; `None` where they are many, or what is in
-    /// memory is of another state.
+    /// Reads the classes whose labels could satisfy questions of quasi columns, where they are few.
     ///
     /// # Errors
     /// Where what is kept can't be read.
@@ -76,14 +84,17 @@ impl Materialized {
         &self,
         state: &State,
         asked: &[(usize, &CouldBe)],
-    ) -> Result<Option<StoredRead>, ViewProblem> {
+    ) -> Result<PointRead, ViewProblem> {
         let counters = self.counters(state)?;
         let wanted = {
             let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
-            let places = if classes.counters == counters { classes.find(asked, MOST_POINT_CLASSES) } else { None };
-            places.map(|places| classes.described(&places))
+            if classes.counters != counters {
+                return Ok(PointRead::OtherState);
+            }
+            let Some(places) = classes.find(asked, MOST_POINT_CLASSES) else { return Ok(PointRead::Many) };
+            classes.described(&places)
         };
-        wanted.map(|wanted| self.read_classes(state, Some(wanted), counters.epoch)).transpose()
+        self.read_classes(state, Some(wanted), counters.epoch).map(PointRead::Found)
     }
 
     pub(super) fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
@@ -185,17 +196,13 @@ impl Materialized {
         Ok(classes)
     }
 
-    /// Gives columns the trees of the values that were read, with the labels of the view.
+    /// Gives columns trees over the values that were read, with the labels of the view.
     fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
         let mut roots = self.roots.iter();
-        for (column, said) in table.columns.iter_mut().zip(&self.definition.columns) {
+        for (position, (column, said)) in table.columns.iter_mut().zip(&self.definition.columns).enumerate() {
             let root = if said.role == Role::Quasi { roots.next() } else { None };
             let Some(name) = &said.hierarchy else { continue };
-            let mut values = texts_by_value(column);
-            if let Some(root) = root {
-                pad(&self.hierarchies, name, root, &mut values);
-            }
-            let tree = self.hierarchies.tree_for(name, &values, column.value_type, &column.notation);
+            let tree = self.trees.of(position, name, column, root.map(String::as_str));
             let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
             column.hierarchy = Some(tree.map_err(fault)?);
         }

@@ -1,6 +1,6 @@
 //! What effects of a change do to the hidden tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -251,7 +251,7 @@ impl Writing<'_> {
         match is_new {
             IsNew::Yes => self
                 .change
-                .insert(&layout.classes, &class_batch(layout, &[(signed(class.0), false, labels)], false))
+                .insert(&layout.classes, &class_batch(layout, &[(signed(class.0), false, labels)], &HashSet::new()))
                 .map(drop)?,
             IsNew::No => {
                 let numbers = self.class_rows(signed(class.0))?;
@@ -275,7 +275,7 @@ impl Writing<'_> {
         let class = signed(self.memory.counters.next_class);
         self.memory.counters.next_class += 1;
         let layout = &self.view.layout;
-        self.change.insert(&layout.classes, &class_batch(layout, &[(class, true, labels.clone())], false))?;
+        self.change.insert(&layout.classes, &class_batch(layout, &[(class, true, labels.clone())], &HashSet::new()))?;
         self.memory.touched.push((class, true, labels.clone()));
         self.memory.alone.insert(labels, class);
         Ok(class)
@@ -339,11 +339,12 @@ pub(super) fn batch<'n>(columns: impl IntoIterator<Item = (&'n str, ArrayRef)>) 
 pub(super) fn class_batch(
     layout: &Layout,
     classes: &[(i64, bool, Vec<Option<String>>)],
-    is_restricted: bool,
+    are_restricted: &HashSet<i64>,
 ) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(classes.iter().map(|(class, ..)| Some(*class)).collect::<Int64Array>());
     let alone: ArrayRef = Arc::new(classes.iter().map(|(_, alone, _)| Some(*alone)).collect::<BooleanArray>());
-    let restricted: ArrayRef = Arc::new(BooleanArray::from(vec![is_restricted; classes.len()]));
+    let restricted: Vec<bool> = classes.iter().map(|(number, ..)| are_restricted.contains(number)).collect();
+    let restricted: ArrayRef = Arc::new(BooleanArray::from(restricted));
     let labels = layout.labels.iter().enumerate().map(|(column, name)| {
         let labels = classes.iter().map(|(.., labels)| labels[column].as_deref());
         (name.as_str(), Arc::new(labels.collect::<StringArray>()) as ArrayRef)

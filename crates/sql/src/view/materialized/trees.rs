@@ -1,0 +1,69 @@
+//! [`KnownTrees`]: trees over the values of columns, kept from one read to the next.
+//!
+//! A read shows few rows, and to make trees of their values would take as long as to find them. Where values are few,
+//! most reads see only such as were seen before. Masks are made anew each time: how long they are depends on which
+//! values are looked at.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kohort_model::hierarchy::Rule;
+use kohort_model::{Column, Hierarchy, Texts};
+
+use super::memory::pad;
+use crate::hierarchies::{Hierarchies, HierarchyFault};
+
+/// Trees over more values are not kept.
+const MOST_VALUES: usize = 4_096;
+
+/// Per column the tree of values that were read.
+pub(super) struct KnownTrees {
+    /// The DGHs as they were when the view was made.
+    hierarchies: Hierarchies,
+    of_column: Vec<RwLock<Option<Arc<Hierarchy>>>>,
+}
+
+impl KnownTrees {
+    pub(super) fn new(hierarchies: Hierarchies, n_columns: usize) -> KnownTrees {
+        KnownTrees { hierarchies, of_column: (0..n_columns).map(|_| RwLock::default()).collect() }
+    }
+
+    /// A tree of a DGH that has all values of the column at a position as leaves; the root is the label of everything,
+    /// where that is fixed.
+    ///
+    /// # Errors
+    /// Where the DGH does not take them.
+    pub(super) fn of(
+        &self,
+        position: usize,
+        name: &str,
+        column: &Column,
+        root: Option<&str>,
+    ) -> Result<Arc<Hierarchy>, HierarchyFault> {
+        let make = |values: &Texts| self.hierarchies.tree_for(name, values, column.value_type, &column.notation);
+        if let Some(Rule::Mask(_)) = self.hierarchies.rule(name) {
+            let mut values = column.texts.clone();
+            root.into_iter().for_each(|root| pad(&self.hierarchies, name, root, &mut values));
+            return make(&values);
+        }
+        let known = self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = &known
+            && column.texts.iter().all(|value| known.leaf(value).is_some())
+        {
+            return Ok(Arc::clone(known));
+        }
+        let own = make(&column.texts)?;
+        let mut values = column.texts.clone();
+        if let (Some(_), Some(known)) = (self.hierarchies.rule(name), &known) {
+            for value in known.leaves().into_iter().map(|leaf| known.label(leaf)) {
+                if own.leaf(value).is_none() {
+                    values.push(value);
+                }
+            }
+        }
+        if values.len() <= MOST_VALUES {
+            let both = make(&values).unwrap_or_else(|_| Arc::clone(&own));
+            *self.of_column[position].write().unwrap_or_else(PoisonError::into_inner) = Some(both);
+        }
+        Ok(own)
+    }
+}
