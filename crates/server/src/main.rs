@@ -1,5 +1,13 @@
 //! The command `kohort-serve`.
 
-fn main() -> std::process::ExitCode {
+use std::process::ExitCode;
+
+use mimalloc::MiMalloc;
+
+// A sixth faster than the system's where statements are short and threads are many.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
     kohort_server::command::run()
 }

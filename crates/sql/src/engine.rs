@@ -17,6 +17,7 @@ mod memory;
 mod pinned;
 mod plain;
 mod point;
+mod readers;
 mod session;
 mod show;
 mod stored;
@@ -47,6 +48,7 @@ use calendar::Calendar;
 use folder::Data;
 pub use folder::Lost;
 use memory::QueryMemory;
+use readers::Readers;
 pub use session::{Described, Outcome, Session};
 
 use crate::SqlError;
@@ -99,6 +101,8 @@ struct Shared {
     owner: SessionContext,
     analyst: SessionContext,
     memory: Arc<QueryMemory>,
+    /// Held by queries that read views by a plan, until they have their first rows.
+    readers: Readers,
     hierarchies: RwLock<Hierarchies>,
     views: RwLock<BTreeMap<String, Arc<AView>>>,
     generations: Generations,
@@ -139,6 +143,7 @@ impl Engine {
             owner: context(&memory),
             analyst: context(&memory),
             memory,
+            readers: Readers::new(),
             hierarchies: RwLock::default(),
             views: RwLock::default(),
             generations: Generations::default(),

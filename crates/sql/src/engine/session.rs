@@ -22,8 +22,10 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::granted::GrantedViews;
+use super::readers::begun;
 use super::transactions::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
@@ -329,12 +331,17 @@ impl Session {
         {
             return Ok(outcome);
         }
-        let context = self.scoped(granted.as_ref().unwrap_or(access))?;
+        let mut context = self.scoped(granted.as_ref().unwrap_or(access))?;
         let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
+        let mut turn = None;
         if !views.is_empty() {
             self.granted(access)?;
             self.check_readable(views).await?;
+            // Whoever waits keeps no state of the store.
+            drop(context);
+            turn = self.readers_turn().await;
+            context = self.scoped(granted.as_ref().unwrap_or(access))?;
         }
         let mut changed = changed_table(&plan);
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
@@ -375,6 +382,7 @@ impl Session {
             if !views.is_empty() {
                 granted?;
                 self.check_readable(views).await?;
+                turn = self.readers_turn().await;
             }
             changed = changed_table(frame.logical_plan());
         }
@@ -399,10 +407,19 @@ impl Session {
             *views = seen;
             self.check_readable(views).await?;
         };
-        match changed {
+        match (changed, turn) {
             // Statements that change rows do so while their stream is read.
-            Some(name) => self.changed_rows(stream, &name).await,
-            None => Ok(Outcome::Rows(stream)),
+            (Some(name), _) => self.changed_rows(stream, &name).await,
+            (None, None) => Ok(Outcome::Rows(stream)),
+            (None, Some(_turn)) => Ok(Outcome::Rows(begun(stream).await?)),
+        }
+    }
+
+    /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
+    async fn readers_turn(&self) -> Option<OwnedSemaphorePermit> {
+        match self.transaction {
+            None => self.shared.readers.turn().await,
+            Some(_) => None,
         }
     }
 

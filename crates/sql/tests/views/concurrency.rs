@@ -111,3 +111,17 @@ async fn an_answer_that_nobody_waits_for_holds_nothing_and_harms_nothing() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_reads_keep_nobody_waiting() {
+    let engine = engine_with_view().await;
+    let mut unread = Vec::new();
+    // More than read at once on any machine.
+    for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from).max(2) {
+        let mut session = engine.session(Role::Analyst);
+        unread.push(session.run(parse("SELECT * FROM v").unwrap().remove(0)).await.unwrap());
+    }
+    let all = rows(&mut engine.session(Role::Analyst), "SELECT count(*) FROM v").await;
+    assert_eq!(all, [["12"]]);
+    drop(unread);
+}
