@@ -49,7 +49,7 @@ impl Held {
     fn begin(&mut self, statement: &str) -> Result<(), StoreError> {
         // The end of the transaction before may have failed.
         self.roll_back()?;
-        self.sql.execute_batch(statement)?;
+        self.sql.prepare_cached(statement)?.execute([])?;
         // A deferred transaction has its state from the first read on; this is it.
         let version: i64 = self.sql.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))?;
         if self.catalog_version != Some(version) {
@@ -73,7 +73,7 @@ impl Held {
         self.next_rows.clear();
         self.n_savepoints = 0;
         if !self.sql.is_autocommit() {
-            self.sql.execute_batch("ROLLBACK")?;
+            self.sql.prepare_cached("ROLLBACK")?.execute([])?;
         }
         Ok(())
     }

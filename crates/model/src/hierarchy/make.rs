@@ -293,34 +293,47 @@ fn render_decimal(mantissa: i128, scale: u32, notation: &Notation) -> String {
 
 fn make_mask(side: MaskSide, values: &Texts) -> Result<Hierarchy, MakeProblem> {
     let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-    let mut sorted: Vec<(Vec<char>, &str)> = values
-        .iter()
-        .map(|text| {
-            let from_the_kept_end = match side {
-                MaskSide::Right => text.chars().collect(),
-                MaskSide::Left => text.chars().rev().collect(),
-            };
-            (from_the_kept_end, text)
-        })
-        .collect();
-    sorted.sort_unstable();
-    let mask = |kept: &[char]| -> String {
-        let stars = std::iter::repeat_n('*', longest - kept.len());
-        match side {
-            MaskSide::Right => kept.iter().copied().chain(stars).collect(),
-            MaskSide::Left => stars.chain(kept.iter().rev().copied()).collect(),
-        }
-    };
-    let root = if longest == 0 { "*".to_owned() } else { mask(&[]) };
-    let mut before: &[char] = &[];
-    let leaves = sorted.iter().map(|(characters, text)| {
-        let most = before.len().min(characters.len()).saturating_sub(1);
-        let n_shared = before.iter().zip(characters).take(most).take_while(|(one, other)| one == other).count();
-        before = characters;
-        let ancestors = (n_shared + 1..characters.len()).map(|n_kept| mask(&characters[..n_kept])).collect();
+    let mut sorted: Vec<&str> = values.iter().collect();
+    match side {
+        MaskSide::Right => sorted.sort_unstable(),
+        MaskSide::Left => sorted.sort_unstable_by(|one, other| one.chars().rev().cmp(other.chars().rev())),
+    }
+    let root = "*".repeat(longest.max(1));
+    let mut before = "";
+    let leaves = sorted.into_iter().map(|text| {
+        let n_characters = text.chars().count();
+        let most = before.chars().count().min(n_characters).saturating_sub(1);
+        let n_shared = match side {
+            MaskSide::Right => n_equal(before.chars(), text.chars()).min(most),
+            MaskSide::Left => n_equal(before.chars().rev(), text.chars().rev()).min(most),
+        };
+        before = text;
+        let ancestors = (n_shared + 1..n_characters).map(|n_kept| mask(side, text, n_kept, longest)).collect();
         Leaf { text, n_shared, ancestors }
     });
     build(&root, leaves)
+}
+
+/// The text with so many characters kept, as long as the longest.
+fn mask(side: MaskSide, text: &str, n_kept: usize, longest: usize) -> String {
+    let mut masked = String::with_capacity(text.len().max(longest));
+    let n_stars = longest - n_kept;
+    match side {
+        MaskSide::Right => {
+            masked.extend(text.chars().take(n_kept));
+            masked.extend(std::iter::repeat_n('*', n_stars));
+        }
+        MaskSide::Left => {
+            masked.extend(std::iter::repeat_n('*', n_stars));
+            masked.extend(text.chars().skip(text.chars().count() - n_kept));
+        }
+    }
+    masked
+}
+
+/// How many characters two texts begin with alike.
+fn n_equal(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
 fn make_dates(

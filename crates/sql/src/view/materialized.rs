@@ -133,6 +133,9 @@ impl Materialized {
         for (number, is_alone, labels) in memory.touched.drain(..) {
             classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
         }
+        for number in std::mem::take(&mut memory.joined) {
+            classes.lie(number, None);
+        }
         for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);
         }

@@ -304,3 +304,31 @@ fn other_queries_are_planned() {
         }
     });
 }
+
+#[test]
+fn who_came_later_is_found_with_those_who_were_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = "
+        CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
+        INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
+        CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
+          ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2";
+    let n_found = async |engine: &Engine| {
+        point(&engine.session(Role::Analyst), "SELECT * FROM v WHERE age = 21").await.unwrap().num_rows()
+    };
+    block_on(async {
+        let engine = open(folder.path()).await;
+        let mut owner = engine.session(Role::Owner);
+        run(&mut owner, tables).await.unwrap();
+        assert_eq!(n_found(&engine).await, 2);
+        run(&mut owner, "INSERT INTO patient VALUES ('c', 23, 'flu'), ('d', 24, 'gout')").await.unwrap();
+        assert_eq!(n_found(&engine).await, 4);
+        drop((owner, engine));
+        let engine = open(folder.path()).await;
+        assert_eq!(n_found(&engine).await, 4);
+        run(&mut engine.session(Role::Owner), "INSERT INTO patient VALUES ('e', 25, 'flu'), ('f', 26, 'cold')")
+            .await
+            .unwrap();
+        assert_eq!(n_found(&engine).await, 6);
+    });
+}

@@ -21,6 +21,36 @@ const FEW_LABELS: usize = 64;
 /// The number of a class, whether its rows are shown by themselves, and its labels.
 pub(super) type Labelled = (i64, bool, Vec<Option<String>>);
 
+/// The numbers between which the rows of a class lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    first: i64,
+    last: i64,
+    pub(super) n_rows: u64,
+}
+
+impl Span {
+    pub(super) fn of(row: i64) -> Span {
+        Span { first: row, last: row, n_rows: 1 }
+    }
+
+    pub(super) fn add(&mut self, row: i64) {
+        *self = Span { first: self.first.min(row), last: self.last.max(row), n_rows: self.n_rows + 1 };
+    }
+
+    /// That of these rows; `None` where there is none.
+    pub(super) fn over(mut rows: impl Iterator<Item = i64>) -> Option<Span> {
+        let mut span = Span::of(rows.next()?);
+        rows.for_each(|row| span.add(row));
+        Some(span)
+    }
+
+    /// Whether to read everything between them is less than to look each up.
+    fn is_dense(&self) -> bool {
+        self.first.abs_diff(self.last) < 2 * self.n_rows
+    }
+}
+
 /// Classes by their labels, as of a state of the view.
 #[derive(Default)]
 pub(in crate::view) struct ClassTable {
@@ -37,6 +67,8 @@ pub(in crate::view) struct ClassTable {
     is_restricted: Vec<bool>,
     /// The places of those.
     restricted: Vec<u32>,
+    /// Per place where its rows lie, if close to each other and none came since.
+    spans: Vec<Option<Span>>,
     places: HashMap<i64, u32>,
 }
 
@@ -66,6 +98,7 @@ impl ClassTable {
             self.numbers.push(number);
             self.is_alone.push(is_alone);
             self.is_restricted.push(false);
+            self.spans.push(None);
             self.columns.iter_mut().for_each(|column| column.of_class.push(NULL));
             self.numbers.len() as u32 - 1
         });
@@ -80,6 +113,22 @@ impl ClassTable {
         if !std::mem::replace(&mut self.is_restricted[place as usize], true) {
             self.restricted.push(place);
         }
+    }
+
+    /// Notes where the rows of a class lie; `None` where that is not known any more.
+    pub(super) fn lie(&mut self, number: i64, span: Option<Span>) {
+        let Some(&place) = self.places.get(&number) else { return };
+        self.spans[place as usize] = span.filter(Span::is_dense);
+    }
+
+    /// Numbers among which are those of all rows of the classes at these places; `None` where they have to be looked up.
+    pub(super) fn rows(&self, places: &[u32]) -> Option<Vec<i64>> {
+        let mut numbers = Vec::new();
+        for &place in places {
+            let span = self.spans[place as usize]?;
+            numbers.extend(span.first..=span.last);
+        }
+        Some(numbers)
     }
 
     /// Lets labels be found by values, where many came since.

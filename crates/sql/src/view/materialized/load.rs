@@ -9,9 +9,10 @@ use kohort_io::read_rows;
 use kohort_model::{Column, Role};
 use kohort_store::{ScanRequest, State};
 
+use super::classes::Span;
 use super::follow::COUNTERS;
 use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, Layout, NODES, NUMBER, PLACE, POSITION, TEXT};
-use super::ledger::IN_ATOM;
+use super::ledger::{ALONE, IN_ATOM};
 use super::make::MADE;
 use super::members::MISSING;
 use super::memory::{Counters, Made, Memory};
@@ -63,8 +64,8 @@ pub(super) fn load(
     let mut memory = Memory::new(definition, made, counters)?;
     load_values(&mut memory, layout, state)?;
     load_choices(&mut memory, layout, state)?;
-    let n_shown = load_trees(&mut memory, definition, layout, state)?;
-    let classes = load_classes(&mut memory, definition, layout, state, &n_shown)?;
+    let shown = load_trees(&mut memory, definition, layout, state)?;
+    let classes = load_classes(&mut memory, definition, layout, state, &shown)?;
     Ok((memory, classes))
 }
 
@@ -101,27 +102,31 @@ fn load_choices(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(
     Ok(())
 }
 
-/// Trees grow by the values of all rows. Says how many rows each class shows.
+/// Trees grow by the values of all rows. Says where the rows lie that each class shows.
 fn load_trees(
     memory: &mut Memory,
     definition: &Definition,
     layout: &Layout,
     state: &State,
-) -> Result<HashMap<i64, u64>, ViewProblem> {
+) -> Result<HashMap<i64, Span>, ViewProblem> {
     let quasi = definition.with_role(Role::Quasi);
     let columns = empty_columns(definition)?;
     let mut known: Vec<HashSet<String>> = vec![HashSet::new(); quasi.len()];
     let mut read: HashSet<String, foldhash::quality::RandomState> = HashSet::default();
-    let mut n_shown: HashMap<i64, u64> = HashMap::new();
+    let mut shown: HashMap<i64, Span> = HashMap::new();
     let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
-    for batch in scan(state, &layout.rows, &[CLASS, PLACE, NODES])? {
+    let columns_read = Some([CLASS, PLACE, NODES].map(str::to_owned).to_vec());
+    let request = ScanRequest { columns: columns_read, with_rowid: true, ..ScanRequest::default() };
+    for batch in state.scan(&layout.rows, &request).map_err(MaterializedProblem::Store)? {
         let batch = batch.map_err(MaterializedProblem::Store)?;
-        let (classes, places) =
-            (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
-        let nodes = batch.column(2).as_string::<i32>();
+        let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>();
+        let (numbers, classes, places) = (integers(0), integers(1), integers(2));
+        let nodes = batch.column(3).as_string::<i32>();
         for row in 0..batch.num_rows() {
-            if places.value(row) == IN_ATOM {
-                *n_shown.entry(classes.value(row)).or_default() += 1;
+            if matches!(places.value(row), IN_ATOM | ALONE) {
+                let number = numbers.value(row);
+                let span = shown.entry(classes.value(row));
+                span.and_modify(|span| span.add(number)).or_insert_with(|| Span::of(number));
             }
             // Many rows hold the same.
             if read.contains(nodes.value(row)) {
@@ -146,7 +151,7 @@ fn load_trees(
             }
         }
     }
-    Ok(n_shown)
+    Ok(shown)
 }
 
 fn load_classes(
@@ -154,7 +159,7 @@ fn load_classes(
     definition: &Definition,
     layout: &Layout,
     state: &State,
-    n_shown: &HashMap<i64, u64>,
+    shown: &HashMap<i64, Span>,
 ) -> Result<ClassTable, MaterializedProblem> {
     let mut table = ClassTable::new(definition.with_role(Role::Quasi));
     table.counters = memory.counters;
@@ -165,6 +170,7 @@ fn load_classes(
         for (number, is_alone, is_restricted, labels) in classes_of(&batch) {
             let borrowed: Vec<Option<&str>> = labels.iter().map(Option::as_deref).collect();
             table.put(number, is_alone, &borrowed);
+            table.lie(number, shown.get(&number).copied());
             if is_restricted {
                 table.restrict(number);
                 memory.restricted.insert(number);
@@ -172,7 +178,7 @@ fn load_classes(
             if is_alone {
                 memory.alone.insert(labels, number);
             } else if let Some(nodes) = memory.nodes(&labels) {
-                let n_members = n_shown.get(&number).copied().unwrap_or(0);
+                let n_members = shown.get(&number).map_or(0, |span| span.n_rows);
                 memory.put_class(ClassId(number.cast_unsigned()), &nodes, n_members);
             }
         }

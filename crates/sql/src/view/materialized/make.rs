@@ -15,6 +15,7 @@ use kohort_core::changing::{
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
 
+use super::classes::Span;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::layout::Layout;
 use super::ledger::{ALONE, CORE, HIDDEN, IN_ATOM, KeptRow, Persons, RIDER, StoredLedger};
@@ -513,6 +514,8 @@ impl Maker<'_> {
         for (number, class) in (first_class..).zip(classes) {
             let labels: Vec<Option<&str>> = class.labels.iter().map(Option::as_deref).collect();
             table.put(number, class.is_alone, &labels);
+            let rows = class.members.iter().map(|key| key.0.cast_signed());
+            table.lie(number, Span::over(rows));
             if self.memory.restricted.contains(&number) {
                 table.restrict(number);
             }

@@ -1,6 +1,6 @@
 //! [`Memory`]: what finds things faster than the hidden tables do, made from them when a folder is opened.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use kohort_core::changing::{
@@ -44,6 +44,8 @@ pub(super) struct Memory {
     pub(super) newly_restricted: Vec<i64>,
     /// Classes that are new, or have other labels, since what readers find classes by was last told.
     pub(super) touched: Vec<Labelled>,
+    /// Classes that show rows they did not show when readers were last told.
+    pub(super) joined: BTreeSet<i64>,
     pub(super) counters: Counters,
     pub(super) made: Made,
 }
@@ -143,6 +145,7 @@ impl Memory {
             restricted: HashSet::new(),
             newly_restricted: Vec::new(),
             touched: Vec::new(),
+            joined: BTreeSet::new(),
             hierarchies,
             pairs,
             trees,

@@ -3,7 +3,7 @@
 //! What comes of it is a version of its own, small or large, whose directory holds the classes that were read. So
 //! everything above, from labels to `verify_block`, is as it is for views that are not materialized.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -32,11 +32,21 @@ use crate::view::{Fingerprint, Summary, Version, ViewProblem};
 /// Up to so many classes are looked up one by one; beyond, everything is read.
 const MOST_CLASSES: usize = 10_000;
 
-/// Columns of the table of rows that come before cells.
-const N_FIXED: usize = 3;
-
 /// So many classes at most are read for a point: more are not read while others wait.
 const MOST_POINT_CLASSES: usize = 256;
+
+/// Classes that are to be read.
+struct Wanted {
+    classes: Vec<Labelled>,
+    /// Numbers among which are those of all their rows, where that is known.
+    rows: Option<Vec<i64>>,
+}
+
+impl Wanted {
+    fn of(classes: &ClassTable, places: &[u32]) -> Wanted {
+        Wanted { classes: classes.described(places), rows: classes.rows(places) }
+    }
+}
 
 /// What a look for a few classes found.
 pub(in crate::view) enum PointRead {
@@ -71,7 +81,7 @@ impl Materialized {
             // What is in memory may be older or newer than this state; then everything is read.
             let chosen = if classes.counters == counters { self.choose(&classes, comparisons) } else { None };
             let places = chosen.map(|chosen| classes.marked(&chosen)).filter(|places| places.len() <= MOST_CLASSES);
-            places.map(|places| classes.described(&places))
+            places.map(|places| Wanted::of(&classes, &places))
         };
         self.read_classes(state, wanted, counters.epoch)
     }
@@ -92,7 +102,7 @@ impl Materialized {
                 return Ok(PointRead::OtherState);
             }
             let Some(places) = classes.find(asked, MOST_POINT_CLASSES) else { return Ok(PointRead::Many) };
-            classes.described(&places)
+            Wanted::of(&classes, &places)
         };
         self.read_classes(state, Some(wanted), counters.epoch).map(PointRead::Found)
     }
@@ -104,15 +114,8 @@ impl Materialized {
     }
 
     /// Reads these classes, or all.
-    fn read_classes(
-        &self,
-        state: &State,
-        wanted: Option<Vec<Labelled>>,
-        epoch: u64,
-    ) -> Result<StoredRead, ViewProblem> {
-        let numbers: Option<Vec<i64>> =
-            wanted.as_ref().map(|wanted| wanted.iter().map(|(number, ..)| *number).collect());
-        let (fixed, rows) = self.rows(state, numbers.as_deref())?;
+    fn read_classes(&self, state: &State, wanted: Option<Wanted>, epoch: u64) -> Result<StoredRead, ViewProblem> {
+        let (fixed, rows) = self.rows(state, wanted.as_ref())?;
         let policies = self.policies(state)?;
         let policy_of_row = match &policies {
             None => Vec::new(),
@@ -122,7 +125,7 @@ impl Materialized {
             }
         };
         let labels = match wanted {
-            Some(wanted) => wanted,
+            Some(wanted) => wanted.classes,
             None => self.labels(state)?,
         };
         self.version(&fixed, rows, labels, policies, policy_of_row, epoch)
@@ -141,23 +144,33 @@ impl Materialized {
         chosen
     }
 
-    /// The rows that are shown: where they are, and their cells.
-    fn rows(&self, state: &State, wanted: Option<&[i64]>) -> Result<(RecordBatch, RecordBatch), ViewProblem> {
-        let columns: Vec<String> =
-            [CLASS, PLACE, CHOICE].map(str::to_owned).into_iter().chain(self.layout.cells.clone()).collect();
-        let request = ScanRequest { columns: Some(columns), conditions: of_classes(wanted), ..ScanRequest::default() };
+    /// The rows that are shown: class, place and choice, if there are choices, and their cells.
+    fn rows(&self, state: &State, wanted: Option<&Wanted>) -> Result<(RecordBatch, RecordBatch), ViewProblem> {
+        let mut columns = vec![CLASS.to_owned(), PLACE.to_owned()];
+        columns.extend(self.definition.policy.iter().map(|_| CHOICE.to_owned()));
+        let n_fixed = columns.len();
+        columns.extend(self.layout.cells.iter().cloned());
+        let classes: Option<HashSet<i64>> =
+            wanted.map(|wanted| wanted.classes.iter().map(|(number, ..)| *number).collect());
+        let numbers = wanted.and_then(|wanted| wanted.rows.clone());
+        let conditions = if numbers.is_none() { of_classes(wanted) } else { Vec::new() };
+        let request = ScanRequest { columns: Some(columns), numbers, conditions, ..ScanRequest::default() };
         let scan = state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)?;
         let schema = scan.schema();
         let mut batches = Vec::new();
         for batch in scan {
             let batch = batch.map_err(MaterializedProblem::Store)?;
-            let places = batch.column(1).as_primitive::<Int64Type>().iter();
-            let is_shown = places.map(|place| Some(matches!(place, Some(IN_ATOM | ALONE)))).collect();
+            let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>().iter();
+            let is_shown = |(class, place): (Option<i64>, Option<i64>)| {
+                let is_wanted = |classes: &HashSet<i64>| class.is_some_and(|class| classes.contains(&class));
+                Some(matches!(place, Some(IN_ATOM | ALONE)) && classes.as_ref().is_none_or(is_wanted))
+            };
+            let is_shown = integers(0).zip(integers(1)).map(is_shown).collect();
             batches.push(filter_record_batch(&batch, &is_shown).map_err(|error| self.failed(error))?);
         }
         let all = concat_batches(&schema, &batches).map_err(|error| self.failed(error))?;
-        let fixed = all.project(&(0..N_FIXED).collect::<Vec<_>>()).map_err(|error| self.failed(error))?;
-        let cells = all.columns()[N_FIXED..].to_vec();
+        let fixed = all.project(&(0..n_fixed).collect::<Vec<_>>()).map_err(|error| self.failed(error))?;
+        let cells = all.columns()[n_fixed..].to_vec();
         let rows = RecordBatch::try_new(self.schema(), cells).map_err(|error| self.failed(error))?;
         Ok((fixed, rows))
     }
@@ -270,7 +283,7 @@ impl Materialized {
     }
 }
 
-fn of_classes(wanted: Option<&[i64]>) -> Vec<Condition> {
-    let values = |wanted: &[i64]| wanted.iter().map(|&number| Value::Integer(number)).collect();
+fn of_classes(wanted: Option<&Wanted>) -> Vec<Condition> {
+    let values = |wanted: &Wanted| wanted.classes.iter().map(|(number, ..)| Value::Integer(*number)).collect();
     wanted.map(|wanted| Condition::In { column: CLASS.to_owned(), values: values(wanted) }).into_iter().collect()
 }

@@ -150,6 +150,11 @@ impl Writing<'_> {
                 Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), past.clone())),
             }
         }
+        for fate in fates.values() {
+            if let Fate::At(RowState { place: IN_ATOM | ALONE, class: Some(class), .. }) = fate {
+                self.memory.joined.insert(*class);
+            }
+        }
         for (key, arrival) in &mut arrivals {
             if let Some(Fate::At(state)) = fates.remove(key) {
                 arrival.state = state;
