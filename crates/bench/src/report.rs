@@ -139,7 +139,8 @@ fn revision(root: &Path) -> String {
 pub(crate) fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
-        0.0..0.1 => format!("{:.1} ms", seconds * 1e3),
+        0.0..0.001 => format!("{:.0} µs", seconds * 1e6),
+        0.001..0.1 => format!("{:.1} ms", seconds * 1e3),
         0.1..1.0 => format!("{:.0} ms", seconds * 1e3),
         1.0..10.0 => format!("{seconds:.2} s"),
         _ => format!("{seconds:.1} s"),
