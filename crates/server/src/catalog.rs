@@ -116,19 +116,20 @@ impl PgCatalog {
         }
     }
 
-    /// The empty answer to a query of keys, constraints or indexes, which views do not have; `None` of another query.
-    /// Clients ask for them in ways that can't be planned.
+    /// The empty answer to a query of keys, constraints or indexes, which views do not have, or of functions, of which
+    /// there are none beside the built-in ones; `None` of another query. Clients ask for them in ways that can't be
+    /// planned.
     pub(crate) fn nothing_for(parsed: &Parsed) -> Option<Parsed> {
         let OwnStatement::Sql(sql) = &parsed.statement else { return None };
         let DFStatement::Statement(statement) = sql.as_ref() else { return None };
-        let mut asks_for_keys = false;
+        let mut asks_for_none = false;
         let _ = visit_relations(statement.as_ref(), |name| {
-            asks_for_keys |= ["pg_constraint", "pg_index"].contains(&last(name).as_str());
+            asks_for_none |= ["pg_constraint", "pg_index", "pg_proc"].contains(&last(name).as_str());
             ControlFlow::<()>::Continue(())
         });
         let Statement::Query(query) = statement.as_ref() else { return None };
         let SetExpr::Select(select) = query.body.as_ref() else { return None };
-        if !asks_for_keys || !reads_catalog_only(statement) {
+        if !asks_for_none || !reads_catalog_only(statement) {
             return None;
         }
         let column = |(position, item): (usize, &SelectItem)| match item {
@@ -156,14 +157,14 @@ impl PgCatalog {
     }
 }
 
-/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, and subqueries
-/// anywhere in a column become NULL, as those that are a column do already.
+/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, and what can't be
+/// known anywhere in a column becomes NULL, as subqueries that are a column do already.
 fn adapted(mut statement: Statement) -> Statement {
     if let Statement::Query(query) = &mut statement
         && let SetExpr::Select(select) = query.body.as_mut()
     {
         let _ = visit_expressions_mut(&mut select.projection, |expression| {
-            if matches!(expression, Expr::Subquery(_)) {
+            if is_unknown(expression) {
                 *expression = Expr::value(Value::Null);
             }
             ControlFlow::<()>::Continue(())
@@ -195,6 +196,18 @@ fn adapted(mut statement: Statement) -> Statement {
         ControlFlow::<()>::Continue(())
     });
     statement
+}
+
+/// `(SELECT ...)`, `ARRAY(SELECT ...)`, or what lists privileges and policies, which are not in the catalog: `SHOW GRANTS`
+/// has them.
+fn is_unknown(expression: &Expr) -> bool {
+    match expression {
+        Expr::Subquery(_) => true,
+        Expr::Function(call) => {
+            matches!(call.args, FunctionArguments::Subquery(_)) || last(&call.name) == "array_to_string"
+        }
+        _ => false,
+    }
 }
 
 /// Whether a query reads tables of the catalog and no others, or none and calls a function of the catalog.
