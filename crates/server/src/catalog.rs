@@ -111,7 +111,7 @@ impl PgCatalog {
         }
         let mut rewritten = self.parser.parse(text).ok()?;
         match (rewritten.pop(), rewritten.is_empty()) {
-            (Some(statement @ Statement::Query(_)), true) => Some(adapted(statement)),
+            (Some(rewritten @ Statement::Query(_)), true) => Some(named_as(statement, adapted(rewritten))),
             _ => None,
         }
     }
@@ -127,8 +127,7 @@ impl PgCatalog {
             asks_for_none |= ["pg_constraint", "pg_index", "pg_proc"].contains(&last(name).as_str());
             ControlFlow::<()>::Continue(())
         });
-        let Statement::Query(query) = statement.as_ref() else { return None };
-        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        let projection = projection(statement)?;
         if !asks_for_none || !reads_catalog_only(statement) {
             return None;
         }
@@ -140,7 +139,7 @@ impl PgCatalog {
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => name.value.clone(),
             _ => format!("column{position}"),
         };
-        let columns = select.projection.iter().enumerate().map(column);
+        let columns = projection.iter().enumerate().map(column);
         let columns: Vec<String> =
             columns.map(|name| format!("CAST(NULL AS TEXT) AS \"{}\"", name.replace('"', "\"\""))).collect();
         let empty = parse(&format!("SELECT {} WHERE false", columns.join(", "))).ok()?.pop()?;
@@ -196,6 +195,30 @@ fn adapted(mut statement: Statement) -> Statement {
         ControlFlow::<()>::Continue(())
     });
     statement
+}
+
+/// Functions without arguments keep the names under which they were called: `current_user` is asked of `session_user()`.
+fn named_as(asked: &Statement, mut rewritten: Statement) -> Statement {
+    let (Some(asked), Statement::Query(query)) = (projection(asked), &mut rewritten) else { return rewritten };
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && select.projection.len() == asked.len()
+    {
+        for (asked, item) in asked.iter().zip(&mut select.projection) {
+            if let SelectItem::UnnamedExpr(Expr::Function(call)) = asked
+                && matches!(call.args, FunctionArguments::None)
+                && let SelectItem::UnnamedExpr(expr) = item
+            {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(last(&call.name)) };
+            }
+        }
+    }
+    rewritten
+}
+
+fn projection(statement: &Statement) -> Option<&[SelectItem]> {
+    let Statement::Query(query) = statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    Some(&select.projection)
 }
 
 /// `(SELECT ...)`, `ARRAY(SELECT ...)`, or what lists privileges and policies, which are not in the catalog: `SHOW GRANTS`

@@ -134,6 +134,7 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::TransactionLost => "25P02",
         SqlError::NoDataFolder => "0A000",
         SqlError::Log(_) | SqlError::Store(_) | SqlError::Postgres(_) => "58030",
+        SqlError::OutOfMemory => "53200",
         SqlError::Running { .. } => "22000",
         SqlError::Query(error) => match error.find_root() {
             DataFusionError::SchemaError(problem, _) => match problem.as_ref() {
@@ -142,7 +143,6 @@ fn state_of(error: &SqlError) -> &'static str {
             },
             DataFusionError::SQL(..) => "42601",
             DataFusionError::NotImplemented(_) => "0A000",
-            DataFusionError::ResourcesExhausted(_) => "53200",
             DataFusionError::IoError(_) | DataFusionError::ObjectStore(_) => "58030",
             DataFusionError::Configuration(_) => "42704",
             DataFusionError::Plan(message) if message.starts_with("table '") => "42P01",

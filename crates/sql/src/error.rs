@@ -183,6 +183,9 @@ pub enum SqlError {
         /// What kind of failure.
         kind: &'static str,
     },
+    /// A query that was ended before it took what others need.
+    #[error("the query needs more memory than it may use")]
+    OutOfMemory,
     /// Anything DataFusion says of a statement, before it looks at data.
     #[error("{}", first_line(.0))]
     Query(DataFusionError),
@@ -227,6 +230,7 @@ impl SqlError {
             SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
             SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
             SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
+            SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
             SqlError::OtherColumns { .. } => Some("columns are found by their names".to_owned()),
             SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
@@ -243,6 +247,7 @@ impl SqlError {
                 | DataFusionError::SQL(..)
                 | DataFusionError::NotImplemented(_)
                 | DataFusionError::Configuration(_) => SqlError::Query(error),
+                DataFusionError::ResourcesExhausted(_) => SqlError::OutOfMemory,
                 _ => SqlError::Running { kind: kind_of(&error) },
             },
             ours => ours,

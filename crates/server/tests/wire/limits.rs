@@ -81,7 +81,8 @@ async fn a_query_that_needs_too_much_memory_ends_and_others_go_on() {
     let mut ann = connect(&served, ANALYST).await;
     let sorted =
         "SELECT sum(r) FROM (SELECT row_number() OVER (ORDER BY x DESC) AS r FROM generate_series(1, 5000000) AS a(x))";
-    let (_, message) = ann.failure(sorted).await;
+    let (state, message) = ann.failure(sorted).await;
+    assert_eq!(state, "53200");
     assert!(message.contains("more memory than it may use"), "{message}");
     assert_eq!(ann.rows("SELECT * FROM seen").await.unwrap().len(), 8);
 }

@@ -78,6 +78,13 @@ async fn lists_name_granted_views_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_asks_is_told_under_the_name_they_asked_by() {
+    let served = serve(PEOPLE).await;
+    let output = psql(&served, ANALYST, &["-c", "SELECT current_user, session_user, current_user AS me"]).await;
+    assert_eq!(stdout(&output), "current_user|session_user|me\nann|ann|ann\n(1 row)\n", "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_is_described_by_its_columns() {
     let served = serve(PEOPLE).await;
     let output = psql(&served, ANALYST, &["--tuples-only", "-c", r"\d seen"]).await;
