@@ -78,6 +78,10 @@ impl Session {
     }
 
     pub(super) async fn refresh_view(&mut self, name: &str, force: Force) -> Result<Outcome, SqlError> {
+        if self.shared.view(name).is_none() {
+            // It runs statements, and this is one.
+            Box::pin(self.restore_lost(name)).await?;
+        }
         let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
         let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
         let Some(Statement::Sql(query)) = query else { return Err(SqlError::UnknownView { name: name.to_owned() }) };

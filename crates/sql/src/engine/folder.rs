@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::common::TableReference;
-use kohort_store::{Store, TableKind};
+use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::pinned::{Pinned, restored};
@@ -74,13 +74,8 @@ impl Engine {
         for (table, generation) in state.records(COUNTER)? {
             engine.shared.generations.set(&table, generation.parse().unwrap_or_default());
         }
-        let mut made: Vec<(String, Made)> = Vec::new();
-        for (name, record) in state.records(STATEMENT)? {
-            let known = serde_json::from_str(&record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })?;
-            made.push((name, known));
-        }
+        let made = kept_statements(&state)?;
         drop(state);
-        made.sort_unstable_by_key(|(_, made)| made.order);
         let mut session = engine.session(Role::Owner);
         let numbers = made.iter().filter_map(|(_, made)| made.pinned.as_ref()?.number());
         let next_number = numbers.max().map_or(1, |last| last + 1);
@@ -105,7 +100,7 @@ impl Engine {
     }
 
     /// What the data folder keeps and could not be made again, for a file or a table is gone. It is tried again when the
-    /// folder is next opened.
+    /// folder is next opened, or when a view is refreshed.
     pub fn take_lost(&self) -> Vec<Lost> {
         std::mem::take(&mut self.shared.lost())
     }
@@ -116,7 +111,46 @@ impl Engine {
     }
 }
 
+/// The statements that a data folder keeps, by what they made, in the order in which they ran.
+fn kept_statements(state: &Snapshot) -> Result<Vec<(String, Made)>, SqlError> {
+    let mut made: Vec<(String, Made)> = Vec::new();
+    for (name, record) in state.records(STATEMENT)? {
+        let known = serde_json::from_str(&record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })?;
+        made.push((name, known));
+    }
+    made.sort_unstable_by_key(|(_, made)| made.order);
+    Ok(made)
+}
+
 impl Session {
+    /// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
+    /// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
+    ///
+    /// # Errors
+    /// Why it still can't be made.
+    pub(super) async fn restore_lost(&mut self, view: &str) -> Result<(), SqlError> {
+        let Some(data) = &self.shared.data else { return Ok(()) };
+        let made = kept_statements(&data.store.read()?)?;
+        let mut problem = None;
+        for (name, Made { text, .. }) in made {
+            if self.shared.owner.table_exist(TableReference::bare(name.as_str()))? {
+                continue;
+            }
+            for parsed in parse(&text)? {
+                let is_view = matches!(parsed.statement, Statement::CreateView(_));
+                if is_view && name != view {
+                    continue;
+                }
+                match self.restore(parsed).await {
+                    Ok(()) => {}
+                    Err(error) if is_view => return Err(problem.unwrap_or(error)),
+                    Err(error) => problem = problem.or(Some(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Copies the data folder to a new file, while others go on.
     pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };

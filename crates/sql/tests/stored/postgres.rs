@@ -322,4 +322,7 @@ async fn a_table_of_a_server_is_there_when_a_folder_is_opened_again() {
     let lost: Vec<String> = engine.take_lost().into_iter().map(|lost| lost.name).collect();
     assert_eq!(lost, ["patient", "seen"]);
     assert!(try_rows(&mut analyst(&engine), "SELECT * FROM seen").await.is_err());
+    database.client.batch_execute(PATIENTS.split("CREATE TABLE choice").next().unwrap()).await.unwrap();
+    rows(&mut owner(&engine), "REFRESH ANONYMIZATION_VIEW seen").await;
+    assert_eq!(sorted(&mut analyst(&engine), "SELECT * FROM seen").await, before);
 }

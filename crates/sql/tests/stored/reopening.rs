@@ -128,6 +128,43 @@ async fn a_folder_opens_though_a_view_lost_its_table() {
 }
 
 #[tokio::test]
+async fn a_view_whose_file_is_back_is_refreshed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sick.csv");
+    let patients = "name,age\na,21\nb,22\nc,63\nd,64\n";
+    std::fs::write(&file, patients).unwrap();
+    let engine = open(folder.path()).await;
+    let view = |name: &str| {
+        format!(
+            "CREATE ANONYMIZATION_VIEW {name} ON SELECT name, age FROM sick WITH ANONYMIZATION_ID name
+             ANONYMIZATION_QUASI_ID (age DGH_NAME age) K 2;"
+        )
+    };
+    let made = format!(
+        "CREATE EXTERNAL TABLE sick STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true');
+         CREATE DGH age FROM STEPS (10, 50); {} {}",
+        file.display(),
+        view("seen"),
+        view("other"),
+    );
+    rows(&mut owner(&engine), &made).await;
+    drop(engine);
+    std::fs::remove_file(&file).unwrap();
+    let engine = open(folder.path()).await;
+    let refresh = "REFRESH ANONYMIZATION_VIEW seen";
+    assert!(try_rows(&mut owner(&engine), refresh).await.is_err());
+    std::fs::write(&file, patients).unwrap();
+    rows(&mut owner(&engine), refresh).await;
+    assert_eq!(rows(&mut analyst(&engine), "SELECT age FROM seen").await.len(), 4);
+    assert!(try_rows(&mut analyst(&engine), "SELECT age FROM other").await.is_err(), "nobody asked for it");
+    drop(engine);
+    let engine = open(folder.path()).await;
+    for view in ["seen", "other"] {
+        assert_eq!(rows(&mut analyst(&engine), &format!("SELECT age FROM {view}")).await.len(), 4);
+    }
+}
+
+#[tokio::test]
 async fn a_view_that_is_computed_is_stale_after_a_change_until_a_refresh() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;
