@@ -226,10 +226,22 @@ fn projection(statement: &Statement) -> Option<&[SelectItem]> {
 fn is_unknown(expression: &Expr) -> bool {
     match expression {
         Expr::Subquery(_) => true,
-        Expr::Function(call) => {
-            matches!(call.args, FunctionArguments::Subquery(_)) || last(&call.name) == "array_to_string"
-        }
+        Expr::Function(call) => match &call.args {
+            FunctionArguments::Subquery(_) => true,
+            FunctionArguments::List(list) => last(&call.name) == "array_to_string" && list.args.iter().any(is_of_rows),
+            FunctionArguments::None => false,
+        },
         _ => false,
+    }
+}
+
+/// A column, or what was a subquery.
+fn is_of_rows(argument: &FunctionArg) -> bool {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else { return false };
+    match argument {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        Expr::Value(value) => value.value == Value::Null,
+        _ => is_unknown(argument),
     }
 }
 

@@ -128,11 +128,16 @@ impl Session {
     ///
     /// # Errors
     /// Why it still can't be made.
-    pub(super) async fn restore_lost(&mut self, view: &str) -> Result<(), SqlError> {
+    pub(super) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
         let Some(data) = &self.shared.data else { return Ok(()) };
         let made = kept_statements(&data.store.read()?)?;
+        if !made.iter().any(|(name, _)| name == view) {
+            return Ok(());
+        }
+        // One of its own: whoever gives up waiting must not go on as if something were being restored.
+        let mut session = Session::new(Arc::clone(&self.shared), Role::Owner);
         let mut problem = None;
-        for (name, Made { text, .. }) in made {
+        for (name, Made { text, pinned, .. }) in made {
             if self.shared.owner.table_exist(TableReference::bare(name.as_str()))? {
                 continue;
             }
@@ -141,11 +146,14 @@ impl Session {
                 if is_view && name != view {
                     continue;
                 }
-                match self.restore(parsed).await {
+                match session.restore(parsed).await {
                     Ok(()) => {}
                     Err(error) if is_view => return Err(problem.unwrap_or(error)),
                     Err(error) => problem = problem.or(Some(error)),
                 }
+            }
+            if let Some(view) = self.shared.view(&name) {
+                view.set_state(restored(pinned, view.state()));
             }
         }
         Ok(())

@@ -334,16 +334,20 @@ impl Session {
         let mut context = self.scoped(granted.as_ref().unwrap_or(access))?;
         let plan = self.planned(&context, &statement).await?;
         *views = views_of(&plan)?;
-        let mut turn = None;
         if !views.is_empty() {
             self.granted(access)?;
             self.check_readable(views).await?;
+        }
+        let mut changed = changed_table(&plan);
+        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
+        let mut turn = None;
+        // What changes rows waits for its turn to change them.
+        if (is_prepared || !views.is_empty()) && changed.is_none() {
             // Whoever waits keeps no state of the store.
             drop(context);
             turn = self.readers_turn().await;
             context = self.scoped(granted.as_ref().unwrap_or(access))?;
         }
-        let mut changed = changed_table(&plan);
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
             let is_new =
                 matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateView(_)));
@@ -353,7 +357,6 @@ impl Session {
         if matches!(plan, LogicalPlan::Ddl(_)) {
             self.outside_of_transactions()?;
         }
-        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
         let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
         if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
             return Err(SqlError::NothingAsked);
@@ -379,10 +382,11 @@ impl Session {
         };
         if is_prepared {
             *views = views_of(frame.logical_plan())?;
-            if !views.is_empty() {
+            if views.is_empty() {
+                turn = None;
+            } else {
                 granted?;
                 self.check_readable(views).await?;
-                turn = self.readers_turn().await;
             }
             changed = changed_table(frame.logical_plan());
         }

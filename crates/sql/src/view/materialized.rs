@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use kohort_store::{ScanRequest, State};
 
 use super::{Definition, ViewProblem};
+use crate::policy::Pair;
 use crate::rewrite::Meanings;
 
 use classes::ClassTable;
@@ -68,6 +69,8 @@ pub struct Materialized {
     roots: Vec<String>,
     /// The columns of the table of choices.
     policy_columns: Vec<String>,
+    /// For whom classes are known that show another label than they have.
+    marked: Vec<Pair>,
 }
 
 impl std::fmt::Debug for Materialized {

@@ -45,7 +45,7 @@ impl AView {
         projection: &[usize],
     ) -> Point {
         let State::Materialized { view, .. } = self.state() else { return Point::Planned };
-        let stored = match view.read_point(store, asked) {
+        let stored = match view.read_point(store, options, asked) {
             Ok(PointRead::Found(stored)) => stored,
             Ok(PointRead::OtherState) => return Point::OtherState,
             Ok(PointRead::Many) | Err(_) => return Point::Planned,

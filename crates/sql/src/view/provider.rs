@@ -202,7 +202,8 @@ impl AView {
     ) -> Result<StoredRead> {
         let fault = || ViewProblem::Query { view: self.definition.name.clone(), kind: "a fault of kohort stopped it" };
         let reading = session.config().get_extension::<Reading>().ok_or_else(|| external(fault()))?;
-        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &comparisons));
+        let options = self.options(session);
+        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &options, &comparisons));
         read.await.map_err(|_| external(fault()))?.map_err(external)
     }
 

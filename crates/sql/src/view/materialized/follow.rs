@@ -11,7 +11,7 @@ use super::Materialized;
 use super::layout::{NUMBER, POSITION, TEXT};
 use super::ledger::{CORE, HIDDEN, KeptRow, Persons, StoredLedger};
 use super::members::{NewRow, is_restricted, new_rows};
-use super::memory::Memory;
+use super::memory::{Memory, pairs_of};
 use super::policies::PolicyRows;
 use super::problem::MaterializedProblem;
 use super::write::{Writing, batch};
@@ -194,7 +194,7 @@ impl Materialized {
             return Ok(Some(number));
         }
         let number = memory.choices.len() as i64;
-        let is_restricted = is_restricted(&self.definition, &rows.policies, policy);
+        let is_restricted = is_restricted(&self.definition, &pairs_of(&memory.made.marked), &rows.policies, policy);
         let kept = rows.numbered(&row.name, number, is_restricted);
         change.insert(&self.layout.choices, &kept)?;
         memory.choices.insert(content, (number, is_restricted));

@@ -21,7 +21,7 @@ use super::layout::Layout;
 use super::ledger::{ALONE, CORE, HIDDEN, IN_ATOM, KeptRow, Persons, RIDER, StoredLedger};
 use super::load::{Held, load};
 use super::members::{NewRow, new_rows, tuple_columns};
-use super::memory::{Counters, Made, Memory, requirements};
+use super::memory::{Counters, Made, Memory, pairs_of, requirements};
 use super::policies::PolicyRows;
 use super::problem::MaterializedProblem;
 use super::trees::KnownTrees;
@@ -129,7 +129,9 @@ impl Materialized {
         if is_comparable {
             memory.values = old_memory.values;
         }
+        // What is known of these choices is known for the pairs of then.
         (memory.choices, memory.restricting) = (old_memory.choices, old_memory.restricting);
+        memory.made.marked = old_memory.made.marked;
         memory.counters.epoch += 1;
         let old = Old { rows, persons };
         Maker { definition, layout, change, making, memory, old }.make(force)
@@ -180,6 +182,7 @@ impl Materialized {
         classes.settle(&meanings);
         let trees = KnownTrees::new(restored(&memory.made), definition.columns.len());
         let (roots, policy_columns) = (memory.made.roots.clone(), memory.made.policy_columns.clone());
+        let marked = pairs_of(&memory.made.marked);
         Ok(Materialized {
             definition,
             origin,
@@ -190,6 +193,7 @@ impl Materialized {
             trees,
             roots,
             policy_columns,
+            marked,
         })
     }
 }
@@ -218,9 +222,11 @@ fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewProble
     let policies = making.policies.as_ref();
     let pairs = policies.map(|rows| rows.policies.pairs()).unwrap_or_default().iter();
     let schema = policies.map(PolicyRows::schema);
+    let pairs: Vec<_> = pairs.map(|pair| (pair.purpose.clone(), pair.recipient.clone())).collect();
     Ok(Made {
         hierarchies,
-        pairs: pairs.map(|pair| (pair.purpose.clone(), pair.recipient.clone())).collect(),
+        marked: pairs.clone(),
+        pairs,
         counts: Vec::new(),
         roots: quasi.map(|position| making.version.everything(position).to_owned()).collect(),
         policy_columns: schema
@@ -291,6 +297,7 @@ impl Maker<'_> {
             trees: KnownTrees::new(Hierarchies::new(), 0),
             roots: Vec::new(),
             policy_columns: Vec::new(),
+            marked: Vec::new(),
         })
     }
 

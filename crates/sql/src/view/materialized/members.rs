@@ -12,7 +12,7 @@ use kohort_model::{Column, NULL, Role};
 
 use super::memory::Memory;
 use super::problem::MaterializedProblem;
-use crate::policy::{Pair, Policies};
+use crate::policy::{Pair, PairId, Policies};
 use crate::view::consent::{Reader, Wishes, refused_columns};
 use crate::view::{Definition, ViewProblem};
 
@@ -208,14 +208,16 @@ impl<'a> Raised<'a> {
     }
 }
 
-/// Whether a policy refuses a quasi column to anybody, now or ever: a class then may show another label than it has.
-pub(super) fn is_restricted(definition: &Definition, policies: &Policies, policy: u32) -> bool {
+/// Whether a policy refuses a quasi column to any of these, now or ever: a class then may show them another label than it
+/// has.
+pub(super) fn is_restricted(definition: &Definition, pairs: &[Pair], policies: &Policies, policy: u32) -> bool {
     let quasi = definition.with_role(Role::Quasi).into_iter().fold(0u64, |columns, position| columns | 1 << position);
-    crate::view::build::pair_ids(policies).any(|pair| match policies.choice(pair, policy) {
-        None => true,
-        Some(choice) => {
+    pairs.iter().any(|pair| {
+        // Whoever says nothing of it refuses everything.
+        let known = policies.pairs().iter().position(|known| known == pair).map(PairId);
+        known.and_then(|pair| Some((pair, policies.choice(pair, policy)?))).is_none_or(|(pair, choice)| {
             let reader = Reader { pair: Some(pair), today: NaiveDate::MAX };
             refused_columns(&choice, definition, reader) & quasi != 0
-        }
+        })
     })
 }

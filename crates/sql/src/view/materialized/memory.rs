@@ -68,6 +68,9 @@ pub(super) struct Made {
     pub(super) hierarchies: BTreeMap<String, String>,
     /// Purposes and recipients.
     pub(super) pairs: Vec<(Option<String>, Option<String>)>,
+    /// Those of them for which it is known of every class whether somebody in it may refuse a quasi column.
+    #[serde(default)]
+    pub(super) marked: Vec<(Option<String>, Option<String>)>,
     /// Per position of tuples how many persons held each value number, where shares are asked for.
     pub(super) counts: Vec<Vec<u64>>,
     /// Per quasi column the label of everything.
@@ -115,11 +118,7 @@ impl Memory {
         for (name, record) in &made.hierarchies {
             hierarchies.restore(name, record).ok_or_else(damaged)?;
         }
-        let pairs: Vec<Pair> = made
-            .pairs
-            .iter()
-            .map(|(purpose, recipient)| Pair { purpose: purpose.clone(), recipient: recipient.clone() })
-            .collect();
+        let pairs = pairs_of(&made.pairs);
         let quasi = definition.with_role(Role::Quasi);
         let tree = |(&position, root): (&usize, &String)| {
             let name = definition.columns[position].hierarchy.as_deref().unwrap_or_default();
@@ -252,6 +251,15 @@ impl Memory {
             (0..definition.columns.len()).map(|position| meaning(position).transpose()).collect();
         Ok(meanings.map_err(ViewProblem::Meaning)?.into())
     }
+}
+
+/// Purposes and recipients as they are kept.
+pub(super) fn pairs_of(kept: &[(Option<String>, Option<String>)]) -> Vec<Pair> {
+    let pair = |(purpose, recipient): &(Option<String>, Option<String>)| Pair {
+        purpose: purpose.clone(),
+        recipient: recipient.clone(),
+    };
+    kept.iter().map(pair).collect()
 }
 
 /// Masks are as long as the longest value, so among shorter values there has to be one of that length, whatever it is, for

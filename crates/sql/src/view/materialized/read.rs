@@ -24,6 +24,7 @@ use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
 use crate::meaning::CouldBe;
+use crate::options::ViewOptions;
 use crate::policy::Policies;
 use crate::view::choose::{Comparison, satisfying};
 use crate::view::directory::{Assigned, Directory, PolicyKey};
@@ -74,16 +75,22 @@ impl Materialized {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub(in crate::view) fn read(&self, state: &State, comparisons: &[Comparison]) -> Result<StoredRead, ViewProblem> {
-        let counters = self.counters(state)?;
+    pub(in crate::view) fn read(
+        &self,
+        state: &State,
+        options: &ViewOptions,
+        comparisons: &[Comparison],
+    ) -> Result<StoredRead, ViewProblem> {
+        let (counters, policies) = (self.counters(state)?, self.policies(state)?);
         let wanted = {
             let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
             // What is in memory may be older or newer than this state; then everything is read.
-            let chosen = if classes.counters == counters { self.choose(&classes, comparisons) } else { None };
+            let is_known = classes.counters == counters && self.is_marked(policies.as_ref(), options);
+            let chosen = if is_known { self.choose(&classes, comparisons) } else { None };
             let places = chosen.map(|chosen| classes.marked(&chosen)).filter(|places| places.len() <= MOST_CLASSES);
             places.map(|places| Wanted::of(&classes, &places))
         };
-        self.read_classes(state, wanted, counters.epoch)
+        self.read_classes(state, wanted, policies, counters.epoch)
     }
 
     /// Reads the classes whose labels could satisfy questions of quasi columns, where they are few.
@@ -93,9 +100,13 @@ impl Materialized {
     pub(in crate::view) fn read_point(
         &self,
         state: &State,
+        options: &ViewOptions,
         asked: &[(usize, &CouldBe)],
     ) -> Result<PointRead, ViewProblem> {
-        let counters = self.counters(state)?;
+        let (counters, policies) = (self.counters(state)?, self.policies(state)?);
+        if !self.is_marked(policies.as_ref(), options) {
+            return Ok(PointRead::Many);
+        }
         let wanted = {
             let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
             if classes.counters != counters {
@@ -104,7 +115,16 @@ impl Materialized {
             let Some(places) = classes.find(asked, MOST_POINT_CLASSES) else { return Ok(PointRead::Many) };
             Wanted::of(&classes, &places)
         };
-        self.read_classes(state, Some(wanted), counters.epoch).map(PointRead::Found)
+        self.read_classes(state, Some(wanted), policies, counters.epoch).map(PointRead::Found)
+    }
+
+    /// Whether it is known which classes may show a reader another label than they have. Purposes that nobody spoke of
+    /// when the view was made are refused by all others.
+    fn is_marked(&self, policies: Option<&Policies>, options: &ViewOptions) -> bool {
+        policies.is_none_or(|policies| {
+            let pair = policies.pair(options.purpose.as_deref(), options.recipient.as_deref());
+            pair.is_ok_and(|pair| self.marked.contains(&policies.pairs()[pair.0]))
+        })
     }
 
     pub(super) fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
@@ -114,9 +134,14 @@ impl Materialized {
     }
 
     /// Reads these classes, or all.
-    fn read_classes(&self, state: &State, wanted: Option<Wanted>, epoch: u64) -> Result<StoredRead, ViewProblem> {
+    fn read_classes(
+        &self,
+        state: &State,
+        wanted: Option<Wanted>,
+        policies: Option<Policies>,
+        epoch: u64,
+    ) -> Result<StoredRead, ViewProblem> {
         let (fixed, rows) = self.rows(state, wanted.as_ref())?;
-        let policies = self.policies(state)?;
         let policy_of_row = match &policies {
             None => Vec::new(),
             Some(policies) => {
