@@ -269,6 +269,7 @@ impl SqlError {
                 | StoreError::Sqlite { .. },
             )
             | SqlError::Damaged { .. } => 3,
+            SqlError::OutOfMemory => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
             SqlError::Query(DataFusionError::Internal(_)) => 3,
             _ => 2,

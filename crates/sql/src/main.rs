@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-// A sixth faster than the system's where statements are short and threads are many.
+// Faster than the system's where statements are short and threads are many.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -266,20 +266,23 @@ fn most_random_questions_go_past_the_planner() {
     assert!(n_past >= 40 && n_found >= 20, "{n_past}, {n_found}: the property would hold of nothing");
 }
 
+/// Two patients and a view of them.
+const TWO: &str = "
+    CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
+    INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
+    CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
+      ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2;";
+
 #[test]
 fn other_queries_are_planned() {
     let folder = tempfile::tempdir().unwrap();
-    let tables = "
-        CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
-        INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
-        CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
-          ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2;
+    let computed = "
         CREATE ANONYMIZATION_VIEW logical ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
           ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2";
     block_on(async {
         let engine = open(folder.path()).await;
         let mut owner = engine.session(Role::Owner);
-        run(&mut owner, tables).await.unwrap();
+        run(&mut owner, &format!("{TWO} {computed}")).await.unwrap();
         assert_eq!(point(&owner, "SELECT * FROM v WHERE age = 21").await.unwrap().num_rows(), 2);
         assert_eq!(point(&owner, "SELECT DISEASE FROM V WHERE (21 = Age)").await.unwrap().num_rows(), 2);
         let planned = [
@@ -312,18 +315,13 @@ fn other_queries_are_planned() {
 #[test]
 fn who_came_later_is_found_with_those_who_were_there() {
     let folder = tempfile::tempdir().unwrap();
-    let tables = "
-        CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
-        INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 22, 'gout');
-        CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
-          ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2";
     let n_found = async |engine: &Engine| {
         point(&engine.session(Role::Analyst), "SELECT * FROM v WHERE age = 21").await.unwrap().num_rows()
     };
     block_on(async {
         let engine = open(folder.path()).await;
         let mut owner = engine.session(Role::Owner);
-        run(&mut owner, tables).await.unwrap();
+        run(&mut owner, TWO).await.unwrap();
         assert_eq!(n_found(&engine).await, 2);
         run(&mut owner, "INSERT INTO patient VALUES ('c', 23, 'flu'), ('d', 24, 'gout')").await.unwrap();
         assert_eq!(n_found(&engine).await, 4);
