@@ -59,7 +59,7 @@ use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
 use crate::postgres::{POSTGRES, PostgresTables};
 use crate::rewrite::{
-    FindPairs, JoinThroughPairs, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
+    FindPairs, JoinThroughPairs, KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
 };
 use crate::view::{AView, Generations, ShownLabels, Traced};
 
@@ -258,6 +258,7 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
     let protected = ProtectedColumns::new(meanings_of);
     let mut analyzer = Analyzer::new().rules;
     analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
+    analyzer.push(Arc::new(KeepUnknown));
     analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
     let no_files = DiskManager::builder().with_mode(DiskManagerMode::Disabled);
     let pool: Arc<dyn MemoryPool> = memory.clone();

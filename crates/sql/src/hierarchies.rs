@@ -109,13 +109,14 @@ impl Hierarchies {
         }
     }
 
-    /// The tree of a column with these distinct values.
+    /// The tree of a column with these distinct values, below a root where that is known already.
     ///
     /// # Errors
     /// Where there is no such DGH, it has not one root, or values of the column are not in it.
     pub fn tree_for(
         &self,
         name: &str,
+        root: Option<&str>,
         values: &Texts,
         value_type: ValueType,
         notation: &Notation,
@@ -123,7 +124,10 @@ impl Hierarchies {
         let tree = match self.by_name.get(&name.to_lowercase()) {
             None => return Err(self.unknown(name)),
             Some(Dgh::Rule(rule)) => {
-                let made = rule.make(values, value_type, notation);
+                let made = match root {
+                    Some(root) => rule.make_below(root, values, value_type, notation),
+                    None => rule.make(values, value_type, notation),
+                };
                 return made.map(Arc::new).map_err(|problem| HierarchyFault::Rule { name: name.to_owned(), problem });
             }
             Some(Dgh::Tree(tree)) => tree.clone(),

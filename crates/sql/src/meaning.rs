@@ -42,7 +42,7 @@ use std::sync::Arc;
 use kohort_model::hierarchy::{MaskSide, Rule};
 use kohort_model::{Hierarchy, Notation, Value, ValueType};
 
-use mask::Mask;
+use mask::{Hides, Mask};
 use possible::{End, Values};
 use tree::Tree;
 
@@ -67,7 +67,7 @@ enum Labels {
     /// Values and levels of dates.
     Dates,
     /// Values, and texts with stars at one side.
-    Masks { side: MaskSide, longest: usize },
+    Masks { side: MaskSide, width: usize, hides: Hides },
 }
 
 /// Why labels or literals can't be read as values of a column.
@@ -147,9 +147,20 @@ impl Meaning {
         let labels = match rule {
             Rule::Steps(_) | Rule::Flat => Labels::Ranges,
             Rule::Dates(_) => Labels::Dates,
-            Rule::Mask(side) => Labels::Masks { side: *side, longest: made.label(made.root()).chars().count() },
+            Rule::Mask(side) => {
+                let width = made.label(made.root()).chars().count();
+                Labels::Masks { side: *side, width, hides: Hides::AsManyAsStars }
+            }
         };
         Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null }
+    }
+
+    /// The same where values may come that are longer than all the rule saw.
+    pub fn with_longer_values(mut self) -> Meaning {
+        if let Labels::Masks { hides, .. } = &mut self.labels {
+            *hides = Hides::AnyNumber;
+        }
+        self
     }
 
     /// The view the column belongs to.
@@ -189,8 +200,8 @@ impl Meaning {
             Labels::Nodes(tree) => tree.node(label).map(|node| Values::Leaves { tree, node }),
             Labels::Ranges => everything().or_else(|| self.range(label)).or_else(value),
             Labels::Dates => everything().or_else(|| dates::range(label, self.value_type)).or_else(value),
-            Labels::Masks { side, longest } => {
-                Mask::read(label, *side, *longest, self.value_type).map(Values::Masked).or_else(value)
+            Labels::Masks { side, width, hides } => {
+                Mask::read(label, *side, *width, *hides, self.value_type).map(Values::Masked).or_else(value)
             }
         };
         let values = values

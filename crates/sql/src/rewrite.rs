@@ -26,12 +26,14 @@ mod pairs;
 mod plan;
 mod predicate;
 mod refusal;
+mod unknown;
 mod value;
 
 pub use join::JoinThroughPairs;
 pub use net::RefuseRawComparisons;
 pub use pairs::{FindPairs, PairsExec};
 pub use refusal::Refusal;
+pub use unknown::KeepUnknown;
 
 use std::fmt;
 use std::sync::Arc;

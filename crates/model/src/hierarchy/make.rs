@@ -172,10 +172,26 @@ impl Rule {
     /// # Errors
     /// Where the rule does not fit the values' type, or a label it makes is itself a value.
     pub fn make(&self, values: &Texts, value_type: ValueType, notation: &Notation) -> Result<Hierarchy, MakeProblem> {
+        let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        self.make_below(&"*".repeat(longest.max(1)), values, value_type, notation)
+    }
+
+    /// Makes the part of a hierarchy whose root is known that has these values: masks are as long as the root, whatever
+    /// values are looked at. A value that is longer shows as many characters as leave one to hide.
+    ///
+    /// # Errors
+    /// As [`Rule::make`].
+    pub fn make_below(
+        &self,
+        root: &str,
+        values: &Texts,
+        value_type: ValueType,
+        notation: &Notation,
+    ) -> Result<Hierarchy, MakeProblem> {
         self.check()?;
         match self {
             Rule::Steps(steps) => make_steps(steps, values, value_type, notation),
-            Rule::Mask(side) => make_mask(*side, values),
+            Rule::Mask(side) => make_mask(*side, root, values),
             Rule::Dates(levels) => make_dates(levels, values, value_type, notation),
             Rule::Flat => {
                 let sorted = sort_by_value(values, value_type, notation)?;
@@ -291,33 +307,32 @@ fn render_decimal(mantissa: i128, scale: u32, notation: &Notation) -> String {
     }
 }
 
-fn make_mask(side: MaskSide, values: &Texts) -> Result<Hierarchy, MakeProblem> {
-    let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+fn make_mask(side: MaskSide, root: &str, values: &Texts) -> Result<Hierarchy, MakeProblem> {
+    let width = root.chars().count();
     let mut sorted: Vec<&str> = values.iter().collect();
     match side {
         MaskSide::Right => sorted.sort_unstable(),
         MaskSide::Left => sorted.sort_unstable_by(|one, other| one.chars().rev().cmp(other.chars().rev())),
     }
-    let root = "*".repeat(longest.max(1));
     let mut before = "";
     let leaves = sorted.into_iter().map(|text| {
-        let n_characters = text.chars().count();
+        let n_characters = text.chars().count().min(width);
         let most = before.chars().count().min(n_characters).saturating_sub(1);
         let n_shared = match side {
             MaskSide::Right => n_equal(before.chars(), text.chars()).min(most),
             MaskSide::Left => n_equal(before.chars().rev(), text.chars().rev()).min(most),
         };
         before = text;
-        let ancestors = (n_shared + 1..n_characters).map(|n_kept| mask(side, text, n_kept, longest)).collect();
+        let ancestors = (n_shared + 1..n_characters).map(|n_kept| mask(side, text, n_kept, width)).collect();
         Leaf { text, n_shared, ancestors }
     });
-    build(&root, leaves)
+    build(root, leaves)
 }
 
-/// The text with so many characters kept, as long as the longest.
-fn mask(side: MaskSide, text: &str, n_kept: usize, longest: usize) -> String {
-    let mut masked = String::with_capacity(text.len().max(longest));
-    let n_stars = longest - n_kept;
+/// The text with so many characters kept, filled with stars.
+fn mask(side: MaskSide, text: &str, n_kept: usize, width: usize) -> String {
+    let mut masked = String::with_capacity(text.len().max(width));
+    let n_stars = width - n_kept;
     match side {
         MaskSide::Right => {
             masked.extend(text.chars().take(n_kept));

@@ -13,7 +13,7 @@ fn texts(values: &[&str]) -> Texts {
 }
 
 fn tree(hierarchies: &Hierarchies, name: &str, values: &[&str]) -> Result<Arc<Hierarchy>, HierarchyFault> {
-    hierarchies.tree_for(name, &texts(values), ValueType::Text, &Notation::default())
+    hierarchies.tree_for(name, None, &texts(values), ValueType::Text, &Notation::default())
 }
 
 fn with_pairs(pairs: &[(String, String)]) -> Hierarchies {

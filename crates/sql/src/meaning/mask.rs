@@ -3,33 +3,58 @@
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::{Value, ValueType};
 
+use super::possible::End;
 use super::{ANYTHING, Pattern};
 
 const STAR: char = '*';
 
-/// The texts that a masked label can stand for: those that keep its shown characters and have between one and all of
-/// the hidden ones. A shorter value is padded with stars too, so nobody sees how many it has.
+/// The texts that a masked label can stand for: those that keep its shown characters and have at least one hidden one.
+/// Values of other lengths are filled or cut to the same number of stars, so nobody sees how many characters they have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mask<'a> {
     shown: &'a str,
-    n_hidden: usize,
+    n_stars: usize,
+    hides: Hides,
     side: MaskSide,
     value_type: ValueType,
 }
 
+/// Texts between which those of a mask lie.
+pub(super) struct TextBounds {
+    pub(super) low: String,
+    /// `None` where there is no end.
+    pub(super) high: Option<String>,
+    pub(super) end: End,
+}
+
+/// How many characters stars can stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hides {
+    /// At most as many as there are stars: no value is longer than the mask.
+    AsManyAsStars,
+    /// Any number: longer values may come.
+    AnyNumber,
+}
+
 impl<'a> Mask<'a> {
-    /// The mask a label shows, `None` where it hides nothing. Labels have as many characters as the longest value.
-    pub(super) fn read(label: &'a str, side: MaskSide, longest: usize, value_type: ValueType) -> Option<Mask<'a>> {
+    /// The mask a label shows, `None` where it hides nothing. All labels that hide something have the same width.
+    pub(super) fn read(
+        label: &'a str,
+        side: MaskSide,
+        width: usize,
+        hides: Hides,
+        value_type: ValueType,
+    ) -> Option<Mask<'a>> {
         let n_characters = label.chars().count();
-        if n_characters != longest {
-            return (label == ANYTHING).then_some(Mask { shown: "", n_hidden: longest.max(1), side, value_type });
+        if n_characters != width {
+            return (label == ANYTHING).then_some(Mask { shown: "", n_stars: width.max(1), hides, side, value_type });
         }
         let shown = match side {
             MaskSide::Right => label.trim_end_matches(STAR),
             MaskSide::Left => label.trim_start_matches(STAR),
         };
-        let n_hidden = n_characters - shown.chars().count();
-        (n_hidden > 0).then_some(Mask { shown, n_hidden, side, value_type })
+        let n_stars = n_characters - shown.chars().count();
+        (n_stars > 0).then_some(Mask { shown, n_stars, hides, side, value_type })
     }
 
     /// Whether it shows no character.
@@ -51,15 +76,15 @@ impl<'a> Mask<'a> {
             MaskSide::Right => text.strip_prefix(self.shown),
             MaskSide::Left => text.strip_suffix(self.shown),
         };
-        rest.is_some_and(|rest| self.n_hidden_of_one().contains(&rest.chars().count()))
+        rest.is_some_and(|rest| self.could_hide(rest.chars().count()))
     }
 
     /// Whether a text of both masks exists.
     pub(super) fn intersects(&self, other: &Mask<'_>) -> bool {
         let n_shown = other.shown.chars().count();
-        self.forms().any(|form| {
-            let n_hidden =
-                form.len().checked_sub(n_shown).filter(|n_hidden| other.n_hidden_of_one().contains(n_hidden));
+        // A text of both that is longer has characters that neither shows, and can do without them.
+        self.forms(n_shown + other.n_stars).any(|form| {
+            let n_hidden = form.len().checked_sub(n_shown).filter(|&n_hidden| other.could_hide(n_hidden));
             n_hidden.is_some_and(|n_hidden| {
                 form.iter().zip(other.form(n_hidden)).all(|(a, b)| a.is_none() || b.is_none() || *a == b)
             })
@@ -68,49 +93,62 @@ impl<'a> Mask<'a> {
 
     /// Whether one of its texts matches.
     pub(super) fn could_match(&self, pattern: &Pattern) -> bool {
-        self.forms().any(|form| pattern.could_match(form.into_iter()))
+        self.forms(n_that_patterns_tell_apart(pattern)).any(|form| pattern.could_match(form.into_iter()))
     }
 
     /// Whether one of its texts does not match. A character that the pattern does not name matches least.
     pub(super) fn could_miss(&self, pattern: &Pattern) -> bool {
         let unnamed = ('\u{e000}'..).find(|&character| !pattern.text().contains(character)).unwrap_or(char::MAX);
-        self.forms().any(|form| {
+        self.forms(n_that_patterns_tell_apart(pattern)).any(|form| {
             let text: String = form.into_iter().map(|character| character.unwrap_or(unnamed)).collect();
             !pattern.matches(&text)
         })
     }
 
-    /// The least and the greatest text, `None` where values are not in the order of their texts.
-    pub(super) fn bounds(&self) -> Option<(String, String)> {
+    /// Between which texts all of its own lie, `None` where values are not in the order of their texts.
+    pub(super) fn bounds(&self) -> Option<TextBounds> {
         if self.value_type != ValueType::Text {
             return None;
         }
-        let filled = |character: char, n: usize| {
-            let hidden: String = std::iter::repeat_n(character, n).collect();
-            match self.side {
-                MaskSide::Right => format!("{}{hidden}", self.shown),
-                MaskSide::Left => format!("{hidden}{}", self.shown),
-            }
+        let filled = |with: char, n_hidden: usize| -> String {
+            self.form(n_hidden).into_iter().map(|character| character.unwrap_or(with)).collect()
         };
-        let n_least = match self.side {
-            _ if self.is_everything() => 0,
-            MaskSide::Right => 1,
-            MaskSide::Left => self.n_hidden,
+        let low = match (self.side, self.hides) {
+            _ if self.is_everything() => String::new(),
+            (MaskSide::Right, _) => filled('\0', 1),
+            (MaskSide::Left, Hides::AsManyAsStars) => filled('\0', self.n_stars),
+            (MaskSide::Left, Hides::AnyNumber) => "\0".to_owned(),
         };
-        Some((filled('\0', n_least), filled(char::MAX, self.n_hidden)))
+        let (high, end) = match (self.side, self.hides) {
+            (_, Hides::AsManyAsStars) => (Some(filled(char::MAX, self.n_stars)), End::Included),
+            (MaskSide::Right, Hides::AnyNumber) => (above_all_that_begin_with(self.shown), End::Excluded),
+            (MaskSide::Left, Hides::AnyNumber) => (None, End::Excluded),
+        };
+        Some(TextBounds { low, high, end })
     }
 
     /// Whether its texts reach between two bounds.
     pub(super) fn reaches(&self, low: Option<&Value<'_>>, high: Option<&Value<'_>>) -> bool {
-        let Some((least, greatest)) = self.bounds() else { return true };
-        let is_above = |low: &Value<'_>| !matches!(low, Value::Text(low) if *low > greatest.as_str());
-        let is_below = |high: &Value<'_>| !matches!(high, Value::Text(high) if *high < least.as_str());
+        let Some(own) = self.bounds() else { return true };
+        let is_below = |high: &Value<'_>| !matches!(high, Value::Text(high) if *high < own.low.as_str());
+        let is_above = |low: &Value<'_>| match (low, &own.high) {
+            (Value::Text(low), Some(high)) => *low < high.as_str() || own.end == End::Included && low == high,
+            _ => true,
+        };
         low.is_none_or(is_above) && high.is_none_or(is_below)
     }
 
-    /// Its texts by length.
-    fn forms(&self) -> impl Iterator<Item = Vec<Option<char>>> + '_ {
-        self.n_hidden_of_one().map(|n_hidden| self.form(n_hidden))
+    /// Whether so many characters can be hidden. A value of one character is hidden by the root alone, and so is the
+    /// empty text.
+    fn could_hide(&self, n_hidden: usize) -> bool {
+        let is_enough = n_hidden > 0 || self.is_everything();
+        is_enough && (self.hides == Hides::AnyNumber || n_hidden <= self.n_stars)
+    }
+
+    /// Its texts by length; where there is no end of them, those with at most so many hidden characters, or with as many
+    /// as there are stars.
+    fn forms(&self, n_most: usize) -> impl Iterator<Item = Vec<Option<char>>> + '_ {
+        (0..=n_most.max(self.n_stars)).filter(|&n_hidden| self.could_hide(n_hidden)).map(|n_hidden| self.form(n_hidden))
     }
 
     /// Its texts with so many hidden characters, which are `None`.
@@ -121,10 +159,17 @@ impl<'a> Mask<'a> {
             MaskSide::Left => hidden.chain(shown).collect(),
         }
     }
+}
 
-    /// How many hidden characters a text can have. A value of one character is hidden by the root alone, and so is the
-    /// empty text.
-    fn n_hidden_of_one(&self) -> std::ops::RangeInclusive<usize> {
-        usize::from(!self.is_everything())..=self.n_hidden
-    }
+/// The first text after all that begin with a text, `None` where there is none.
+fn above_all_that_begin_with(text: &str) -> Option<String> {
+    let (last, character) = text.char_indices().rev().find(|&(_, character)| character != char::MAX)?;
+    let mut above = text[..last].to_owned();
+    above.extend((character..=char::MAX).nth(1));
+    Some(above)
+}
+
+/// More hidden characters than this tell a pattern nothing new: one of them falls to a `%`, which takes any number.
+fn n_that_patterns_tell_apart(pattern: &Pattern) -> usize {
+    pattern.text().chars().count() + 1
 }

@@ -5,7 +5,7 @@
 
 use kohort_model::{Value, ValueType};
 
-use super::mask::Mask;
+use super::mask::{Mask, TextBounds};
 use super::tree::Tree;
 use super::{Comparison, Condition, Point};
 
@@ -150,7 +150,7 @@ impl<'a> Values<'a> {
     }
 
     /// The least and the greatest value, `None` where there is no value at all.
-    fn bounds<'b>(&self, masked: Option<&'b (String, String)>) -> Option<(Option<Value<'b>>, Option<Value<'b>>, End)>
+    fn bounds<'b>(&self, masked: Option<&'b TextBounds>) -> Option<(Option<Value<'b>>, Option<Value<'b>>, End)>
     where
         'a: 'b,
     {
@@ -160,16 +160,16 @@ impl<'a> Values<'a> {
             }
             Values::Range { low, high, end } => Some((*low, *high, *end)),
             Values::Masked(_) => {
-                let text = |text: &'b String| Some(Value::Text(text));
-                Some(masked.map_or((None, None, End::Included), |(least, greatest)| {
-                    (text(least), text(greatest), End::Included)
+                let text = |text: &'b String| Value::Text(text);
+                Some(masked.map_or((None, None, End::Included), |masked| {
+                    (Some(text(&masked.low)), masked.high.as_ref().map(text), masked.end)
                 }))
             }
         }
     }
 
-    /// The least and the greatest text of a mask.
-    fn masked_texts(&self) -> Option<(String, String)> {
+    /// Between which texts those of a mask lie.
+    fn masked_texts(&self) -> Option<TextBounds> {
         match self {
             Values::Masked(mask) => mask.bounds(),
             Values::Leaves { .. } | Values::Range { .. } => None,

@@ -5,6 +5,7 @@ mod oracle;
 mod pairs;
 mod queries;
 mod refusals;
+mod unknown;
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use kohort_model::{Hierarchy, ValueType};
 
-use super::{Meanings, ProtectedColumns, Refusal, RefuseRawComparisons, RewriteComparisons};
+use super::{KeepUnknown, Meanings, ProtectedColumns, Refusal, RefuseRawComparisons, RewriteComparisons};
 use crate::meaning::{Meaning, avlike};
 
 fn hierarchy(paths: &str) -> Arc<Hierarchy> {
@@ -37,6 +38,7 @@ fn session(protected: Vec<(&'static str, Meanings)>) -> SessionContext {
     });
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
+    rules.push(Arc::new(KeepUnknown));
     rules.push(Arc::new(RefuseRawComparisons::new(protected)));
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(7);
     let state =

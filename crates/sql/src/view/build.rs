@@ -189,7 +189,7 @@ pub(super) fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'
             Some(name) => {
                 // Rules see the values in their own order, so that no tree depends on the order of rows.
                 let values = texts_by_value(column);
-                let tree = catalog.tree_for(name, &values, column.value_type, &column.notation);
+                let tree = catalog.tree_for(name, None, &values, column.value_type, &column.notation);
                 let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
                 column.hierarchy = Some(tree.map_err(fault)?);
             }

@@ -65,8 +65,8 @@ pub struct Materialized {
     classes: RwLock<ClassTable>,
     meanings: Meanings,
     trees: KnownTrees,
-    /// Per quasi column the label of everything.
-    roots: Vec<String>,
+    /// Per column the label of everything, where it is known.
+    roots: Vec<Option<String>>,
     /// The columns of the table of choices.
     policy_columns: Vec<String>,
     /// For whom classes are known that show another label than they have.

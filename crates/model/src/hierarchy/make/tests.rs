@@ -116,6 +116,20 @@ fn masked_values_of_different_length_share_their_prefixes() {
 }
 
 #[test]
+fn below_a_known_root_masks_are_as_long_as_it() {
+    let below = |side, root: &str, values: &[&str]| {
+        let values = values.iter().collect();
+        paths(&Rule::Mask(side).make_below(root, &values, ValueType::Text, &Notation::default()).unwrap())
+    };
+    assert_eq!(
+        below(MaskSide::Right, "**", &["a1x", "a2", "b", "bc3d"]),
+        ["a1x a* **", "a2 a* **", "b **", "bc3d b* **"]
+    );
+    assert_eq!(below(MaskSide::Left, "***", &["1", "4321"]), ["1 ***", "4321 *21 **1 ***"]);
+    assert_eq!(below(MaskSide::Right, "*", &["", "abc"]), [" *", "abc *"]);
+}
+
+#[test]
 fn values_that_hold_masks_already_are_refused() {
     let mask = Rule::Mask(MaskSide::Right);
     assert_eq!(
@@ -200,6 +214,21 @@ proptest! {
                 prop_assert!(values.iter().all(|value| hierarchy.leaf(value).is_some()));
             }
         }
+    }
+
+    #[test]
+    fn a_value_rises_alike_whatever_others_there_are(
+        values in prop::collection::btree_set("[ab]{0,5}", 1..20), width in 1_usize..5, right in any::<bool>()
+    ) {
+        let rule = Rule::Mask(if right { MaskSide::Right } else { MaskSide::Left });
+        let below = |values: Texts| {
+            paths(&rule.make_below(&"*".repeat(width), &values, ValueType::Text, &Notation::default()).unwrap())
+        };
+        let mut alone: Vec<String> = values.iter().flat_map(|value| below([value].into_iter().collect())).collect();
+        let mut together = below(values.iter().collect());
+        alone.sort();
+        together.sort();
+        prop_assert_eq!(alone, together);
     }
 
     #[test]

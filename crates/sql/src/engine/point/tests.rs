@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use chrono::{TimeZone, Utc};
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use futures::TryStreamExt;
 use proptest::collection::vec;
@@ -52,6 +52,8 @@ struct World {
     patients: Vec<String>,
     /// For care and for the study.
     choices: Option<Vec<[Option<String>; 2]>>,
+    /// Whether diseases are raised to masks.
+    masks: bool,
     options: String,
 }
 
@@ -76,13 +78,14 @@ impl World {
                 write!(sql, "INSERT INTO choices VALUES ('p{number}', '{purpose}', {choice});").unwrap();
             }
         }
+        let disease = if self.masks { "code" } else { "disease" };
         let policies = self.choices.as_ref().map_or("", |_| "name REFERENCES choices (k, level)");
         write!(
             sql,
             "CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, zip, code, born, disease, ward FROM patient
              WITH ANONYMIZATION_ID name
              ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip, code DGH_NAME code, born DGH_NAME born)
-             ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME disease) ANONYMIZATION_OTHER (ward)
+             ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME {disease}) ANONYMIZATION_OTHER (ward)
              {policies} {}",
             self.options
         )
@@ -99,10 +102,10 @@ impl World {
 fn world() -> impl Strategy<Value = World> {
     let of_person = [weighted(0.9, choice()), weighted(0.6, choice())];
     let options = (select(&["CLASS", "ROW"][..]), 2..4u32, weighted(0.2, Just("L_DIVERSITY 2")));
-    (vec(patient(), 6..20), weighted(0.7, vec(of_person, 24)), options).prop_map(
-        |(patients, choices, (disclosure, k, l))| {
+    (vec(patient(), 6..20), weighted(0.7, vec(of_person, 24)), prop::bool::weighted(0.3), options).prop_map(
+        |(patients, choices, masks, (disclosure, k, l))| {
             let options = format!("DISCLOSURE {disclosure} K {k} {}", l.unwrap_or_default());
-            World { patients, choices, options }
+            World { patients, choices, masks, options }
         },
     )
 }
@@ -332,6 +335,48 @@ fn who_came_later_is_found_with_those_who_were_there() {
             .await
             .unwrap();
         assert_eq!(n_found(&engine).await, 6);
+    });
+}
+
+#[test]
+fn values_that_are_longer_than_all_masks_are_found_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = "
+        CREATE TABLE patient (name TEXT PRIMARY KEY, code TEXT, disease TEXT); CREATE DGH code FROM MASK RIGHT;
+        INSERT INTO patient VALUES ('a', 'b1', 'flu'), ('b', 'b1', 'gout');
+        CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, code, disease FROM patient WITH ANONYMIZATION_ID name
+          ANONYMIZATION_QUASI_ID (code DGH_NAME code) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2;
+        INSERT INTO patient VALUES ('c', 'a1x', 'flu'), ('d', 'a2345', 'cold');
+        INSERT INTO patient VALUES ('e', 'c777', 'flu'), ('f', 'd', 'cold')";
+    let shown = async |engine: &Engine, condition: &str| {
+        let query = format!("SELECT code FROM v AS v WHERE {condition}");
+        let planned = run(&mut engine.session(Role::Analyst), &query).await.unwrap().unwrap();
+        let query = format!("SELECT code FROM v WHERE {condition}");
+        assert_eq!(point(&engine.session(Role::Analyst), &query).await.unwrap(), planned);
+        let mut codes: Vec<_> =
+            planned.column(0).as_string::<i32>().iter().map(|code| code.unwrap().to_owned()).collect();
+        codes.sort();
+        codes
+    };
+    block_on(async {
+        let engine = open(folder.path()).await;
+        run(&mut engine.session(Role::Owner), tables).await.unwrap();
+        let asked = [
+            ("code = 'a1x'", ["**", "**", "a*", "a*"].as_slice()),
+            ("code = 'a2345'", &["**", "**", "a*", "a*"]),
+            ("code = 'b1'", &["**", "**", "b1", "b1"]),
+            ("code = 'b11'", &["**", "**"]),
+            ("code < 'b'", &["**", "**", "a*", "a*"]),
+            ("code > 'b' AND code <> 'b1'", &["**", "**"]),
+        ];
+        for (condition, expected) in asked {
+            assert_eq!(shown(&engine, condition).await, expected, "{condition}");
+        }
+        drop(engine);
+        let engine = open(folder.path()).await;
+        for (condition, expected) in asked {
+            assert_eq!(shown(&engine, condition).await, expected, "{condition}");
+        }
     });
 }
 

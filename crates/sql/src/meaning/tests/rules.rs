@@ -70,10 +70,10 @@ fn a_masked_number_is_compared_by_its_digits() {
     assert!(could(&zips, "885**", &less), "nothing is said of order");
 }
 
-/// All texts over two letters of at most three.
-fn texts() -> Vec<String> {
+/// All texts over two letters of at most so many.
+fn texts(longest: usize) -> Vec<String> {
     let mut texts = vec![String::new()];
-    for _ in 0..3 {
+    for _ in 0..longest {
         let longer: Vec<String> =
             texts.iter().flat_map(|text| ["a", "b"].map(|letter| format!("{text}{letter}"))).collect();
         texts.extend(longer);
@@ -83,18 +83,22 @@ fn texts() -> Vec<String> {
     texts
 }
 
-fn masked(side: MaskSide) -> Meaning {
-    made(&Rule::Mask(side), ValueType::Text, &["aba", "bb"])
+/// With three letters no value is longer than its mask; with more, any may be.
+const LONGEST: [usize; 2] = [3, 6];
+
+fn masked(side: MaskSide, longest: usize) -> Meaning {
+    let meaning = made(&Rule::Mask(side), ValueType::Text, &["aba", "bb"]);
+    if longest > 3 { meaning.with_longer_values() } else { meaning }
 }
 
-fn stands_for(side: MaskSide, label: &str) -> Vec<String> {
+fn stands_for(side: MaskSide, label: &str, longest: usize) -> Vec<String> {
     let shown = label.trim_matches('*');
     let keeps = |text: &String| match side {
         MaskSide::Right => text.starts_with(shown),
         MaskSide::Left => text.ends_with(shown),
     };
     let is_hidden = |text: &String| shown.is_empty() || text.len() > shown.len();
-    texts().into_iter().filter(|text| keeps(text) && is_hidden(text)).collect()
+    texts(longest).into_iter().filter(|text| keeps(text) && is_hidden(text)).collect()
 }
 
 const LABELS: [(MaskSide, &str); 8] = [
@@ -108,11 +112,16 @@ const LABELS: [(MaskSide, &str); 8] = [
     (MaskSide::Left, "***"),
 ];
 
+/// Both kinds of masks.
+fn masks() -> impl Iterator<Item = (MaskSide, &'static str, usize)> {
+    LONGEST.into_iter().flat_map(|longest| LABELS.into_iter().map(move |(side, label)| (side, label, longest)))
+}
+
 #[test]
 fn a_mask_holds_every_text_that_it_could_hide() {
-    for (side, label) in LABELS {
-        let (meaning, held) = (masked(side), stands_for(side, label));
-        for text in texts() {
+    for (side, label, longest) in masks() {
+        let (meaning, held) = (masked(side, longest), stands_for(side, label, longest));
+        for text in texts(6) {
             assert_eq!(could_equal(&meaning, label, &text), held.contains(&text), "{label} = '{text}'");
         }
     }
@@ -120,9 +129,9 @@ fn a_mask_holds_every_text_that_it_could_hide() {
 
 #[test]
 fn patterns_match_masks_as_they_match_texts() {
-    for (side, label) in LABELS {
-        let (meaning, held) = (masked(side), stands_for(side, label));
-        for pattern in ["%", "a%", "%a", "_a%", "ab", "aba", "b_", "", "a_b%", "%b%", "___", "__"] {
+    for (side, label, longest) in masks() {
+        let (meaning, held) = (masked(side, longest), stands_for(side, label, longest));
+        for pattern in ["%", "a%", "%a", "_a%", "ab", "aba", "b_", "", "a_b%", "%b%", "___", "__", "%ba_a", "____%"] {
             let read = || Pattern::new(pattern, None, LetterCase::Matters);
             let expected = held.iter().any(|text| read().matches(text));
             assert_eq!(could(&meaning, label, &Condition::Like(read())), expected, "{label} LIKE '{pattern}'");
@@ -139,10 +148,10 @@ fn patterns_match_masks_as_they_match_texts() {
 
 #[test]
 fn masks_meet_where_a_text_has_both() {
-    for (side, label) in LABELS {
-        for (other_side, other) in LABELS {
-            let (a, b) = (masked(side), masked(other_side));
-            let (held, others) = (stands_for(side, label), stands_for(other_side, other));
+    for (side, label, longest) in masks() {
+        for (other_side, other, other_longest) in masks() {
+            let (a, b) = (masked(side, longest), masked(other_side, other_longest));
+            let (held, others) = (stands_for(side, label, longest), stands_for(other_side, other, other_longest));
             let (a, b) = (a.possible(label).unwrap(), b.possible(other).unwrap());
             let meet = held.iter().any(|text| others.contains(text));
             assert_eq!(a.could_compare(Comparison::Equal, &b), meet, "{label} and {other}");
@@ -150,7 +159,26 @@ fn masks_meet_where_a_text_has_both() {
             assert!(!has_less || a.could_compare(Comparison::Less, &b), "{label} < {other}");
         }
     }
-    let prefixes = masked(MaskSide::Right);
-    let less = |literal: &str| Condition::Compare(Comparison::Less, prefixes.point(literal).unwrap());
-    assert!(!could(&prefixes, "b**", &less("b")) && could(&prefixes, "b**", &less("ba")));
+}
+
+#[test]
+fn masks_lie_between_the_first_and_the_last_of_their_texts() {
+    for longest in LONGEST {
+        let prefixes = masked(MaskSide::Right, longest);
+        let compare = |label: &str, comparison, literal: &str| {
+            could(&prefixes, label, &Condition::Compare(comparison, prefixes.point(literal).unwrap()))
+        };
+        assert!(!compare("b**", Comparison::Less, "b") && compare("b**", Comparison::Less, "ba"));
+        assert!(!compare("a**", Comparison::Greater, "b") && compare("a**", Comparison::Greater, "azz"));
+        assert!(!compare("a**", Comparison::GreaterOrEqual, "b") && compare("***", Comparison::Greater, "zz"));
+        let between =
+            |low: &str, high: &str| Condition::Between(prefixes.point(low).unwrap(), prefixes.point(high).unwrap());
+        assert!(could(&prefixes, "a**", &between("ab", "ac")) && !could(&prefixes, "a**", &between("b", "c")));
+        let suffixes = masked(MaskSide::Left, longest);
+        let at_most = |literal: &str| Condition::Compare(Comparison::LessOrEqual, suffixes.point(literal).unwrap());
+        assert!(!could(&suffixes, "**b", &at_most("")) && could(&suffixes, "**b", &at_most("ab")));
+    }
+    let longer = masked(MaskSide::Left, 6);
+    let above = Condition::Compare(Comparison::Greater, longer.point(&char::MAX.to_string().repeat(9)).unwrap());
+    assert!(could(&longer, "**b", &above));
 }

@@ -89,6 +89,8 @@ fn predicate() -> impl Strategy<Value = Predicate> {
         4 => (column(), comparison(), literal()).prop_map(|(c, op, x)| Predicate::Compare(c, op, x)),
         3 => (column(), comparison(), column()).prop_map(|(c, op, d)| Predicate::CompareColumns(c, op, d)),
         1 => (column(), proptest::collection::vec(literal(), 1..9)).prop_map(|(c, list)| Predicate::In(c, list)),
+        // Lists that have nothing in common.
+        2 => (column(), proptest::collection::vec(literal(), 1..3)).prop_map(|(c, list)| Predicate::In(c, list)),
         1 => (column(), literal(), literal()).prop_map(|(c, x, y)| Predicate::Between(c, x, y)),
         1 => column().prop_map(Predicate::IsNull),
     ];

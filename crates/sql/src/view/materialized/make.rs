@@ -181,7 +181,9 @@ impl Materialized {
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
         let trees = KnownTrees::new(restored(&memory.made), definition.columns.len());
-        let (roots, policy_columns) = (memory.made.roots.clone(), memory.made.policy_columns.clone());
+        let root = |position: usize| memory.made.root(&definition, position).map(str::to_owned);
+        let roots = (0..definition.columns.len()).map(root).collect();
+        let policy_columns = memory.made.policy_columns.clone();
         let marked = pairs_of(&memory.made.marked);
         Ok(Materialized {
             definition,
@@ -218,7 +220,10 @@ fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewProble
             hierarchies.insert(name.to_lowercase(), record);
         }
     }
-    let quasi = definition.with_role(Role::Quasi).into_iter();
+    let roots = |role| -> Vec<String> {
+        let positions = definition.with_role(role).into_iter();
+        positions.map(|position| making.version.everything(position).to_owned()).collect()
+    };
     let policies = making.policies.as_ref();
     let pairs = policies.map(|rows| rows.policies.pairs()).unwrap_or_default().iter();
     let schema = policies.map(PolicyRows::schema);
@@ -228,7 +233,8 @@ fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewProble
         marked: pairs.clone(),
         pairs,
         counts: Vec::new(),
-        roots: quasi.map(|position| making.version.everything(position).to_owned()).collect(),
+        roots: roots(Role::Quasi),
+        sensitive_roots: roots(Role::Sensitive),
         policy_columns: schema
             .iter()
             .flat_map(|schema| schema.fields().iter().map(|field| field.name().clone()))

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use kohort_core::changing::{
     ClassId, ClassIndex, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
 };
-use kohort_model::hierarchy::Rule;
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
@@ -75,11 +74,28 @@ pub(super) struct Made {
     pub(super) counts: Vec<Vec<u64>>,
     /// Per quasi column the label of everything.
     pub(super) roots: Vec<String>,
+    /// The same per sensitive column; not known of views that were made when it was not kept.
+    #[serde(default)]
+    pub(super) sensitive_roots: Vec<String>,
     /// The columns of the table of choices, and which of them names the person.
     pub(super) policy_columns: Vec<String>,
     pub(super) person_column: Option<usize>,
     /// The loss when it was made.
     pub(super) ncp: f64,
+}
+
+impl Made {
+    /// The label of everything in a column, where it is known.
+    pub(super) fn root(&self, definition: &Definition, position: usize) -> Option<&str> {
+        let role = definition.columns[position].role;
+        let roots = match role {
+            Role::Quasi => &self.roots,
+            Role::Sensitive => &self.sensitive_roots,
+            Role::Identifier | Role::Key | Role::Plain | Role::PersonK | Role::Drop => return None,
+        };
+        let place = definition.with_role(role).into_iter().position(|other| other == position)?;
+        roots.get(place).map(String::as_str)
+    }
 }
 
 /// The numbers of a column's values.
@@ -165,27 +181,14 @@ impl Memory {
         let name = definition.columns[position].hierarchy.as_deref()?;
         let mut values = Texts::new();
         values.push(text);
-        if let Some(root) = self.root(definition, position) {
-            pad(&self.hierarchies, name, root, &mut values);
-        }
-        let tree = self.hierarchies.tree_for(name, &values, column.value_type, &column.notation).ok()?;
-        let leaf = tree.leaf(text)?;
-        let mut path: Vec<String> = tree.path(leaf).map(|node| tree.label(node).to_owned()).collect();
-        // The masks of a value that is longer than all were when the view was made end in a longer mask.
-        let root = self.root(definition, position).filter(|root| path.last().map(String::as_str) != Some(*root));
-        path.extend(root.map(str::to_owned));
-        Some(path)
-    }
-
-    /// The label of everything in a quasi column.
-    fn root(&self, definition: &Definition, position: usize) -> Option<&str> {
-        let quasi = definition.with_role(Role::Quasi).into_iter().position(|quasi| quasi == position)?;
-        Some(self.trees[quasi].label(0))
+        let root = self.made.root(definition, position);
+        let tree = self.hierarchies.tree_for(name, root, &values, column.value_type, &column.notation).ok()?;
+        Some(tree.path(tree.leaf(text)?).map(|node| tree.label(node).to_owned()).collect())
     }
 
     /// The path of a missing value: next to the root.
     pub(super) fn missing_path(&self, definition: &Definition, position: usize) -> Option<Vec<String>> {
-        Some(vec![MISSING.to_owned(), self.root(definition, position)?.to_owned()])
+        Some(vec![MISSING.to_owned(), self.made.root(definition, position)?.to_owned()])
     }
 
     /// The row as a member; `None` where a DGH does not take its values. Trees and numbers grow.
@@ -241,8 +244,9 @@ impl Memory {
             let name = said.hierarchy.as_deref().unwrap_or_default();
             definition.is_labelled(position).then(|| match self.hierarchies.rule(name) {
                 Some(rule) => {
-                    let root = Hierarchy::flat(self.root(definition, position).unwrap_or("*"), []);
-                    Ok(Arc::new(Meaning::by_rule(view, &said.name, value_type, (rule, &root), true)))
+                    let root = Hierarchy::flat(self.made.root(definition, position).unwrap_or("*"), []);
+                    let meaning = Meaning::by_rule(view, &said.name, value_type, (rule, &root), true);
+                    Ok(Arc::new(meaning.with_longer_values()))
                 }
                 None => Meaning::new(view, &said.name, value_type, self.hierarchies.tree(name), true).map(Arc::new),
             })
@@ -260,16 +264,6 @@ pub(super) fn pairs_of(kept: &[(Option<String>, Option<String>)]) -> Vec<Pair> {
         recipient: recipient.clone(),
     };
     kept.iter().map(pair).collect()
-}
-
-/// Masks are as long as the longest value, so among shorter values there has to be one of that length, whatever it is, for
-/// their labels to be those of the view.
-pub(super) fn pad(hierarchies: &Hierarchies, name: &str, root: &str, values: &mut Texts) {
-    let width = root.chars().count();
-    let is_short = values.iter().all(|value| value.chars().count() < width);
-    if is_short && matches!(hierarchies.rule(name), Some(Rule::Mask(_))) {
-        values.push(&"0".repeat(width));
-    }
 }
 
 /// What every atom must satisfy: the view's requirements, on sensitive values as they are and as readers see them.

@@ -236,11 +236,9 @@ impl Materialized {
 
     /// Gives columns trees over the values that were read, with the labels of the view.
     fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
-        let mut roots = self.roots.iter();
         for (position, (column, said)) in table.columns.iter_mut().zip(&self.definition.columns).enumerate() {
-            let root = if said.role == Role::Quasi { roots.next() } else { None };
             let Some(name) = &said.hierarchy else { continue };
-            let tree = self.trees.of(position, name, column, root.map(String::as_str));
+            let tree = self.trees.of(position, name, column, self.roots[position].as_deref());
             let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
             column.hierarchy = Some(tree.map_err(fault)?);
         }

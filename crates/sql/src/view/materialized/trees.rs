@@ -1,15 +1,13 @@
 //! [`KnownTrees`]: trees over the values of columns, kept from one read to the next.
 //!
 //! A read shows few rows, and to make trees of their values would take as long as to find them. Where values are few,
-//! most reads see only such as were seen before. Masks are made anew each time: how long they are depends on which
-//! values are looked at.
+//! most reads see only such as were seen before.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kohort_model::hierarchy::Rule;
 use kohort_model::{Column, Hierarchy, Texts};
 
-use super::memory::pad;
 use crate::hierarchies::{Hierarchies, HierarchyFault};
 
 /// Trees over more values are not kept.
@@ -39,11 +37,10 @@ impl KnownTrees {
         column: &Column,
         root: Option<&str>,
     ) -> Result<Arc<Hierarchy>, HierarchyFault> {
-        let make = |values: &Texts| self.hierarchies.tree_for(name, values, column.value_type, &column.notation);
-        if let Some(Rule::Mask(_)) = self.hierarchies.rule(name) {
-            let mut values = column.texts.clone();
-            root.into_iter().for_each(|root| pad(&self.hierarchies, name, root, &mut values));
-            return make(&values);
+        let make = |values: &Texts| self.hierarchies.tree_for(name, root, values, column.value_type, &column.notation);
+        // How long masks are without a root depends on which values are looked at.
+        if root.is_none() && matches!(self.hierarchies.rule(name), Some(Rule::Mask(_))) {
+            return make(&column.texts);
         }
         let known = self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = &known
