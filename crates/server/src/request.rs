@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     CloseCursor, DeclareType, DiscardObject, FetchDirection, Set, Statement as SqlStatement, Value,
 };
 use kohort_sql::SqlError;
-use kohort_sql::parser::{AccessStatement, Parsed, Statement, parse};
+use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, parse};
 
 use crate::catalog::PgCatalog;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ impl Request {
         match parse(text) {
             Ok(statements) => statements.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
             Err(problem) => match catalog.read(text) {
-                Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, text)))]),
+                Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
                 None => Err(SqlError::from(problem).into()),
             },
         }
@@ -96,8 +96,8 @@ impl Request {
             DFStatement::CopyTo(_) => return Ok(Request::Change { parsed: Box::new(parsed), tag: "COPY" }),
         };
         Ok(match statement {
-            SqlStatement::Query(_) => match catalog.rewrite(statement, &parsed.text) {
-                Some(rewritten) => Request::Rows(Box::new(of_query(rewritten, &parsed.text))),
+            SqlStatement::Query(_) => match catalog.rewrite(statement, &parsed.text.written) {
+                Some(rewritten) => Request::Rows(Box::new(of_query(rewritten, parsed.text.clone()))),
                 None => Request::Rows(Box::new(parsed)),
             },
             SqlStatement::Explain { .. } | SqlStatement::ShowTables { .. } | SqlStatement::ShowColumns { .. } => {
@@ -192,9 +192,9 @@ impl Request {
     }
 }
 
-fn of_query(statement: SqlStatement, text: &str) -> Parsed {
+fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {
     let statement = Statement::Sql(Box::new(DFStatement::Statement(Box::new(statement))));
-    Parsed { statement, access: kohort_sql::parser::Access::default(), text: text.to_owned() }
+    Parsed { statement, access: kohort_sql::parser::Access::default(), text }
 }
 
 /// Settings of PostgreSQL; `None` is the engine's.

@@ -33,7 +33,7 @@ use cursor::Cursor;
 pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
-pub use structure::structure;
+pub use structure::StatementText;
 pub use view::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement};
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
@@ -45,8 +45,8 @@ pub struct Parsed {
     pub statement: Statement,
     /// Under which purpose and for whom it is asked.
     pub access: Access,
-    /// The statement as written, without the `;`.
-    pub text: String,
+    /// How it was written.
+    pub text: StatementText,
 }
 
 /// Under which purpose and for whom a statement is asked, as far as it says so itself.
@@ -198,7 +198,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseProblem> {
 }
 
 fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseProblem> {
-    let text = source.between(tokens.first(), source.end_of(tokens)).to_owned();
+    let text = StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens);
     let mut cursor = Cursor::new(tokens, source.end_of(tokens));
     if let Some(statement) = parse_own(source, &mut cursor)? {
         return Ok(Parsed { statement, access: Access::default(), text });

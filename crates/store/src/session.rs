@@ -1,7 +1,9 @@
 //! [`Session`]: a connection of the store while a transaction has it, and [`Home`], where connections wait.
 //!
 //! There is one connection that writes and any number that read. A session gives its connection back when it ends; scans
-//! that are still open then find it gone.
+//! that are still open then find it gone. A connection that read keeps its transaction while it waits, so that who reads
+//! next need not begin one: until somebody begins to write, for nobody else does, and nothing of the log can be worked
+//! into the file below a state that is still read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -31,6 +33,8 @@ pub(crate) struct Held {
     pub(crate) catalog: Arc<Catalog>,
     /// SQLite's number of the schema that `catalog` was read from.
     catalog_version: Option<i64>,
+    /// [`Idle::n_turns`] when the transaction began.
+    n_turns: u64,
     /// How often this transaction wrote to each table.
     pub(crate) writes: HashMap<i64, u64>,
     /// The next number of a row, of the tables that got rows in this transaction.
@@ -42,7 +46,15 @@ pub(crate) struct Held {
 impl Held {
     fn new(sql: Connection) -> Self {
         let catalog = Arc::new(Catalog::default());
-        Self { sql, catalog, catalog_version: None, writes: HashMap::new(), next_rows: HashMap::new(), n_savepoints: 0 }
+        Self {
+            sql,
+            catalog,
+            catalog_version: None,
+            n_turns: 0,
+            writes: HashMap::new(),
+            next_rows: HashMap::new(),
+            n_savepoints: 0,
+        }
     }
 
     /// Begins a transaction and fixes the state it sees.
@@ -96,13 +108,20 @@ pub(crate) struct Session {
 impl Session {
     /// A transaction on the state as it is now, which reads.
     pub(crate) fn read(home: &Arc<Home>) -> Result<Self, StoreError> {
-        let idle = lock(&home.readers).pop();
+        let (idle, n_turns) = {
+            let mut idle = lock(&home.idle);
+            (idle.readers.pop(), idle.n_turns)
+        };
         let mut held = match idle {
             Some(held) => held,
             None => Held::new(home.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?),
         };
-        // A connection that fails here is closed, not given back.
-        held.begin("BEGIN")?;
+        // One that still has a transaction has the state as it is now, or it would have ended.
+        if held.sql.is_autocommit() {
+            held.n_turns = n_turns;
+            // A connection that fails here is closed, not given back.
+            held.begin("BEGIN")?;
+        }
         Ok(Self { held: Mutex::new(Some(held)), role: Role::Reader, home: home.clone() })
     }
 
@@ -130,17 +149,14 @@ impl Session {
         let Some(mut held) = lock(&self.held).take() else {
             return Ok(());
         };
-        let outcome = held.roll_back();
         match self.role {
-            Role::Reader => {
-                let mut readers = lock(&self.home.readers);
-                if outcome.is_ok() && readers.len() < IDLE_READERS {
-                    readers.push(held);
-                }
+            Role::Reader => self.home.give_back_reader(held),
+            Role::Writer => {
+                let outcome = held.roll_back();
+                self.home.give_back_writer(held);
+                outcome
             }
-            Role::Writer => self.home.give_back_writer(held),
         }
-        outcome
     }
 }
 
@@ -151,10 +167,18 @@ impl Drop for Session {
     }
 }
 
+/// Connections that wait for readers.
+#[derive(Default)]
+struct Idle {
+    readers: Vec<Held>,
+    /// How often the writer was taken or given back: while it is away, this is odd.
+    n_turns: u64,
+}
+
 /// The file, and its connections that no transaction has. The writer is closed last but the folder's lock, so that the
 /// log is worked into the file.
 pub(crate) struct Home {
-    readers: Mutex<Vec<Held>>,
+    idle: Mutex<Idle>,
     writer: Mutex<Option<Held>>,
     writer_is_back: Condvar,
     wait: Duration,
@@ -164,13 +188,8 @@ pub(crate) struct Home {
 impl Home {
     /// Opens the file, and brings it to the newest format.
     pub(crate) fn open(folder: Folder, wait: Duration) -> Result<Self, StoreError> {
-        let mut home = Self {
-            readers: Mutex::new(Vec::new()),
-            writer: Mutex::new(None),
-            writer_is_back: Condvar::new(),
-            wait,
-            folder,
-        };
+        let mut home =
+            Self { idle: Mutex::default(), writer: Mutex::new(None), writer_is_back: Condvar::new(), wait, folder };
         let mut writer = home.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // A file that is refused is not written to, so this comes before the log is set up.
         format::check(&writer, &home.folder.file)?;
@@ -229,6 +248,8 @@ impl Home {
         let mut writer = lock(&self.writer);
         loop {
             if let Some(held) = writer.take() {
+                drop(writer);
+                self.end_idle_transactions();
                 return Ok(held);
             }
             let Some(left) = self.wait.checked_sub(start.elapsed()) else {
@@ -238,7 +259,31 @@ impl Home {
         }
     }
 
+    /// What waits for readers lets go of the state it has.
+    fn end_idle_transactions(&self) {
+        let mut idle = lock(&self.idle);
+        idle.n_turns += 1;
+        // A connection that fails here is closed.
+        idle.readers.retain_mut(|held| held.roll_back().is_ok());
+    }
+
+    /// A connection whose state is still that of the file keeps its transaction.
+    fn give_back_reader(&self, mut held: Held) -> Result<(), StoreError> {
+        let mut idle = lock(&self.idle);
+        let is_current = idle.n_turns.is_multiple_of(2) && idle.n_turns == held.n_turns;
+        if idle.readers.len() == IDLE_READERS || !is_current {
+            drop(idle);
+            held.roll_back()?;
+            idle = lock(&self.idle);
+        }
+        if idle.readers.len() < IDLE_READERS {
+            idle.readers.push(held);
+        }
+        Ok(())
+    }
+
     fn give_back_writer(&self, held: Held) {
+        lock(&self.idle).n_turns += 1;
         *lock(&self.writer) = Some(held);
         self.writer_is_back.notify_one();
     }

@@ -31,7 +31,7 @@ use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
 use crate::access::Accounts;
 use crate::options::ViewOptions;
-use crate::parser::{Access, Answers, Parsed, Statement};
+use crate::parser::{Access, Answers, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
 use crate::store::Reading;
 use crate::view::{AView, Force, State, ViewProblem};
@@ -236,7 +236,7 @@ impl Session {
         &mut self,
         statement: Statement,
         access: &Access,
-        text: &str,
+        text: &StatementText,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
         if makes_or_drops(&statement) {
@@ -263,7 +263,7 @@ impl Session {
                 let name = statement.name.clone();
                 let created = self.create_view(*statement).await;
                 if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
-                    self.keep_statement(&name, text).await?;
+                    self.keep_statement(&name, &text.written).await?;
                 }
                 created
             }
@@ -305,7 +305,7 @@ impl Session {
         &mut self,
         statement: DFStatement,
         access: &Access,
-        text: &str,
+        text: &StatementText,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
         if let Some(step) = TransactionStep::of(&statement) {
@@ -394,7 +394,7 @@ impl Session {
             frame.collect().await?;
             let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
             match kept {
-                Kept::Made => self.keep_statement(&name, text).await?,
+                Kept::Made => self.keep_statement(&name, &text.written).await?,
                 Kept::Dropped => self.forget_statement(&name).await?,
                 Kept::Neither => {}
             }

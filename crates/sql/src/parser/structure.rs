@@ -1,30 +1,50 @@
-//! [`structure`]: a statement without its values.
+//! [`StatementText`]: a statement as it was written, and without its values.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::fmt::Write;
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::DIALECT;
 
-/// The statement with every literal replaced by `?`, and without comments: a query's text can hold private values.
-/// A text that can't be read is `?` as a whole.
-pub fn structure(text: &str) -> String {
-    let Ok(tokens) = Tokenizer::new(&DIALECT, text).tokenize() else { return "?".to_owned() };
+/// The text of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementText {
+    /// As it was written, without the `;`.
+    pub written: String,
+    /// With every literal replaced by `?`, and without comments: a query's text can hold private values.
+    pub structure: String,
+}
+
+impl StatementText {
+    /// Reads a text. Of one that can't be read the structure is `?`.
+    pub fn of(written: &str) -> StatementText {
+        let tokens = Tokenizer::new(&DIALECT, written).tokenize_with_location();
+        let structure = tokens.map_or("?".to_owned(), |tokens| structure(&tokens));
+        StatementText { written: written.to_owned(), structure }
+    }
+
+    /// A text that was read before.
+    pub(super) fn read(written: &str, tokens: &[TokenWithSpan]) -> StatementText {
+        StatementText { written: written.to_owned(), structure: structure(tokens) }
+    }
+}
+
+fn structure(tokens: &[TokenWithSpan]) -> String {
     let mut shown = String::new();
-    let mut is_apart = false;
-    for token in &tokens {
-        match token {
-            Token::Whitespace(_) => is_apart = true,
-            Token::EOF => {}
-            _ => {
-                if is_apart && !shown.is_empty() {
-                    shown.push(' ');
-                }
-                is_apart = false;
-                if is_literal(token) {
-                    shown.push('?');
-                } else {
-                    shown += &token.to_string();
-                }
-            }
+    let mut end = None;
+    for TokenWithSpan { token, span } in tokens {
+        if matches!(token, Token::Whitespace(_) | Token::EOF) {
+            continue;
+        }
+        // Blanks and comments lie between tokens.
+        if end.is_some_and(|end| end != span.start) {
+            shown.push(' ');
+        }
+        end = Some(span.end);
+        if is_literal(token) {
+            shown.push('?');
+        } else {
+            write!(shown, "{token}").expect("a text takes everything");
         }
     }
     shown
@@ -64,11 +84,11 @@ mod tests {
     fn no_literal_and_no_comment_stays() {
         let text =
             "SELECT * -- Smith\nFROM v /* 42 */ WHERE name = 'Smith'  AND age>41 AND x = $$Smith$$ AND y = E'Smith'";
-        assert_eq!(structure(text), "SELECT * FROM v WHERE name = ? AND age>? AND x = ? AND y = ?");
+        assert_eq!(StatementText::of(text).structure, "SELECT * FROM v WHERE name = ? AND age>? AND x = ? AND y = ?");
     }
 
     #[test]
     fn a_text_that_is_none_is_hidden_as_a_whole() {
-        assert_eq!(structure("SELECT 'Smith"), "?");
+        assert_eq!(StatementText::of("SELECT 'Smith").structure, "?");
     }
 }

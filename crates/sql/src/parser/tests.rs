@@ -44,14 +44,14 @@ fn view(clauses: &str) -> ViewStatement {
 #[test]
 fn statements_are_separated_by_tokens_not_by_text() {
     let parsed = parse("SELECT ';' ; -- a; b\n;; /* ; */ SELECT 2; CREATE DGH zip;").unwrap();
-    let texts: Vec<&str> = parsed.iter().map(|parsed| parsed.text.as_str()).collect();
+    let texts: Vec<&str> = parsed.iter().map(|parsed| parsed.text.written.as_str()).collect();
     assert_eq!(texts, ["SELECT ';'", "SELECT 2", "CREATE DGH zip"]);
     assert_eq!(parse(" -- nothing\n ; ").unwrap(), []);
 }
 
 #[test]
 fn a_statement_is_kept_as_it_was_written() {
-    assert_eq!(one("\n  SELECT  'größe'\n  FROM t  PURPOSE x ;").text, "SELECT  'größe'\n  FROM t  PURPOSE x");
+    assert_eq!(one("\n  SELECT  'größe'\n  FROM t  PURPOSE x ;").text.written, "SELECT  'größe'\n  FROM t  PURPOSE x");
 }
 
 #[test]
@@ -431,6 +431,6 @@ proptest! {
     fn no_text_makes_the_parser_panic(text in "\\PC*") {
         let _ = parse(&text);
         let _ = is_complete(&text);
-        let _ = structure(&text);
+        let _ = StatementText::of(&text);
     }
 }

@@ -17,7 +17,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicr
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use serde_json::json;
 
-use crate::parser::{Access, structure};
+use crate::parser::{Access, StatementText};
 
 /// How many entries are kept in memory.
 const MOST_KEPT: usize = 10_000;
@@ -83,9 +83,9 @@ impl LogOutcome {
 }
 
 impl LogEntry {
-    /// An entry of a statement as it was written; its literals are left out here.
-    pub fn new(time: DateTime<Utc>, role: &str, text: &str, access: Access, outcome: LogOutcome) -> Self {
-        let (role, statement) = (role.to_owned(), structure(text));
+    /// An entry of a statement, without its literals.
+    pub fn new(time: DateTime<Utc>, role: &str, text: &StatementText, access: Access, outcome: LogOutcome) -> Self {
+        let (role, statement) = (role.to_owned(), text.structure.clone());
         LogEntry { time, role, login: None, statement, access, views: Vec::new(), outcome }
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn entry(text: &str) -> LogEntry {
         let access = Access { purpose: Some("Treatment".to_owned()), recipient: None };
         let time = DateTime::from_timestamp(0, 0).unwrap();
-        LogEntry::new(time, "analyst", text, access, LogOutcome::Answered)
+        LogEntry::new(time, "analyst", &StatementText::of(text), access, LogOutcome::Answered)
             .reading(vec![UsedView { name: "patients".to_owned(), version: 3 }])
     }
 

@@ -66,6 +66,48 @@ fn many_readers_see_whole_changes_only() {
     assert_eq!(all_ids(&store.read().unwrap()), [1_080, 2_000, 2_920]);
 }
 
+#[test]
+fn whoever_reads_after_a_commit_sees_it_whoever_read_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_of_people(folder.path(), &[(1, None)]);
+    let commit = |id: i64, meanwhile: &dyn Fn() -> Option<Snapshot>| {
+        let change = store.write().unwrap();
+        change.insert("people", &people_rows(&[(id, None)])).unwrap();
+        let snapshot = meanwhile();
+        change.commit().unwrap();
+        snapshot
+    };
+    assert_eq!(all_ids(&store.read().unwrap()), [1]);
+    commit(2, &|| None);
+    let before = store.read().unwrap();
+    assert_eq!(all_ids(&before), [1, 2]);
+    commit(3, &|| None);
+    drop(before);
+    assert_eq!(all_ids(&store.read().unwrap()), [1, 2, 3]);
+    let during = commit(4, &|| Some(store.read().unwrap())).unwrap();
+    assert_eq!(all_ids(&during), [1, 2, 3]);
+    drop(during);
+    assert_eq!(all_ids(&store.read().unwrap()), [1, 2, 3, 4]);
+}
+
+#[test]
+fn readers_that_are_done_do_not_keep_the_log_from_being_worked_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_of_people(folder.path(), &[]);
+    let town = "x".repeat(1_000);
+    let mut n_written = 0;
+    for batch in 0..60 {
+        let rows: Vec<(i64, Option<&str>)> = (0..500).map(|row| (batch * 500 + row, Some(town.as_str()))).collect();
+        let change = store.write().unwrap();
+        change.insert("people", &people_rows(&rows)).unwrap();
+        change.commit().unwrap();
+        n_written += rows.len() * town.len();
+        assert_eq!(store.read().unwrap().count("people").unwrap(), batch.cast_unsigned() * 500 + 500);
+    }
+    let log = std::fs::metadata(folder.path().join("kohort.db-wal")).unwrap().len();
+    assert!(log < n_written as u64 / 2, "{log} bytes of {n_written}");
+}
+
 fn move_one(store: &Store) {
     let change = store.write().unwrap();
     let request = ScanRequest { columns: Some(vec!["id".to_owned()]), ..ScanRequest::default() };

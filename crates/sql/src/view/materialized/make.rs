@@ -180,7 +180,12 @@ impl Materialized {
     ) -> Result<Materialized, ViewProblem> {
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
-        let trees = KnownTrees::new(restored(&memory.made), definition.columns.len());
+        let quasi = definition.with_role(Role::Quasi);
+        let n_values = |position: usize| {
+            let tree = quasi.iter().position(|&quasi| quasi == position).map(|place| &memory.trees[place]);
+            tree.map_or(0, GrowingTree::n_nodes)
+        };
+        let trees = KnownTrees::new(restored(&memory.made), (0..definition.columns.len()).map(n_values));
         let root = |position: usize| memory.made.root(&definition, position).map(str::to_owned);
         let roots = (0..definition.columns.len()).map(root).collect();
         let policy_columns = memory.made.policy_columns.clone();
@@ -300,7 +305,7 @@ impl Maker<'_> {
             memory: Mutex::new(Held::new(None)),
             classes: RwLock::new(classes),
             meanings: Arc::from(Vec::new()),
-            trees: KnownTrees::new(Hierarchies::new(), 0),
+            trees: KnownTrees::new(Hierarchies::new(), std::iter::empty()),
             roots: Vec::new(),
             policy_columns: Vec::new(),
             marked: Vec::new(),

@@ -10,19 +10,31 @@ use kohort_model::{Column, Hierarchy, Texts};
 
 use crate::hierarchies::{Hierarchies, HierarchyFault};
 
-/// Trees over more values are not kept.
-const MOST_VALUES: usize = 4_096;
+/// Of columns that have more values no tree is kept: each new value would make it anew.
+const MOST_VALUES: usize = 512;
 
 /// Per column the tree of values that were read.
 pub(super) struct KnownTrees {
     /// The DGHs as they were when the view was made.
     hierarchies: Hierarchies,
-    of_column: Vec<RwLock<Option<Arc<Hierarchy>>>>,
+    of_column: Vec<RwLock<Known>>,
+}
+
+/// What is known of a column.
+#[derive(Clone, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    Tree(Arc<Hierarchy>),
+    /// It has too many values.
+    TooMuch,
 }
 
 impl KnownTrees {
-    pub(super) fn new(hierarchies: Hierarchies, n_columns: usize) -> KnownTrees {
-        KnownTrees { hierarchies, of_column: (0..n_columns).map(|_| RwLock::default()).collect() }
+    /// Of columns that have so many values, as far as that is known.
+    pub(super) fn new(hierarchies: Hierarchies, n_values: impl Iterator<Item = usize>) -> KnownTrees {
+        let known = |n_values: usize| if n_values > MOST_VALUES { Known::TooMuch } else { Known::Nothing };
+        KnownTrees { hierarchies, of_column: n_values.map(|n_values| RwLock::new(known(n_values))).collect() }
     }
 
     /// A tree of a DGH that has all values of the column at a position as leaves; the root is the label of everything,
@@ -42,12 +54,12 @@ impl KnownTrees {
         if root.is_none() && matches!(self.hierarchies.rule(name), Some(Rule::Mask(_))) {
             return make(&column.texts);
         }
-        let known = self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(known) = &known
-            && column.texts.iter().all(|value| known.leaf(value).is_some())
-        {
-            return Ok(Arc::clone(known));
-        }
+        let known = match self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone() {
+            Known::TooMuch => return make(&column.texts),
+            Known::Tree(known) if column.texts.iter().all(|value| known.leaf(value).is_some()) => return Ok(known),
+            Known::Tree(known) => Some(known),
+            Known::Nothing => None,
+        };
         let own = make(&column.texts)?;
         let mut values = column.texts.clone();
         if let (Some(_), Some(known)) = (self.hierarchies.rule(name), &known) {
@@ -57,10 +69,12 @@ impl KnownTrees {
                 }
             }
         }
-        if values.len() <= MOST_VALUES {
-            let both = make(&values).unwrap_or_else(|_| Arc::clone(&own));
-            *self.of_column[position].write().unwrap_or_else(PoisonError::into_inner) = Some(both);
-        }
+        let known = if values.len() <= MOST_VALUES {
+            Known::Tree(make(&values).unwrap_or_else(|_| Arc::clone(&own)))
+        } else {
+            Known::TooMuch
+        };
+        *self.of_column[position].write().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(own)
     }
 }
