@@ -60,7 +60,7 @@ impl KeptRows {
 }
 
 /// A column as numbers of its distinct values, where that makes it smaller.
-fn pack(column: &ArrayRef) -> ArrayRef {
+pub(super) fn pack(column: &ArrayRef) -> ArrayRef {
     let own = column.data_type();
     if let DataType::Utf8View = own {
         // Texts that are read from files hold on to whole pages of them.

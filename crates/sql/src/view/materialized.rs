@@ -19,6 +19,7 @@
 //! # Deviations
 //! Rows come and go in crowds instead of one by one, unless the view says `CHANGES PAPER`.
 
+mod cells;
 mod classes;
 mod follow;
 mod layout;
@@ -131,8 +132,10 @@ impl Materialized {
     /// Lets readers find classes by what was committed.
     pub fn publish(&self) {
         let mut held = self.memory();
+        let table = held.take_table();
         let Some(memory) = held.known() else { return };
         let mut classes = self.classes.write().unwrap_or_else(PoisonError::into_inner);
+        table.into_iter().for_each(|table| *classes = table);
         for (number, is_alone, labels) in memory.touched.drain(..) {
             classes.put(number, is_alone, &labels.iter().map(Option::as_deref).collect::<Vec<_>>());
         }

@@ -101,10 +101,11 @@ impl World {
 
 fn world() -> impl Strategy<Value = World> {
     let of_person = [weighted(0.9, choice()), weighted(0.6, choice())];
-    let options = (select(&["CLASS", "ROW"][..]), 2..4u32, weighted(0.2, Just("L_DIVERSITY 2")));
+    let changes = select(&["", "", "DEPARTURES WITHDRAW", "CHANGES PAPER"][..]);
+    let options = (select(&["CLASS", "ROW"][..]), 2..4u32, weighted(0.2, Just("L_DIVERSITY 2")), changes);
     (vec(patient(), 6..20), weighted(0.7, vec(of_person, 24)), prop::bool::weighted(0.3), options).prop_map(
-        |(patients, choices, masks, (disclosure, k, l))| {
-            let options = format!("DISCLOSURE {disclosure} K {k} {}", l.unwrap_or_default());
+        |(patients, choices, masks, (disclosure, k, l, changes))| {
+            let options = format!("DISCLOSURE {disclosure} K {k} {} {changes}", l.unwrap_or_default());
             World { patients, choices, masks, options }
         },
     )
@@ -336,6 +337,32 @@ fn who_came_later_is_found_with_those_who_were_there() {
             .unwrap();
         assert_eq!(n_found(&engine).await, 6);
     });
+}
+
+#[test]
+fn who_left_is_not_found_any_more() {
+    for (changes, n_left) in [("DEPARTURES BATCH", 4), ("DEPARTURES WITHDRAW", 0), ("CHANGES PAPER", 3)] {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = format!(
+            "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
+             INSERT INTO patient VALUES ('a', 21, 'flu'), ('b', 21, 'gout'), ('c', 21, 'cold'), ('d', 21, 'ague');
+             CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, disease FROM patient WITH ANONYMIZATION_ID name
+               ANONYMIZATION_QUASI_ID (age DGH_NAME age) ANONYMIZATION_SENSITIVE_ATTR (disease) K 2 {changes};"
+        );
+        block_on(async {
+            let engine = open(folder.path()).await;
+            let mut owner = engine.session(Role::Owner);
+            run(&mut owner, &tables).await.unwrap();
+            let query = "SELECT disease FROM v WHERE age = 21";
+            assert_eq!(point(&owner, query).await.unwrap().num_rows(), 4);
+            run(&mut owner, "DELETE FROM patient WHERE name = 'd'").await.unwrap();
+            let found = point(&owner, query).await.unwrap();
+            assert_eq!(found.num_rows(), n_left, "{changes}");
+            // Below a LIMIT everything is read from the store.
+            let whole = "SELECT disease FROM (SELECT * FROM v LIMIT 1000) AS v WHERE age = 21";
+            assert_eq!(found, run(&mut owner, whole).await.unwrap().unwrap(), "{changes}");
+        });
+    }
 }
 
 #[test]

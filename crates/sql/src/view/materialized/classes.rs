@@ -6,10 +6,12 @@
 //! since spans were last sorted are few, and all asked.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::arrow::array::StringArray;
 use kohort_model::{NULL, Texts};
 
+use super::cells::KeptCells;
 use super::memory::Counters;
 use crate::meaning::{CouldBe, PairFinder, Side};
 use crate::rewrite::Meanings;
@@ -24,8 +26,8 @@ pub(super) type Labelled = (i64, bool, Vec<Option<String>>);
 /// The numbers between which the rows of a class lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    first: i64,
-    last: i64,
+    pub(super) first: i64,
+    pub(super) last: i64,
     pub(super) n_rows: u64,
 }
 
@@ -67,9 +69,11 @@ pub(in crate::view) struct ClassTable {
     is_restricted: Vec<bool>,
     /// The places of those.
     restricted: Vec<u32>,
-    /// Per place where its rows lie, if close to each other and none came since.
+    /// Per place where its rows lie, if close to each other and none came or went since.
     spans: Vec<Option<Span>>,
     places: HashMap<i64, u32>,
+    /// The rows of classes of which it is known where they lie.
+    pub(super) kept: Option<Arc<KeptCells>>,
 }
 
 /// What classes show in one quasi column.
@@ -121,14 +125,18 @@ impl ClassTable {
         self.spans[place as usize] = span.filter(Span::is_dense);
     }
 
-    /// Numbers among which are those of all rows of the classes at these places; `None` where they have to be looked up.
-    pub(super) fn rows(&self, places: &[u32]) -> Option<Vec<i64>> {
-        let mut numbers = Vec::new();
+    /// The numbers of the classes at these places, those of which it is known where their rows lie apart from others.
+    pub(super) fn lying(&self, places: &[u32]) -> (Vec<(i64, Span)>, Vec<i64>) {
+        let (mut near, mut far) = (Vec::with_capacity(places.len()), Vec::new());
         for &place in places {
-            let span = self.spans[place as usize]?;
-            numbers.extend(span.first..=span.last);
+            let number = self.numbers[place as usize];
+            match self.spans[place as usize] {
+                Some(span) => near.push((number, span)),
+                None => far.push(number),
+            }
         }
-        Some(numbers)
+        near.sort_unstable_by_key(|(_, span)| span.first);
+        (near, far)
     }
 
     /// Lets labels be found by values, where many came since.

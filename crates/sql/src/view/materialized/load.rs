@@ -1,6 +1,7 @@
 //! Opening a materialized view: what is kept in memory, from the hidden tables.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::PoisonError;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
@@ -24,28 +25,42 @@ use crate::view::{Definition, ViewProblem};
 /// What is in memory, or is to be read anew.
 pub(super) struct Held {
     memory: Option<Memory>,
+    /// What readers find classes by from the next commit on, where what they have is not of the state that was read.
+    table: Option<ClassTable>,
 }
 
 impl Held {
     pub(super) fn new(memory: Option<Memory>) -> Held {
-        Held { memory }
+        Held { memory, table: None }
     }
 
     /// What is in memory, read where it is not.
     pub(super) fn loaded(&mut self, view: &Materialized, state: &State) -> Result<&mut Memory, ViewProblem> {
         if self.memory.is_none() {
-            self.memory = Some(load(&view.definition, &view.layout, state)?.0);
+            let (mut memory, table) = load(&view.definition, &view.layout, state)?;
+            let known = view.classes.read().unwrap_or_else(PoisonError::into_inner);
+            if known.counters == memory.counters {
+                memory.kept = known.kept.clone();
+            } else {
+                self.table = Some(table);
+            }
+            self.memory = Some(memory);
         }
         Ok(self.memory.as_mut().expect("it was read"))
     }
 
     /// Whatever is in memory may not be what is kept.
     pub(super) fn forget(&mut self) {
-        self.memory = None;
+        (self.memory, self.table) = (None, None);
     }
 
     pub(super) fn known(&mut self) -> Option<&mut Memory> {
         self.memory.as_mut()
+    }
+
+    /// What readers are to find classes by instead of what they have.
+    pub(super) fn take_table(&mut self) -> Option<ClassTable> {
+        self.table.take()
     }
 }
 

@@ -15,6 +15,7 @@ use kohort_core::changing::{
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
 
+use super::cells::KeptCells;
 use super::classes::Span;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::layout::Layout;
@@ -144,7 +145,7 @@ impl Materialized {
     pub fn open(definition: Arc<Definition>, origin: Origin, state: &State) -> Result<Materialized, ViewProblem> {
         let layout = Layout::of(&definition);
         let (memory, classes) = load(&definition, &layout, state)?;
-        Materialized::with(definition, origin, layout, memory, classes)
+        Materialized::with(definition, origin, layout, memory, classes, state)
     }
 
     /// Whether one of this name is kept.
@@ -175,17 +176,15 @@ impl Materialized {
         definition: Arc<Definition>,
         origin: Origin,
         layout: Layout,
-        memory: Memory,
+        mut memory: Memory,
         mut classes: ClassTable,
+        state: &State,
     ) -> Result<Materialized, ViewProblem> {
+        memory.kept = KeptCells::read(&layout, &definition, state)?.map(Arc::new);
+        classes.kept = memory.kept.clone();
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
-        let quasi = definition.with_role(Role::Quasi);
-        let n_values = |position: usize| {
-            let tree = quasi.iter().position(|&quasi| quasi == position).map(|place| &memory.trees[place]);
-            tree.map_or(0, GrowingTree::n_nodes)
-        };
-        let trees = KnownTrees::new(restored(&memory.made), (0..definition.columns.len()).map(n_values));
+        let trees = KnownTrees::of_values(restored(&memory.made), &definition, &memory)?;
         let root = |position: usize| memory.made.root(&definition, position).map(str::to_owned);
         let roots = (0..definition.columns.len()).map(root).collect();
         let policy_columns = memory.made.policy_columns.clone();
@@ -305,7 +304,7 @@ impl Maker<'_> {
             memory: Mutex::new(Held::new(None)),
             classes: RwLock::new(classes),
             meanings: Arc::from(Vec::new()),
-            trees: KnownTrees::new(Hierarchies::new(), std::iter::empty()),
+            trees: KnownTrees::none(),
             roots: Vec::new(),
             policy_columns: Vec::new(),
             marked: Vec::new(),
@@ -554,7 +553,8 @@ impl Maker<'_> {
         let counters = serde_json::to_string(&self.memory.counters).expect("numbers are JSON");
         self.change.put_record(MADE, name, &made).map_err(store)?;
         self.change.put_record(COUNTERS, name, &counters).map_err(store)?;
-        Materialized::with(self.definition, self.making.origin.clone(), self.layout, self.memory, table)
+        let origin = self.making.origin.clone();
+        Materialized::with(self.definition, origin, self.layout, self.memory, table, self.change)
     }
 }
 

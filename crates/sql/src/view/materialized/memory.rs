@@ -9,6 +9,7 @@ use kohort_core::changing::{
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
+use super::cells::KeptCells;
 use super::classes::Labelled;
 use super::load::empty_columns;
 use super::members::{MISSING, NewRow, asks_of_values, raised_name, tuple_columns};
@@ -43,8 +44,10 @@ pub(super) struct Memory {
     pub(super) newly_restricted: Vec<i64>,
     /// Classes that are new, or have other labels, since what readers find classes by was last told.
     pub(super) touched: Vec<Labelled>,
-    /// Classes that show rows they did not show when readers were last told.
+    /// Classes that show other rows than they did when readers were last told.
     pub(super) joined: BTreeSet<i64>,
+    /// The rows that readers have in memory.
+    pub(super) kept: Option<Arc<KeptCells>>,
     pub(super) counters: Counters,
     pub(super) made: Made,
 }
@@ -161,6 +164,7 @@ impl Memory {
             newly_restricted: Vec::new(),
             touched: Vec::new(),
             joined: BTreeSet::new(),
+            kept: None,
             hierarchies,
             pairs,
             trees,

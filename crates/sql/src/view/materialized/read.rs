@@ -6,17 +6,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::compute::{concat_batches, filter_record_batch};
-use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
+use datafusion::arrow::compute::{concat, filter_record_batch};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use kohort_io::read_rows;
 use kohort_model::{NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
-use super::classes::Labelled;
+use super::cells::{KeptCells, ShownRows, shown_columns};
+use super::classes::{Labelled, Span};
 use super::follow::COUNTERS;
-use super::layout::{CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
+use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
 use super::load::classes_of;
 use super::memory::Counters;
@@ -39,13 +40,18 @@ const MOST_POINT_CLASSES: usize = 256;
 /// Classes that are to be read.
 struct Wanted {
     classes: Vec<Labelled>,
-    /// Numbers among which are those of all their rows, where that is known.
-    rows: Option<Vec<i64>>,
+    /// Those of which it is known where their rows lie.
+    near: Vec<(i64, Span)>,
+    /// The numbers of the others.
+    far: Vec<i64>,
+    /// The rows of the former, where they are in memory.
+    kept: Option<Arc<KeptCells>>,
 }
 
 impl Wanted {
     fn of(classes: &ClassTable, places: &[u32]) -> Wanted {
-        Wanted { classes: classes.described(places), rows: classes.rows(places) }
+        let (near, far) = classes.lying(places);
+        Wanted { classes: classes.described(places), near, far, kept: classes.kept.clone() }
     }
 }
 
@@ -141,19 +147,21 @@ impl Materialized {
         policies: Option<Policies>,
         epoch: u64,
     ) -> Result<StoredRead, ViewProblem> {
-        let (fixed, rows) = self.rows(state, wanted.as_ref())?;
+        let (classes, mut columns) = self.rows(state, wanted.as_ref())?;
         let policy_of_row = match &policies {
             None => Vec::new(),
             Some(policies) => {
-                let choices = fixed.column(2).as_primitive::<Int64Type>().iter();
+                let choices = columns.remove(0);
+                let choices = choices.as_primitive::<Int64Type>().iter();
                 choices.map(|choice| policies.person(&choice?.to_string())).collect()
             }
         };
+        let rows = RecordBatch::try_new(self.schema(), columns).map_err(|error| self.failed(error))?;
         let labels = match wanted {
             Some(wanted) => wanted.classes,
             None => self.labels(state)?,
         };
-        self.version(&fixed, rows, labels, policies, policy_of_row, epoch)
+        self.version(&classes, rows, labels, policies, policy_of_row, epoch)
     }
 
     /// Per class whether its labels could satisfy all comparisons; `None` where that can't be told.
@@ -169,35 +177,63 @@ impl Materialized {
         chosen
     }
 
-    /// The rows that are shown: class, place and choice, if there are choices, and their cells.
-    fn rows(&self, state: &State, wanted: Option<&Wanted>) -> Result<(RecordBatch, RecordBatch), ViewProblem> {
-        let mut columns = vec![CLASS.to_owned(), PLACE.to_owned()];
-        columns.extend(self.definition.policy.iter().map(|_| CHOICE.to_owned()));
-        let n_fixed = columns.len();
-        columns.extend(self.layout.cells.iter().cloned());
-        let classes: Option<HashSet<i64>> =
-            wanted.map(|wanted| wanted.classes.iter().map(|(number, ..)| *number).collect());
-        let numbers = wanted.and_then(|wanted| wanted.rows.clone());
-        let conditions = if numbers.is_none() { of_classes(wanted) } else { Vec::new() };
-        let request = ScanRequest { columns: Some(columns), numbers, conditions, ..ScanRequest::default() };
-        let scan = state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)?;
-        let schema = scan.schema();
-        let mut batches = Vec::new();
-        for batch in scan {
+    /// The rows that are shown: their classes, what their persons allow, if there are policies, and their cells.
+    fn rows(&self, state: &State, wanted: Option<&Wanted>) -> Result<(Vec<i64>, Vec<ArrayRef>), ViewProblem> {
+        let mut parts = Vec::new();
+        match wanted {
+            None => self.scan(state, ScanRequest::default(), None, &mut parts)?,
+            Some(Wanted { near, far, kept: Some(kept), .. }) => {
+                parts = kept.rows(near).map_err(|error| self.failed(error))?;
+                if !far.is_empty() {
+                    self.scan(state, of_classes(far.iter().copied()), None, &mut parts)?;
+                }
+            }
+            Some(Wanted { classes, near, far, kept: None }) => {
+                let numbers = || near.iter().flat_map(|(_, span)| span.first..=span.last).collect();
+                let request = match far.is_empty() {
+                    true => ScanRequest { numbers: Some(numbers()), ..ScanRequest::default() },
+                    false => of_classes(classes.iter().map(|(number, ..)| *number)),
+                };
+                let classes = classes.iter().map(|(number, ..)| *number).collect();
+                self.scan(state, request, Some(&classes), &mut parts)?;
+            }
+        }
+        let classes = parts.iter().flat_map(|part| part.classes.iter().copied()).collect();
+        let types = self.definition.policy.iter().map(|_| DataType::Int64);
+        let types = types.chain(self.definition.columns.iter().map(|column| column.data_type.clone()));
+        let column = |(position, data_type): (usize, DataType)| match parts.as_slice() {
+            [] => Ok(new_empty_array(&data_type)),
+            [part] => Ok(Arc::clone(&part.columns[position])),
+            parts => concat(&parts.iter().map(|part| part.columns[position].as_ref()).collect::<Vec<&dyn Array>>()),
+        };
+        let columns: Result<Vec<ArrayRef>, ArrowError> = types.enumerate().map(column).collect();
+        Ok((classes, columns.map_err(|error| self.failed(error))?))
+    }
+
+    /// Adds what a scan finds of rows that are shown, in these classes if they are named.
+    fn scan(
+        &self,
+        state: &State,
+        request: ScanRequest,
+        classes: Option<&HashSet<i64>>,
+        parts: &mut Vec<ShownRows>,
+    ) -> Result<(), ViewProblem> {
+        let fixed = [CLASS, PLACE].map(str::to_owned).into_iter();
+        let columns = Some(fixed.chain(shown_columns(&self.layout, &self.definition)).collect());
+        let scan = state.scan(&self.layout.rows, &ScanRequest { columns, ..request });
+        for batch in scan.map_err(MaterializedProblem::Store)? {
             let batch = batch.map_err(MaterializedProblem::Store)?;
             let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>().iter();
             let is_shown = |(class, place): (Option<i64>, Option<i64>)| {
                 let is_wanted = |classes: &HashSet<i64>| class.is_some_and(|class| classes.contains(&class));
-                Some(matches!(place, Some(IN_ATOM | ALONE)) && classes.as_ref().is_none_or(is_wanted))
+                Some(matches!(place, Some(IN_ATOM | ALONE)) && classes.is_none_or(is_wanted))
             };
             let is_shown = integers(0).zip(integers(1)).map(is_shown).collect();
-            batches.push(filter_record_batch(&batch, &is_shown).map_err(|error| self.failed(error))?);
+            let shown = filter_record_batch(&batch, &is_shown).map_err(|error| self.failed(error))?;
+            let classes = shown.column(0).as_primitive::<Int64Type>().values().to_vec();
+            parts.push(ShownRows { classes, columns: shown.columns()[2..].to_vec() });
         }
-        let all = concat_batches(&schema, &batches).map_err(|error| self.failed(error))?;
-        let fixed = all.project(&(0..n_fixed).collect::<Vec<_>>()).map_err(|error| self.failed(error))?;
-        let cells = all.columns()[n_fixed..].to_vec();
-        let rows = RecordBatch::try_new(self.schema(), cells).map_err(|error| self.failed(error))?;
-        Ok((fixed, rows))
+        Ok(())
     }
 
     fn failed(&self, error: ArrowError) -> ViewProblem {
@@ -247,7 +283,7 @@ impl Materialized {
 
     fn version(
         &self,
-        fixed: &RecordBatch,
+        numbers: &[i64],
         rows: RecordBatch,
         classes: Vec<Labelled>,
         policies: Option<Policies>,
@@ -276,8 +312,7 @@ impl Materialized {
                 label_of_class[column].push(id);
             }
         }
-        let numbers = fixed.column(0).as_primitive::<Int64Type>();
-        let class_of_row: Option<Vec<u32>> = numbers.iter().map(|number| places.get(&number?).copied()).collect();
+        let class_of_row: Option<Vec<u32>> = numbers.iter().map(|number| places.get(number).copied()).collect();
         let class_of_row =
             class_of_row.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
         let assigned = Assigned {
@@ -306,7 +341,8 @@ impl Materialized {
     }
 }
 
-fn of_classes(wanted: Option<&Wanted>) -> Vec<Condition> {
-    let values = |wanted: &Wanted| wanted.classes.iter().map(|(number, ..)| Value::Integer(*number)).collect();
-    wanted.map(|wanted| Condition::In { column: CLASS.to_owned(), values: values(wanted) }).into_iter().collect()
+/// What asks for the rows of classes.
+fn of_classes(numbers: impl Iterator<Item = i64>) -> ScanRequest {
+    let condition = Condition::In { column: CLASS.to_owned(), values: numbers.map(Value::Integer).collect() };
+    ScanRequest { conditions: vec![condition], ..ScanRequest::default() }
 }

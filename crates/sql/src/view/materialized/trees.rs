@@ -1,40 +1,60 @@
 //! [`KnownTrees`]: trees over the values of columns, kept from one read to the next.
 //!
-//! A read shows few rows, and to make trees of their values would take as long as to find them. Where values are few,
-//! most reads see only such as were seen before.
+//! A read shows few rows, and to make trees of their values would take as long as to find them. Most reads see only values
+//! that were there when the view was made or opened, or were read since.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use kohort_core::changing::GrowingTree;
 use kohort_model::hierarchy::Rule;
-use kohort_model::{Column, Hierarchy, Texts};
+use kohort_model::{Column, Hierarchy, Role, Texts};
 
+use super::load::empty_columns;
+use super::members::MISSING;
+use super::memory::Memory;
 use crate::hierarchies::{Hierarchies, HierarchyFault};
+use crate::view::{Definition, ViewProblem};
 
-/// Of columns that have more values no tree is kept: each new value would make it anew.
-const MOST_VALUES: usize = 512;
+/// Trees of more values are not kept.
+const MOST_VALUES: usize = 1 << 16;
 
-/// Per column the tree of values that were read.
+/// Trees of more values do not grow by what is read: each new value makes them anew.
+const MOST_GROWING: usize = 512;
+
+/// Per column the tree of values that are known.
 pub(super) struct KnownTrees {
     /// The DGHs as they were when the view was made.
     hierarchies: Hierarchies,
-    of_column: Vec<RwLock<Known>>,
-}
-
-/// What is known of a column.
-#[derive(Clone, Default)]
-enum Known {
-    #[default]
-    Nothing,
-    Tree(Arc<Hierarchy>),
-    /// It has too many values.
-    TooMuch,
+    of_column: Vec<RwLock<Option<Arc<Hierarchy>>>>,
 }
 
 impl KnownTrees {
-    /// Of columns that have so many values, as far as that is known.
-    pub(super) fn new(hierarchies: Hierarchies, n_values: impl Iterator<Item = usize>) -> KnownTrees {
-        let known = |n_values: usize| if n_values > MOST_VALUES { Known::TooMuch } else { Known::Nothing };
-        KnownTrees { hierarchies, of_column: n_values.map(|n_values| RwLock::new(known(n_values))).collect() }
+    /// Knows nothing.
+    pub(super) fn none() -> KnownTrees {
+        KnownTrees { hierarchies: Hierarchies::new(), of_column: Vec::new() }
+    }
+
+    /// Knows the values of quasi columns.
+    ///
+    /// # Errors
+    /// Where a column can't have its role.
+    pub(super) fn of_values(
+        hierarchies: Hierarchies,
+        definition: &Definition,
+        memory: &Memory,
+    ) -> Result<KnownTrees, ViewProblem> {
+        let quasi = definition.with_role(Role::Quasi);
+        let known = |(position, mut column): (usize, Column)| {
+            let place = quasi.iter().position(|&quasi| quasi == position)?;
+            let name = definition.columns[position].hierarchy.as_deref()?;
+            column.texts = values_of(&memory.trees[place]);
+            let root = memory.made.root(definition, position);
+            let tree = || hierarchies.tree_for(name, root, &column.texts, column.value_type, &column.notation).ok();
+            if column.texts.len() <= MOST_VALUES { tree() } else { None }
+        };
+        let columns = empty_columns(definition)?.into_iter().enumerate();
+        let of_column = columns.map(known).map(RwLock::new).collect();
+        Ok(KnownTrees { hierarchies, of_column })
     }
 
     /// A tree of a DGH that has all values of the column at a position as leaves; the root is the label of everything,
@@ -54,27 +74,34 @@ impl KnownTrees {
         if root.is_none() && matches!(self.hierarchies.rule(name), Some(Rule::Mask(_))) {
             return make(&column.texts);
         }
-        let known = match self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone() {
-            Known::TooMuch => return make(&column.texts),
-            Known::Tree(known) if column.texts.iter().all(|value| known.leaf(value).is_some()) => return Ok(known),
-            Known::Tree(known) => Some(known),
-            Known::Nothing => None,
-        };
+        let known = self.of_column[position].read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = &known
+            && column.texts.iter().all(|value| known.leaf(value).is_some())
+        {
+            return Ok(Arc::clone(known));
+        }
         let own = make(&column.texts)?;
         let mut values = column.texts.clone();
         if let (Some(_), Some(known)) = (self.hierarchies.rule(name), &known) {
-            for value in known.leaves().into_iter().map(|leaf| known.label(leaf)) {
+            for value in known.leaves().into_iter().map(|leaf| known.label(leaf)).take(MOST_GROWING) {
                 if own.leaf(value).is_none() {
                     values.push(value);
                 }
             }
         }
-        let known = if values.len() <= MOST_VALUES {
-            Known::Tree(make(&values).unwrap_or_else(|_| Arc::clone(&own)))
-        } else {
-            Known::TooMuch
-        };
-        *self.of_column[position].write().unwrap_or_else(PoisonError::into_inner) = known;
+        if values.len() <= MOST_GROWING {
+            let both = make(&values).unwrap_or_else(|_| Arc::clone(&own));
+            *self.of_column[position].write().unwrap_or_else(PoisonError::into_inner) = Some(both);
+        }
         Ok(own)
     }
+}
+
+/// The values below a tree's root.
+fn values_of(tree: &GrowingTree) -> Texts {
+    let mut is_inner = vec![false; tree.n_nodes()];
+    let nodes = || 0..tree.n_nodes() as u32;
+    nodes().filter_map(|node| tree.parent(node)).for_each(|parent| is_inner[parent as usize] = true);
+    let is_value = |&node: &u32| !is_inner[node as usize] && node != 0 && tree.label(node) != MISSING;
+    nodes().filter(is_value).map(|node| tree.label(node)).collect()
 }

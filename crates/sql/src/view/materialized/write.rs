@@ -150,9 +150,14 @@ impl Writing<'_> {
                 Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), past.clone())),
             }
         }
-        for fate in fates.values() {
+        for (key, fate) in &fates {
             if let Fate::At(RowState { place: IN_ATOM | ALONE, class: Some(class), .. }) = fate {
                 self.memory.joined.insert(*class);
+            }
+            // Whatever becomes of a row that readers have in memory, they must not show it by that any more.
+            if let Some(was) = self.memory.kept.as_ref().and_then(|kept| kept.class_of(signed(key.0))) {
+                self.memory.joined.insert(was);
+                is_seen = true;
             }
         }
         for (key, arrival) in &mut arrivals {
