@@ -26,10 +26,10 @@ index over the same columns, and is asked for every label that could be meant (z
 SQLite with the same question to the table of persons, which answers the person's own row or two. Medians.
 ";
 
-const N_SINGLE: usize = 300;
+const N_SINGLE: usize = 1_000;
 const N_BATCHES: usize = 30;
 const BATCH: usize = 1_000;
-const N_POINTS: usize = 200;
+const N_POINTS: usize = 1_000;
 /// Those who come are like so many of those who are there.
 const N_LIKE: usize = 3_001;
 const N_SCANS: usize = 5;

@@ -19,7 +19,7 @@ use chrono::Utc;
 use clap::Parser;
 use futures::TryStreamExt;
 use kohort_sql::access::{AccessProblem, Accounts};
-use kohort_sql::parser::parse;
+use kohort_sql::parser::{STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
 use kohort_sql::{Clock, Engine, Outcome, Role, SqlError};
@@ -128,7 +128,8 @@ pub fn run() -> ExitCode {
         eprintln!("hint: this is a fault of kohort: please report the place it names");
     }));
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return end(&Ending::new(Ending::FAULT, error.to_string())),
     };

@@ -7,6 +7,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use kohort_sql::SqlError;
 use kohort_sql::access::AccessProblem;
+use kohort_sql::parser::ParseFault;
 use kohort_sql::view::ViewProblem;
 use pgwire::error::ErrorInfo;
 use pgwire::messages::PgWireBackendMessage;
@@ -108,6 +109,7 @@ impl From<DataFusionError> for Failure {
 
 fn state_of(error: &SqlError) -> &'static str {
     match error {
+        SqlError::Parse(problem) if matches!(problem.fault, ParseFault::TooDeep { .. }) => "54001",
         SqlError::Parse(_) => "42601",
         SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
         SqlError::Refused(_) | SqlError::Meaning(_) => "42804",

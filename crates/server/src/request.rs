@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     CloseCursor, DeclareType, DiscardObject, FetchDirection, Set, Statement as SqlStatement, Value,
 };
 use kohort_sql::SqlError;
-use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, parse};
+use kohort_sql::parser::{AccessStatement, ParseFault, Parsed, Statement, StatementText, parse};
 
 use crate::catalog::PgCatalog;
 use crate::failure::Failure;
@@ -67,6 +67,7 @@ impl Request {
     pub(crate) fn read(text: &str, catalog: &PgCatalog, settings: &Settings) -> Result<Vec<Request>, Failure> {
         match parse(text) {
             Ok(statements) => statements.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
+            Err(problem) if matches!(problem.fault, ParseFault::TooDeep { .. }) => Err(SqlError::from(problem).into()),
             Err(problem) => match catalog.read(text) {
                 Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
                 None => Err(SqlError::from(problem).into()),

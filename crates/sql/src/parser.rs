@@ -12,6 +12,7 @@
 
 mod access;
 mod cursor;
+mod depth;
 mod hierarchy;
 mod policy;
 mod problem;
@@ -30,6 +31,7 @@ use crate::engine::Role;
 
 pub use access::{Granted, Password};
 use cursor::Cursor;
+pub use depth::STACK;
 pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
@@ -198,6 +200,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseProblem> {
 }
 
 fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseProblem> {
+    depth::check_depth(tokens)?;
     let text = StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens);
     let mut cursor = Cursor::new(tokens, source.end_of(tokens));
     if let Some(statement) = parse_own(source, &mut cursor)? {

@@ -28,7 +28,7 @@ use clap::Parser;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-use crate::parser::{self, ParseProblem};
+use crate::parser::{self, ParseProblem, STACK};
 use crate::policy::ComplianceLog;
 use crate::{Clock, Engine, Role, Session, SqlError};
 use arguments::{Action, Arguments};
@@ -128,7 +128,7 @@ enum Timing {
 
 impl Shell {
     fn start(arguments: &Arguments) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
         let runtime = runtime.map_err(|error| Failure::fault(format!("no threads: {error}")))?;
         let log = match &arguments.log {
             None => ComplianceLog::new(),

@@ -147,3 +147,19 @@ async fn what_was_served_is_let_go_once_the_server_has_stopped() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_statement_that_is_too_deep_is_refused_and_the_server_goes_on() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    let deep = [
+        format!("SELECT ward FROM seen WHERE {}", vec!["ward = 'a'"; 20_000].join(" OR ")),
+        vec!["SELECT 1"; 20_000].join(" UNION ALL "),
+        format!("SELECT relname FROM pg_class WHERE {}", vec!["oid = 1"; 20_000].join(" OR ")),
+    ];
+    for sql in deep {
+        assert_eq!(ann.failure(&sql).await.0, "54001", "{}", &sql[..40]);
+        assert!(ann.client.prepare(&sql).await.is_err());
+    }
+    assert!(!ann.rows("SELECT ward FROM seen").await.unwrap().is_empty());
+}

@@ -52,6 +52,12 @@ pub enum ParseFault {
     /// A statement where a query should be.
     #[error("expected a query, found another statement")]
     NoQuery,
+    /// A statement that would take too much of the stack.
+    #[error("the statement has more than {most} operators, joins or UNIONs inside each other")]
+    TooDeep {
+        /// As many as are allowed.
+        most: usize,
+    },
 }
 
 impl ParseProblem {
@@ -79,6 +85,10 @@ impl ParseProblem {
         match &self.fault {
             ParseFault::NoK => Some(
                 "say how many persons look the same with K 5, or who decides with name REFERENCES choices (k)".into(),
+            ),
+            ParseFault::TooDeep { .. } => Some(
+                "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
+                    .into(),
             ),
             ParseFault::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
             _ => self.example.map(|example| format!("for example: {example}")),

@@ -73,6 +73,8 @@ fn is_literal(token: &Token) -> bool {
             | Token::EscapedStringLiteral(_)
             | Token::UnicodeStringLiteral(_)
             | Token::HexStringLiteral(_)
+            | Token::QuoteDelimitedStringLiteral(_)
+            | Token::NationalQuoteDelimitedStringLiteral(_)
     )
 }
 

@@ -45,15 +45,25 @@ fn keep_in_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !any {
         return Ok(Transformed::no(plan));
     }
-    let place = match &plan {
-        LogicalPlan::Filter(_) => Place::Condition { denied: false, below_or: false },
-        _ => Place::Value,
+    let condition = match &plan {
+        LogicalPlan::Filter(filter) => Some(filter.predicate.clone()),
+        LogicalPlan::Join(join) => join.filter.clone(),
+        _ => None,
     };
     let (names, schema) = (NamePreserver::new(&plan), merge_schema(&plan.inputs()));
-    let kept = plan.map_expressions(|expression| {
+    let mut keep = |expression: Expr| {
+        let place = match condition.as_ref() == Some(&expression) {
+            true => Place::Condition { denied: false, below_or: false },
+            false => Place::Value,
+        };
         let name = names.save(&expression);
         let keeper = Keeper { schema: &schema, equalities: compared_repeatedly(&expression)? };
         Ok(Transformed::yes(name.restore(keeper.keep(expression, place)?)))
+    };
+    let kept = plan.map_expressions(|expression| match expression {
+        // Its parts have names, and itself none.
+        Expr::GroupingSet(_) => expression.map_children(&mut keep),
+        _ => keep(expression),
     })?;
     kept.map_data(LogicalPlan::recompute_schema)
 }

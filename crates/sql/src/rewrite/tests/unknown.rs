@@ -115,3 +115,28 @@ async fn lists_that_only_say_which_rows_stay_are_left_alone() {
     let plan = analyzed(&context, "SELECT n FROM t WHERE n NOT IN (1) OR n NOT IN (2)").await;
     assert!(plan.display_indent().to_string().contains("IS NOT NULL"));
 }
+
+#[tokio::test]
+async fn lists_may_stand_wherever_a_query_has_expressions() {
+    let context = numbers(&[Some(1), Some(2), None]);
+    for (sql, expected) in [
+        ("SELECT n IN (1) AND n IN (2), count(*) FROM t GROUP BY n IN (1) AND n IN (2)", "NULL|1 false|2"),
+        ("SELECT n IN (1, 3), count(*) FROM t GROUP BY ROLLUP (n IN (1, 3))", "NULL|1 NULL|3 false|1 true|1"),
+        ("SELECT count(*) FROM t GROUP BY GROUPING SETS ((n = 1 OR n = 2), (n NOT IN (1)), ())", "1 1 1 1 2 3"),
+        ("SELECT n FROM t ORDER BY n IN (1) AND n IN (2) NULLS FIRST, n LIMIT 1", "NULL"),
+        ("SELECT DISTINCT ON (n IN (2) AND n IN (1)) n IS NULL FROM t ORDER BY n IN (2) AND n IN (1)", "false true"),
+        ("SELECT count(*) OVER (PARTITION BY n NOT IN (1) OR n NOT IN (2)) FROM t", "1 2 2"),
+        ("SELECT count(*) FROM t a JOIN t b ON a.n = b.n AND (b.n NOT IN (1) OR b.n NOT IN (2))", "2"),
+        ("SELECT count(*) FROM t a LEFT JOIN t b ON b.n NOT IN (1) OR b.n NOT IN (2)", "6"),
+        (
+            "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE t.n IS NULL AND (u.n NOT IN (1) OR u.n NOT IN (2)))",
+            "1",
+        ),
+        (
+            "SELECT CASE WHEN n IN (1) AND n IN (2) THEN 'yes' WHEN NOT (n IN (1) AND n IN (2)) THEN 'no' END FROM t",
+            "NULL no no",
+        ),
+    ] {
+        assert_rows(&context, sql, expected).await;
+    }
+}
