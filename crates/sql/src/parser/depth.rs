@@ -38,7 +38,8 @@ struct Level {
     /// How many operators of each kind follow each other, with tighter ones between them.
     run: [usize; N_BINDINGS],
     longest: [usize; N_BINDINGS],
-    is_from: bool,
+    /// Whether a comma adds a table: in FROM, and in WITH, whose queries can read each other.
+    adds_tables: bool,
 }
 
 impl Level {
@@ -83,7 +84,7 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
                     n_around -= levels.last().expect("one is left").depth();
                 }
             }
-            Token::Comma if level.is_from => level.note(Binding::Join),
+            Token::Comma if level.adds_tables => level.note(Binding::Join),
             Token::Comma | Token::SemiColon => level.end_expression(),
             Token::Word(word) if word.quote_style.is_none() => note_word(level, word.keyword),
             Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Period => {}
@@ -104,19 +105,23 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
 fn note_word(level: &mut Level, keyword: Keyword) {
     match keyword {
         Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-            level.is_from = false;
+            level.adds_tables = false;
             level.note(Binding::SetOperator);
         }
-        Keyword::FROM => {
-            level.is_from = true;
+        Keyword::FROM | Keyword::WITH => {
+            level.adds_tables = true;
             level.end_expression();
         }
         Keyword::JOIN | Keyword::APPLY => level.note(Binding::Join),
         Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::HAVING | Keyword::LIMIT | Keyword::WINDOW => {
-            level.is_from = false;
+            level.adds_tables = false;
             level.end_expression();
         }
-        Keyword::SELECT | Keyword::ON | Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::VALUES => {
+        Keyword::SELECT => {
+            level.adds_tables = false;
+            level.end_expression();
+        }
+        Keyword::ON | Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::VALUES => {
             level.end_expression();
         }
         Keyword::OR | Keyword::XOR => level.note(Binding::Or),
@@ -167,6 +172,7 @@ mod tests {
             format!("SELECT 1 FROM {}", repeated(1_100, "t", ", ")),
             format!("SELECT 1 FROM t {}", "JOIN t ON a = b ".repeat(1_100)),
             repeated(1_100, "SELECT 1", " UNION ALL "),
+            format!("WITH {} SELECT 1", repeated(1_100, "t AS (SELECT 1 FROM t)", ", ")),
             repeated(1_100, "SELECT a FROM t, u WHERE b = 1", " EXCEPT "),
             format!(
                 "SELECT {}",
