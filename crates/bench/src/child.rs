@@ -5,6 +5,8 @@
 
 use std::error::Error;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -55,17 +57,28 @@ pub(crate) fn run<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Result<Ru
     Ok(Run { stdout: account.stdout, stderr: account.stderr, cost, peak_memory: account.peak_memory })
 }
 
-/// What the process in between does: runs the program, prints the account.
+/// What the process in between does: runs the program, prints the account. What the program says goes to files, so that it
+/// never waits for whoever reads it.
 pub(crate) fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [program, arguments @ ..] = arguments else { return Err("there is no program to measure".into()) };
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let start = Instant::now();
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
+    let status = command.status()?;
     let wall = start.elapsed();
     let (cpu, peak_memory) = of_children();
-    let (stdout, stderr) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
-    let account = Account { wall, cpu, peak_memory, is_success: output.status.success(), stdout, stderr };
+    let (stdout, stderr) = (said(&mut stdout)?, said(&mut stderr)?);
+    let account = Account { wall, cpu, peak_memory, is_success: status.success(), stdout, stderr };
     println!("{}", serde_json::to_string(&account)?);
     Ok(())
+}
+
+fn said(file: &mut File) -> Result<String, Box<dyn Error>> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    Ok(String::from_utf8(text)?)
 }
 
 /// A path as an argument.

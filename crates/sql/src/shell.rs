@@ -178,15 +178,17 @@ impl Shell {
         Arc::new(Mutex::new(self.engine.session(role)))
     }
 
-    /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed.
+    /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed: reading the text
+    /// is part of the first one's time.
     fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), Failure> {
+        let mut start = Instant::now();
         for parsed in parser::parse(text)? {
-            let start = Instant::now();
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
             if self.timing == Timing::Said {
                 terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));
             }
             done?;
+            start = Instant::now();
         }
         Ok(())
     }

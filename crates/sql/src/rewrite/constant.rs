@@ -57,6 +57,9 @@ impl Constant {
         if scalar.is_null() {
             return Ok(Constant::Null);
         }
+        if let Some(Some(text)) = scalar.try_as_str() {
+            return Ok(Constant::Text(text.to_owned()));
+        }
         let text = scalar.cast_to(&DataType::Utf8)?;
         Ok(text.try_as_str().flatten().map_or(Constant::Null, |text| Constant::Text(text.to_owned())))
     }

@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     /// Append to this file who asked what under which purpose, one JSON object per statement, without values
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
-    /// Say how long each statement took
+    /// Say how long each statement took, the first with reading the text it stands in
     #[arg(long)]
     pub(super) timing: bool,
     /// Keep no file of what was typed

@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::LineDelimitedWriter;
@@ -102,22 +102,45 @@ fn csv_heading(schema: &SchemaRef) -> String {
     heading
 }
 
+/// The cells of a column, as they are written. Most are texts, which need no formatter.
+enum Cells<'a> {
+    Texts(&'a StringArray),
+    Others(&'a dyn Array, ArrayFormatter<'a>),
+}
+
+impl<'a> Cells<'a> {
+    fn of(column: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Cells<'a>, ArrowError> {
+        match column.as_string_opt() {
+            Some(texts) => Ok(Cells::Texts(texts)),
+            None => Ok(Cells::Others(column.as_ref(), ArrayFormatter::try_new(column.as_ref(), options)?)),
+        }
+    }
+
+    fn push(&self, row: usize, rows: &mut String, cell: &mut String) -> Result<(), ArrowError> {
+        match self {
+            Cells::Texts(texts) if texts.is_valid(row) => push_quoted(rows, texts.value(row)),
+            Cells::Others(array, formatter) if array.is_valid(row) => {
+                cell.clear();
+                formatter.value(row).write(cell).map_err(|_| ArrowError::CsvError(String::new()))?;
+                push_quoted(rows, cell);
+            }
+            Cells::Texts(_) | Cells::Others(..) => {}
+        }
+        Ok(())
+    }
+}
+
 fn push_csv(rows: &mut String, batch: &RecordBatch) -> Result<(), ArrowError> {
     let options = FormatOptions::new();
-    let columns = batch.columns();
-    let formatters: Vec<ArrayFormatter<'_>> =
-        columns.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options)).collect::<Result<_, _>>()?;
+    let columns = batch.columns().iter().map(|column| Cells::of(column, &options));
+    let columns = columns.collect::<Result<Vec<Cells<'_>>, ArrowError>>()?;
     let mut cell = String::new();
     for row in 0..batch.num_rows() {
-        for (position, (column, formatter)) in columns.iter().zip(&formatters).enumerate() {
+        for (position, column) in columns.iter().enumerate() {
             if position > 0 {
                 rows.push(',');
             }
-            if !column.is_null(row) {
-                cell.clear();
-                formatter.value(row).write(&mut cell).map_err(|_| ArrowError::CsvError(String::new()))?;
-                push_quoted(rows, &cell);
-            }
+            column.push(row, rows, &mut cell)?;
         }
         rows.push('\n');
     }
@@ -126,7 +149,8 @@ fn push_csv(rows: &mut String, batch: &RecordBatch) -> Result<(), ArrowError> {
 
 /// In quotes where a reader would take it for something else; empty text is no NULL.
 fn push_quoted(rows: &mut String, cell: &str) {
-    if !cell.is_empty() && !cell.contains([',', '"', '\n', '\r']) {
+    let is_special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+    if !cell.is_empty() && !cell.bytes().any(is_special) {
         rows.push_str(cell);
         return;
     }
@@ -149,7 +173,7 @@ fn into_io(error: ArrowError) -> io::Error {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
+    use datafusion::arrow::array::Int64Array;
 
     use super::*;
 
