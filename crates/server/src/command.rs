@@ -19,7 +19,7 @@ use chrono::Utc;
 use clap::Parser;
 use futures::TryStreamExt;
 use kohort_sql::access::{AccessProblem, Accounts};
-use kohort_sql::parser::{STACK, parse};
+use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
 use kohort_sql::{Clock, Engine, Outcome, Role, SqlError};
@@ -151,6 +151,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     let configuration = configuration(arguments)?;
     let tls = configuration.check()?;
     if arguments.check_config {
+        check_files(arguments, &configuration)?;
         eprintln!("the configuration is right");
         return Ok(());
     }
@@ -189,6 +190,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     let address = listener.local_addr().unwrap_or(configuration.listen);
     let metrics_address = configuration.metrics;
     let server = Server::new(engine, configuration, tls);
+    let server = server.map_err(|error| Ending::new(Ending::FAULT, format!("no threads: {error}")))?;
     if let Some(address) = metrics_address {
         let listener = bind(address).await?;
         eprintln!("metrics on {}", listener.local_addr().unwrap_or(address));
@@ -233,19 +235,35 @@ fn password(name: &str) -> Result<String, Ending> {
 }
 
 /// Runs the statements of a file as the owner.
-async fn initialize(engine: &Engine, path: &Path) -> Result<(), Ending> {
+/// Whether the files that are named can be used, without using them.
+fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(), Ending> {
+    arguments.init.iter().try_for_each(|path| statements(path).map(drop))?;
+    let log_folder = configuration.log.as_deref().and_then(Path::parent).filter(|folder| *folder != Path::new(""));
+    match log_folder {
+        Some(folder) => folder.read_dir().map(drop).map_err(|error| Ending::file(folder, &error)),
+        None => Ok(()),
+    }
+}
+
+/// The statements of a file.
+fn statements(path: &Path) -> Result<Vec<Parsed>, Ending> {
     let text = std::fs::read_to_string(path).map_err(|error| Ending::file(path, &error))?;
-    let in_file = |error: SqlError| {
-        let ending = Ending::from(error);
-        Ending { message: format!("{}: {}", path.display(), ending.message), ..ending }
-    };
+    parse(&text).map_err(|problem| in_file(path, problem.into()))
+}
+
+fn in_file(path: &Path, error: SqlError) -> Ending {
+    let ending = Ending::from(error);
+    Ending { message: format!("{}: {}", path.display(), ending.message), ..ending }
+}
+
+async fn initialize(engine: &Engine, path: &Path) -> Result<(), Ending> {
     let mut owner = engine.session(Role::Owner);
-    for parsed in parse(&text).map_err(|problem| in_file(problem.into()))? {
-        match owner.run(parsed).await.map_err(in_file)? {
+    for parsed in statements(path)? {
+        match owner.run(parsed).await.map_err(|error| in_file(path, error))? {
             Outcome::Done(message) => eprintln!("{message}"),
             Outcome::Rows(stream) => {
                 let read = stream.try_for_each(|_| async { Ok(()) }).await;
-                read.map_err(|error| in_file(SqlError::while_running(error)))?;
+                read.map_err(|error| in_file(path, SqlError::while_running(error)))?;
             }
         }
     }

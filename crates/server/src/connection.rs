@@ -8,7 +8,7 @@ mod extended;
 mod run;
 mod transaction;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     cancellable: Cancellable,
     status: TransactionStatus,
     statements: HashMap<String, Arc<Prepared>>,
+    /// Statements of PREPARE, which the session keeps, with the bytes of their texts.
+    prepared: BTreeMap<String, usize>,
     /// Portals and cursors: they share their names.
     portals: HashMap<String, Portal>,
     messages: Messages,
@@ -67,6 +69,7 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
         cancellable,
         status: TransactionStatus::Idle,
         statements: HashMap::new(),
+        prepared: BTreeMap::new(),
         portals: HashMap::new(),
         messages: Messages::Answered,
     };
@@ -202,7 +205,20 @@ impl Connection {
 
     /// Runs what a message asks, unless it takes too long, is cancelled, or a fault of ours stops it.
     async fn within_time(&mut self, message: FrontendMessage) -> Result<(), Failure> {
-        let cancelled = Arc::clone(&self.cancellable.cancelled);
+        let computes = matches!(
+            message,
+            FrontendMessage::Query(_)
+                | FrontendMessage::Parse { .. }
+                | FrontendMessage::Describe(_)
+                | FrontendMessage::Execute { .. }
+        );
+        let server = Arc::clone(&self.server);
+        let ended = self.unless_late(message);
+        if computes { server.run_apart(ended) } else { ended.await }
+    }
+
+    async fn unless_late(&mut self, message: FrontendMessage) -> Result<(), Failure> {
+        let (server, cancelled) = (Arc::clone(&self.server), Arc::clone(&self.cancellable.cancelled));
         let timeout = self.settings.statement_timeout();
         let late = async {
             match timeout {
@@ -213,6 +229,7 @@ impl Connection {
         tokio::select! {
             biased;
             () = cancelled.notified() => Err(Failure::statement("57014", "canceling statement due to user request")),
+            () = server.ending() => Err(Failure::fatal("57P01", "the server is shutting down")),
             done = AssertUnwindSafe(self.obey(message)).catch_unwind() => {
                 done.unwrap_or_else(|_| Err(Failure::fatal("XX000", "a fault of kohort stopped the statement")))
             }

@@ -62,8 +62,10 @@ impl Refusal {
 
 /// Something a client is told beside an answer.
 pub(crate) fn notice(text: &str) -> PgWireBackendMessage {
-    let is_warning = text.contains("warning: ");
-    let (severity, state) = if is_warning { ("WARNING", "01000") } else { ("NOTICE", "00000") };
+    let (severity, state, text) = match text.strip_prefix("warning: ") {
+        Some(warning) => ("WARNING", "01000", warning),
+        None => ("NOTICE", "00000", text),
+    };
     PgWireBackendMessage::NoticeResponse(NoticeResponse::from(Refusal::new(state, text).info(severity)))
 }
 
@@ -109,7 +111,11 @@ impl From<DataFusionError> for Failure {
 
 fn state_of(error: &SqlError) -> &'static str {
     match error {
-        SqlError::Parse(problem) if matches!(problem.fault, ParseFault::TooDeep { .. }) => "54001",
+        SqlError::Parse(problem)
+            if matches!(problem.fault, ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. }) =>
+        {
+            "54001"
+        }
         SqlError::Parse(_) => "42601",
         SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
         SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
@@ -137,6 +143,7 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::NoDataFolder => "0A000",
         SqlError::Log(_) | SqlError::Store(_) | SqlError::Postgres(_) => "58030",
         SqlError::OutOfMemory => "53200",
+        SqlError::TooLarge { .. } => "54000",
         SqlError::Running { .. } => "22000",
         SqlError::Query(error) => match error.find_root() {
             DataFusionError::SchemaError(problem, _) => match problem.as_ref() {

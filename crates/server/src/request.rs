@@ -3,7 +3,7 @@
 
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, DeclareType, DiscardObject, FetchDirection, Set, Statement as SqlStatement, Value,
+    CloseCursor, DeclareType, DiscardObject, FetchDirection, Ident, Set, Statement as SqlStatement, Value,
 };
 use kohort_sql::SqlError;
 use kohort_sql::parser::{AccessStatement, ParseFault, Parsed, Statement, StatementText, parse};
@@ -44,6 +44,11 @@ pub(crate) enum Request {
         max_rows: Option<usize>,
     },
     CloseCursor(Option<String>),
+    /// Keep a statement under a name.
+    Prepare {
+        name: String,
+        parsed: Box<Parsed>,
+    },
     /// Forget a statement, or all.
     Deallocate(Option<String>),
     DiscardAll,
@@ -67,7 +72,9 @@ impl Request {
     pub(crate) fn read(text: &str, catalog: &PgCatalog, settings: &Settings) -> Result<Vec<Request>, Failure> {
         match parse(text) {
             Ok(statements) => statements.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
-            Err(problem) if matches!(problem.fault, ParseFault::TooDeep { .. }) => Err(SqlError::from(problem).into()),
+            Err(problem) if matches!(problem.fault, ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. }) => {
+                Err(SqlError::from(problem).into())
+            }
             Err(problem) => match catalog.read(text) {
                 Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
                 None => Err(SqlError::from(problem).into()),
@@ -153,7 +160,7 @@ impl Request {
                 CloseCursor::Specific { name } => Some(name.value.clone()),
             }),
             SqlStatement::Deallocate { name, .. } => Request::Deallocate(
-                (name.quote_style.is_some() || !name.value.eq_ignore_ascii_case("all")).then(|| name.value.clone()),
+                Some(spelled(name)).filter(|spelled| name.quote_style.is_some() || spelled != "all"),
             ),
             SqlStatement::Discard { object_type: DiscardObject::ALL } => Request::DiscardAll,
             SqlStatement::Discard { .. } => Request::Nothing("DISCARD"),
@@ -161,7 +168,7 @@ impl Request {
             SqlStatement::Update(_) => Request::Change { parsed: Box::new(parsed), tag: "UPDATE" },
             SqlStatement::Delete(_) => Request::Change { parsed: Box::new(parsed), tag: "DELETE" },
             SqlStatement::Copy { .. } => Request::Change { parsed: Box::new(parsed), tag: "COPY" },
-            SqlStatement::Prepare { .. } => Request::Command { parsed: Box::new(parsed), tag: "PREPARE" },
+            SqlStatement::Prepare { name, .. } => Request::Prepare { name: spelled(name), parsed: Box::new(parsed) },
             SqlStatement::CreateTable(_) => Request::Command { parsed: Box::new(parsed), tag: "CREATE TABLE" },
             SqlStatement::CreateView(_) => Request::Command { parsed: Box::new(parsed), tag: "CREATE VIEW" },
             SqlStatement::Drop { .. } => Request::Command { parsed: Box::new(parsed), tag: "DROP" },
@@ -191,6 +198,11 @@ impl Request {
         let Request::Transaction(transaction) = self else { return false };
         matches!(transaction, Transaction::Commit | Transaction::Rollback | Transaction::RollbackToSavepoint(_))
     }
+}
+
+/// A name as PostgreSQL reads it.
+fn spelled(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {

@@ -3,7 +3,8 @@
 //! # Guarantee
 //! At most `max_connections` are logged in or logging in; a few more are told that there are too many, others are cut
 //! off. A connection that fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new
-//! is heard, idle connections end at once, and running statements get `shutdown_timeout`.
+//! is heard, idle connections end at once, and running statements get `shutdown_timeout`. Statements run on threads and a
+//! runtime of their own: one that computes without a pause, which nothing can stop, keeps nobody else from being heard.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,8 +16,10 @@ use std::time::Duration;
 
 use kohort_sql::Engine;
 use kohort_sql::access::random_bytes;
+use kohort_sql::parser::STACK;
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -28,6 +31,9 @@ use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crate::wire::ByteStream;
 
+/// How long statements that are to end may take to do so.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
+
 /// Serves the views of an engine.
 pub struct Server {
     pub(crate) engine: Engine,
@@ -38,16 +44,39 @@ pub struct Server {
     pub(crate) catalog: PgCatalog,
     pub(crate) places: Arc<Semaphore>,
     running: Running,
+    work: Work,
     /// Whether it is to stop.
     stopping: watch::Sender<bool>,
+    /// Whether running statements are to end.
+    ending: watch::Sender<bool>,
+}
+
+/// Where statements run.
+struct Work(Option<Runtime>);
+
+impl Work {
+    fn start() -> io::Result<Work> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build()?;
+        Ok(Work(Some(runtime)))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What does not stop is not waited for.
+        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 impl Server {
     /// A server of these views. The configuration has been checked, and this is its TLS.
-    pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> Arc<Server> {
+    ///
+    /// # Errors
+    /// Where the system gives no threads.
+    pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> io::Result<Arc<Server>> {
         let places = Arc::new(Semaphore::new(configuration.max_connections));
         engine.limit_query_memory(configuration.query_memory.saturating_mul(1024 * 1024));
-        Arc::new(Server {
+        Ok(Arc::new(Server {
             engine,
             configuration,
             tls,
@@ -56,8 +85,10 @@ impl Server {
             catalog: PgCatalog::new(),
             places,
             running: Running::default(),
+            work: Work::start()?,
             stopping: watch::Sender::new(false),
-        })
+            ending: watch::Sender::new(false),
+        }))
     }
 
     /// What is counted.
@@ -66,6 +97,9 @@ impl Server {
     }
 
     /// Serves clients until it is to stop, and then until running statements have ended or their time is up.
+    ///
+    /// # Panics
+    /// Where it is called in a runtime with one thread: connections take turns on several.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let mut connections = JoinSet::new();
         tokio::pin!(stop);
@@ -82,8 +116,24 @@ impl Server {
         let ended = async { while connections.join_next().await.is_some() {} };
         let time = Duration::from_secs(self.configuration.shutdown_timeout);
         if tokio::time::timeout(time, ended).await.is_err() {
-            connections.shutdown().await;
+            self.ending.send_replace(true);
+            let _ = tokio::time::timeout(LAST_MOMENTS, connections.shutdown()).await;
         }
+    }
+
+    /// Runs a statement on this thread, which others do not wait for, with the threads of [`Work`] for its parts.
+    ///
+    /// # Panics
+    /// Where connections are served by a runtime with one thread.
+    pub(crate) fn run_apart<T>(&self, statement: impl Future<Output = T>) -> T {
+        let work = self.work.0.as_ref().expect("it is there until the server is gone").handle();
+        tokio::task::block_in_place(|| work.block_on(statement))
+    }
+
+    /// Ends once running statements are to end.
+    pub(crate) async fn ending(&self) {
+        // The sender is here, so it does not fail.
+        let _ = self.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     async fn accept(self: &Arc<Self>, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &mut JoinSet<()>) {

@@ -3,7 +3,7 @@
 //! # Guarantee
 //! A password is never kept, only what checks it ([`Verifier`]). What is revoked is refused from the next statement on,
 //! and from the next rows of open cursors. A grant that was revoked is remembered: whoever held it may still have the
-//! answers, so a later grant is audited against it too.
+//! answers, so a later grant is audited against it too, or refused where the view was dropped since.
 //! # Cost
 //! Everything is held in memory and written through to [`Records`].
 
@@ -195,7 +195,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Takes a view away from everybody: it is dropped, and another of its name is another view.
+    /// Takes a view away from everybody: it is dropped, and another of its name is another view. Who held it is remembered.
     ///
     /// # Errors
     /// Where it can't be recorded.
@@ -245,6 +245,11 @@ impl Accounts {
         self.read().grants.views(user).map(|(view, _)| view.to_owned()).collect()
     }
 
+    /// A view that somebody could read once and that was dropped since, if there is one.
+    pub fn dropped_view(&self, user: &str) -> Option<String> {
+        self.read().grants.dropped(user).next().map(str::to_owned)
+    }
+
     /// The purposes and recipients somebody may use now.
     pub fn pairs(&self, user: &str) -> Vec<GrantedPair> {
         let state = self.read();
@@ -284,6 +289,11 @@ impl User {
 }
 
 fn checked_verifier(password: &str) -> Result<Verifier, AccessProblem> {
+    // Clients that hash passwords would make the hash the password. As a verifier it would tell who there is by how often it
+    // was hashed.
+    if password.parse::<Verifier>().is_ok() {
+        return Err(AccessProblem::HashedPassword);
+    }
     let n_characters = password.chars().count();
     if !(SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&n_characters) {
         return Err(AccessProblem::BadPassword { shortest: SHORTEST_PASSWORD, longest: LONGEST_PASSWORD });

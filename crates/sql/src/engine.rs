@@ -11,6 +11,7 @@ mod copy;
 mod create;
 mod folder;
 mod granted;
+mod growth;
 mod import;
 mod materialize;
 mod memory;
@@ -25,6 +26,7 @@ mod transactions;
 mod unplanned;
 mod utility;
 mod values;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -114,8 +116,8 @@ struct Shared {
     accounts: OnceLock<Accounts>,
     /// Held while something is granted.
     granting: tokio::sync::Mutex<()>,
-    /// By the versions of two views, among how few persons somebody hides from whoever reads both.
-    audits: Mutex<HashMap<(u64, u64), Option<u64>>>,
+    /// By the versions of several views, among how few persons somebody hides from whoever reads all of them.
+    audits: Mutex<HashMap<Vec<u64>, Option<u64>>>,
     /// Where tables are kept; `None` where nothing outlives the engine.
     data: Option<Data>,
     /// Whoever changes the data folder has it, until everybody knows of the change.
@@ -202,7 +204,7 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn audits(&self) -> MutexGuard<'_, HashMap<(u64, u64), Option<u64>>> {
+    fn audits(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Option<u64>>> {
         self.audits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

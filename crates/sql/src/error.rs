@@ -1,5 +1,6 @@
 //! [`SqlError`]: why a statement gave no answer, and what to do about it.
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use kohort_store::StoreError;
 
@@ -94,7 +95,7 @@ pub enum SqlError {
     #[error("PURPOSE and RECIPIENT belong to a query, and this statement asks nothing")]
     NothingAsked,
     /// `EXPLAIN UTILITY` of something it can't measure.
-    #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ...")]
+    #[error("EXPLAIN UTILITY is for SELECT ... FROM one anonymization view WHERE ..., if it is not materialized")]
     NoUtility,
     /// The store refused or failed.
     #[error(transparent)]
@@ -115,7 +116,7 @@ pub enum SqlError {
     #[error("the transaction was given up with the statement that was stopped, and nothing of it is kept")]
     TransactionLost,
     /// A statement about tables in a transaction.
-    #[error("tables, indexes and views are made and dropped outside of transactions")]
+    #[error("tables, indexes, views, users and grants are made and dropped outside of transactions")]
     NotInTransaction,
     /// A statement that needs a data folder.
     #[error("this needs a data folder")]
@@ -178,10 +179,16 @@ pub enum SqlError {
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
     Log(std::io::Error),
     /// A query failed on some value. What DataFusion says of it may quote a cell, so only its kind is kept.
-    #[error("the query failed while it ran: {kind}")]
+    #[error("the query failed while it ran: {what}")]
     Running {
-        /// What kind of failure.
-        kind: &'static str,
+        /// What kind of failure, and where in a file.
+        what: String,
+    },
+    /// A query of functions that may take more memory than there is.
+    #[error("the query could make more than {} KB of values per row", .most / 1024)]
+    TooLarge {
+        /// Bytes that it may make.
+        most: u64,
     },
     /// A query that was ended before it took what others need.
     #[error("the query needs more memory than it may use")]
@@ -211,7 +218,7 @@ impl SqlError {
             SqlError::IsView { name } => {
                 Some(format!("change its tables and REFRESH it, or DROP ANONYMIZATION_VIEW {name}"))
             }
-            SqlError::Taken { .. } => Some("DROP it first, or import into a table of another name".to_owned()),
+            SqlError::Taken { .. } => Some("DROP it first, or take another name".to_owned()),
             SqlError::MatchingJoined { .. } => Some("define a view with ANSWERS VIEW for joins".to_owned()),
             SqlError::ViewOnView { .. } => Some("read the tables below it instead".to_owned()),
             SqlError::Volatile => Some("leave out functions such as random() and now()".to_owned()),
@@ -233,6 +240,10 @@ impl SqlError {
             SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
             SqlError::OtherColumns { .. } => Some("columns are found by their names".to_owned()),
             SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
+            SqlError::TooLarge { .. } => Some(
+                "texts are repeated, filled up or put together too often, or by a number that is not written out"
+                    .to_owned(),
+            ),
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -248,7 +259,11 @@ impl SqlError {
                 | DataFusionError::NotImplemented(_)
                 | DataFusionError::Configuration(_) => SqlError::Query(error),
                 DataFusionError::ResourcesExhausted(_) => SqlError::OutOfMemory,
-                _ => SqlError::Running { kind: kind_of(&error) },
+                DataFusionError::ArrowError(problem, _) => {
+                    let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
+                    SqlError::Running { what }
+                }
+                _ => SqlError::Running { what: kind_of(&error).to_owned() },
             },
             ours => ours,
         }
@@ -353,6 +368,34 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     match error.downcast::<MeaningProblem>() {
         Ok(problem) => SqlError::Meaning(*problem),
         Err(error) => SqlError::Query(DataFusionError::External(error)),
+    }
+}
+
+/// Which type a value should have, and where a CSV file is not what its table says. Arrow quotes the cell and its row, of
+/// which nothing is taken but numbers and the name of a type. A large file is read in parts, and lines are counted in each.
+fn wrong_value(problem: &ArrowError) -> Option<String> {
+    let number = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok();
+    let name = |data_type: &str| {
+        let is_name = data_type.len() < 40 && data_type.chars().all(|part| part.is_ascii_alphanumeric());
+        if is_name { data_type.to_owned() } else { "what its type says".to_owned() }
+    };
+    match problem {
+        ArrowError::ParseError(text) => {
+            let (data_type, place) = text.split_once("' as type '")?.1.split_once("' for column ")?;
+            let (column, line) = place.split_once(" at line ")?;
+            let (column, line) = (number(column)? + 1, number(line)?);
+            let name = name(data_type);
+            Some(format!("column {column} of a CSV file can't be read as {name}, at or after row {line}"))
+        }
+        ArrowError::CsvError(text) => {
+            let line = number(text.split_once("incorrect number of fields for line ")?.1)?;
+            Some(format!("a row of a CSV file has too many or too few cells, at or after line {line}"))
+        }
+        ArrowError::CastError(text) => {
+            let data_type = text.rsplit_once("' to value of ")?.1.strip_suffix(" type")?;
+            Some(format!("a value could not be computed or converted: it is no {}", name(data_type)))
+        }
+        _ => None,
     }
 }
 

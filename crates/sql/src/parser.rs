@@ -176,6 +176,8 @@ pub enum AccessStatement {
         what: Granted,
         /// To whom.
         user: String,
+        /// Whether it may be somebody who could read a view that was dropped.
+        force: bool,
     },
     /// `REVOKE`.
     Revoke {

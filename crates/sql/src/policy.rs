@@ -34,6 +34,7 @@ pub use import::{ImportDefaults, ImportProblem, import_policy};
 use intern::Names;
 pub use log::{ComplianceLog, LogEntry, LogOutcome, UsedView};
 pub use problem::{PolicyProblem, RowFault};
+pub(crate) use read::unused_choices;
 use terms::Terms;
 
 /// The person that stands for everybody without a row of their own.

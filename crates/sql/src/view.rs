@@ -29,6 +29,7 @@ mod problem;
 mod provider;
 mod raise;
 mod source;
+mod together;
 mod trace;
 mod version;
 
@@ -49,5 +50,6 @@ pub use point::Point;
 pub use problem::ViewProblem;
 pub(crate) use problem::kind_of;
 pub use provider::{AView, Owner, State};
+pub use together::{fewer_together, share_nobody, told_together};
 pub use trace::{TRACE, Traced};
 pub use version::{Summary, Version};

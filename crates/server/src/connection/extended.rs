@@ -84,10 +84,7 @@ impl Connection {
         if !name.is_empty() && self.statements.contains_key(&name) {
             return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
         }
-        let n_bytes = self.statements.values().map(|prepared| prepared.n_bytes).sum::<usize>() + query.len();
-        if self.statements.len() >= MOST_STATEMENTS || n_bytes > MOST_TEXT * self.server.configuration.max_message {
-            return Err(Failure::statement("53400", "too many statements are prepared: close some"));
-        }
+        self.check_statements(query.len())?;
         let mut requests = Request::read(query, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
         if let Some(request) = &mut request {
@@ -103,6 +100,16 @@ impl Connection {
         let prepared = Prepared { request, types, schema, n_bytes: query.len() };
         self.statements.insert(name, Arc::new(prepared));
         Ok(self.wire.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?)
+    }
+
+    /// Whether one more statement may be kept.
+    pub(super) fn check_statements(&self, n_bytes: usize) -> Result<(), Failure> {
+        let known = self.statements.values().map(|prepared| prepared.n_bytes).chain(self.prepared.values().copied());
+        let (n_known, n_bytes) = known.fold((0, n_bytes), |(n_known, all), n_bytes| (n_known + 1, all + n_bytes));
+        if n_known >= MOST_STATEMENTS || n_bytes > MOST_TEXT * self.server.configuration.max_message {
+            return Err(Failure::statement("53400", "too many statements are prepared: close some"));
+        }
+        Ok(())
     }
 
     /// The types of a statement's parameters, and its columns where it is a query.
@@ -320,7 +327,7 @@ fn parameter_type(inferred: &DataType) -> Type {
     }
 }
 
-fn no_statement(name: &str) -> Failure {
+pub(super) fn no_statement(name: &str) -> Failure {
     Failure::statement("26000", format!("there is no prepared statement \"{name}\""))
 }
 

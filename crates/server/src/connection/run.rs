@@ -8,13 +8,13 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::TryStreamExt;
-use kohort_sql::Outcome;
-use kohort_sql::parser::Parsed;
+use kohort_sql::parser::{Parsed, parse};
+use kohort_sql::{Outcome, SqlError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::CommandComplete;
 
 use super::Connection;
-use super::extended::Portal;
+use super::extended::{Portal, no_statement};
 use crate::failure::{Failure, Refusal, notice};
 use crate::request::Request;
 use crate::rows::{Rows, Sent};
@@ -58,7 +58,7 @@ impl Connection {
                 return match self.session.run(*parsed).await? {
                     Outcome::Rows(stream) => self.rows(stream, described, formats),
                     Outcome::Done(message) => {
-                        self.wire.put(&notice(&message))?;
+                        self.say(&message)?;
                         Ok(Answer::Done("DONE".to_owned()))
                     }
                 };
@@ -101,18 +101,25 @@ impl Connection {
                 self.portals.remove(&name).ok_or_else(|| no_cursor(&name))?;
                 "CLOSE CURSOR".to_owned()
             }
+            Request::Prepare { name, parsed } => {
+                let n_bytes = parsed.text.written.len();
+                self.check_statements(n_bytes)?;
+                self.command(*parsed).await?;
+                self.prepared.insert(name, n_bytes);
+                "PREPARE".to_owned()
+            }
             Request::Deallocate(None) => {
-                self.statements.clear();
+                self.deallocate_all().await?;
                 "DEALLOCATE ALL".to_owned()
             }
             Request::Deallocate(Some(name)) => {
-                let known = self.statements.remove(&name).is_some();
-                known
-                    .then(|| "DEALLOCATE".to_owned())
-                    .ok_or_else(|| Failure::statement("26000", format!("there is no prepared statement \"{name}\"")))?
+                if self.statements.remove(&name).is_none() && !self.deallocate(&name).await? {
+                    return Err(no_statement(&name));
+                }
+                "DEALLOCATE".to_owned()
             }
             Request::DiscardAll => {
-                self.statements.clear();
+                self.deallocate_all().await?;
                 self.portals.clear();
                 "DISCARD ALL".to_owned()
             }
@@ -130,13 +137,41 @@ impl Connection {
         Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations())?))
     }
 
+    async fn deallocate_all(&mut self) -> Result<(), Failure> {
+        self.statements.clear();
+        while let Some(name) = self.prepared.keys().next().cloned() {
+            self.deallocate(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a statement of PREPARE, and says whether there was one.
+    async fn deallocate(&mut self, name: &str) -> Result<bool, Failure> {
+        if self.prepared.remove(name).is_none() {
+            return Ok(false);
+        }
+        let statement = format!("DEALLOCATE \"{}\"", name.replace('"', "\"\""));
+        for parsed in parse(&statement).map_err(SqlError::from)? {
+            self.session.run(parsed).await?;
+        }
+        Ok(true)
+    }
+
     /// Runs what gives no rows, and says what was done.
     async fn command(&mut self, parsed: Parsed) -> Result<(), Failure> {
         match self.session.run(parsed).await? {
             Outcome::Done(message) if message == "done" => Ok(()),
-            Outcome::Done(message) => Ok(self.wire.put(&notice(&message))?),
+            Outcome::Done(message) => self.say(&message),
             Outcome::Rows(stream) => Ok(stream.try_for_each(|_| async { Ok(()) }).await?),
         }
+    }
+
+    /// Tells the client what was done, line by line: some are warnings.
+    fn say(&mut self, message: &str) -> Result<(), Failure> {
+        for line in message.lines() {
+            self.wire.put(&notice(line))?;
+        }
+        Ok(())
     }
 
     /// Runs what changes rows; returns how many.
@@ -144,7 +179,7 @@ impl Connection {
         let stream = match self.session.run(parsed).await? {
             Outcome::Rows(stream) => stream,
             Outcome::Done(message) => {
-                self.wire.put(&notice(&message))?;
+                self.say(&message)?;
                 return Ok(0);
             }
         };

@@ -67,12 +67,70 @@ async fn two_views_that_tell_more_together_are_not_granted_to_one_login() {
     let mut owner = connect(&served, OWNER).await;
     let (state, message) = owner.failure("GRANT SELECT ON again TO ann").await;
     assert_eq!(state, "42501");
-    assert!(message.starts_with("whoever reads again and seen can tell some persons apart from all but"), "{message}");
+    assert_eq!(message, "whoever reads again and seen can single out some persons");
     // Whoever has read one may have kept the answers.
     owner.rows("REVOKE SELECT ON seen FROM ann").await.unwrap();
     assert_eq!(owner.failure("GRANT SELECT ON again TO ann").await.0, "42501");
     owner.rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON again TO bob").await.unwrap();
     assert_eq!(connect(&served, "bob").await.rows("SELECT * FROM again").await.unwrap().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_views_of_which_any_two_may_be_read_together_are_not_granted_to_one_login() {
+    let served = serve(PEOPLE).await;
+    let bits: Vec<String> =
+        (0..8).map(|number| format!("('{number}', {}, {}, {})", number & 1, number >> 1 & 1, number >> 2)).collect();
+    as_owner(
+        &served.engine,
+        &format!("CREATE TABLE bits (id TEXT, a INT, b INT, c INT) AS VALUES {}", bits.join(", ")),
+    )
+    .await;
+    let mut owner = connect(&served, OWNER).await;
+    for bit in ["a", "b", "c"] {
+        let make = format!(
+            "CREATE ANONYMIZATION_VIEW by_{bit} ON SELECT id, {bit} FROM bits WITH ANONYMIZATION_ID id
+             ANONYMIZATION_QUASI_ID ({bit}) K 2; CREATE USER u{bit} PASSWORD 'correct horse'"
+        );
+        owner.rows(&make).await.unwrap();
+    }
+    for (user, views) in [("ua", ["by_a", "by_b"]), ("ub", ["by_b", "by_c"]), ("uc", ["by_c", "by_a"])] {
+        for view in views {
+            owner.rows(&format!("GRANT SELECT ON {view} TO {user}")).await.unwrap();
+        }
+        let mut reader = connect(&served, user).await;
+        assert_eq!(reader.rows(&format!("SELECT * FROM {}", views[1])).await.unwrap().len(), 8);
+    }
+    let (state, message) = owner.failure("GRANT SELECT ON by_c TO ua").await;
+    let expected = "whoever reads by_c, by_a and by_b can single out some persons";
+    assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_are_read_together_only_where_everybody_hides_among_as_many_as_they_ask_for() {
+    let served = serve(PEOPLE).await;
+    let bits: Vec<String> = (0..8).map(|number| format!("('{number}', {}, {})", number & 1, number >> 1 & 1)).collect();
+    let wishes: Vec<String> =
+        (0..8).map(|number| format!("('{number}', 'any', 'any', {}, 0)", if number == 7 { 4 } else { 2 })).collect();
+    let view = |bit: &str| {
+        format!(
+            "CREATE ANONYMIZATION_VIEW by_{bit} ON SELECT id, {bit} FROM bits WITH ANONYMIZATION_ID id
+             ANONYMIZATION_QUASI_ID ({bit}) id REFERENCES wishes (k, level)"
+        )
+    };
+    let make = format!(
+        "CREATE TABLE bits (id TEXT, a INT, b INT) AS VALUES {};
+         CREATE TABLE wishes (id TEXT, purpose TEXT, recipient TEXT, k INT, level INT) AS VALUES {}; {}; {}",
+        bits.join(", "),
+        wishes.join(", "),
+        view("a"),
+        view("b"),
+    );
+    as_owner(&served.engine, &make).await;
+    let mut owner = connect(&served, OWNER).await;
+    owner.rows("CREATE USER bob PASSWORD 'correct horse'; GRANT SELECT ON by_a TO bob").await.unwrap();
+    let (state, message) = owner.failure("GRANT SELECT ON by_b TO bob").await;
+    let expected = "whoever reads by_b and by_a can tell some persons apart from all but 1 other";
+    assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,6 +149,34 @@ async fn a_view_that_is_replaced_by_one_that_tells_more_is_refused_when_it_is_re
     for view in ["seen", "again"] {
         assert_eq!(ann.failure(&format!("SELECT * FROM {view}")).await.0, "42501");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_could_read_a_view_that_was_dropped_gets_no_other() {
+    let served = serve(PEOPLE).await;
+    let mut owner = connect(&served, OWNER).await;
+    owner.rows("CREATE USER bob PASSWORD 'correct horse'").await.unwrap();
+    owner.rows("DROP ANONYMIZATION_VIEW seen").await.unwrap();
+    owner.rows(AGAIN).await.unwrap();
+    let (state, message) = owner.failure("GRANT SELECT ON again TO ann").await;
+    let expected = "'ann' could read 'seen', which was dropped: what that tells together with again can't be known";
+    assert_eq!((state.as_str(), message.as_str()), ("42501", expected));
+    assert_eq!(connect(&served, ANALYST).await.failure("SELECT * FROM again").await.0, "42P01");
+    owner.rows("GRANT SELECT ON again TO bob; GRANT SELECT ON again TO ann FORCE").await.unwrap();
+    for user in [ANALYST, "bob"] {
+        assert_eq!(connect(&served, user).await.rows("SELECT * FROM again").await.unwrap().len(), 8);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_could_not_be_made_again_keeps_others_from_its_readers() {
+    let served = serve(PEOPLE).await;
+    served.engine.accounts().unwrap().grant_view(ANALYST, "lost").unwrap();
+    let (state, message) = connect(&served, ANALYST).await.failure("SELECT * FROM seen").await;
+    assert_eq!(state, "42501");
+    assert!(message.contains("what seen tells together with lost can't be known"), "{message}");
+    connect(&served, OWNER).await.rows("DROP ANONYMIZATION_VIEW IF EXISTS lost").await.unwrap();
+    assert_eq!(connect(&served, ANALYST).await.rows("SELECT * FROM seen").await.unwrap().len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]

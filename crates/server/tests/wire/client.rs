@@ -49,7 +49,9 @@ impl Connected {
         }
         while let Ok(notice) = self.notices.try_recv() {
             if !has_columns {
-                rows.extend(notice.message().lines().map(|line| vec![line.to_owned()]));
+                let is_warning = notice.severity() == "WARNING";
+                let said = format!("{}{}", if is_warning { "warning: " } else { "" }, notice.message());
+                rows.extend(said.lines().map(|line| vec![line.to_owned()]));
             }
         }
         Ok(rows)

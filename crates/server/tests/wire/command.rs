@@ -169,12 +169,18 @@ fn a_configuration_is_checked_without_serving() {
         ("max_connections = 0", "at least 1"),
         ("maximum = 0", "unknown field"),
         ("listen = 5", "invalid type"),
+        ("log = '/nowhere/at/all.log'", "/nowhere/at: No such file"),
     ] {
         let output = check(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert!(stderr(&output).contains(said), "{wrong}: {}", stderr(&output));
         assert_eq!(stdout(&output), "");
     }
+    let init = folder.path().join("setup.sql");
+    std::fs::write(&init, "SELECT 1;\nCREATE DGH FROM 'x'").unwrap();
+    let output = run(&["--init", init.to_str().unwrap(), "--check-config"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("setup.sql: line 2"), "{}", stderr(&output));
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(crate) async fn serve_engine(engine: Engine, configuration: Configuration) -
     let tls = configuration.check().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let server = Server::new(engine.clone(), configuration, tls);
+    let server = Server::new(engine.clone(), configuration, tls).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = Arc::clone(&server);
     let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });

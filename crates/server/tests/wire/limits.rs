@@ -148,7 +148,7 @@ async fn what_was_served_is_let_go_once_the_server_has_stopped() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_is_too_deep_is_refused_and_the_server_goes_on() {
     let served = serve(PEOPLE).await;
     let mut ann = connect(&served, ANALYST).await;
@@ -162,4 +162,70 @@ async fn a_statement_that_is_too_deep_is_refused_and_the_server_goes_on() {
         assert!(ann.client.prepare(&sql).await.is_err());
     }
     assert!(!ann.rows("SELECT ward FROM seen").await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prepared_statements_can_be_forgotten_and_are_not_many() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    ann.rows("PREPARE Q AS SELECT ward FROM seen; PREPARE \"Q\" AS SELECT zip FROM seen").await.unwrap();
+    ann.rows("DEALLOCATE q").await.unwrap();
+    ann.failure("EXECUTE q").await;
+    assert_eq!(ann.rows("EXECUTE \"Q\"").await.unwrap().len(), 8);
+    assert_eq!(
+        ann.failure("DEALLOCATE q").await,
+        ("26000".to_owned(), "there is no prepared statement \"q\"".to_owned())
+    );
+    for forget in ["DEALLOCATE ALL", "DISCARD ALL"] {
+        ann.rows("PREPARE again AS SELECT ward FROM seen").await.unwrap();
+        ann.rows(forget).await.unwrap();
+        ann.failure("EXECUTE again").await;
+    }
+    for number in 0..1_000 {
+        ann.rows(&format!("PREPARE p{number} AS SELECT 1")).await.unwrap();
+    }
+    assert_eq!(ann.failure("PREPARE more AS SELECT 1").await.0, "53400");
+    ann.rows("DEALLOCATE p7; PREPARE more AS SELECT 1").await.unwrap();
+}
+
+/// As many as there are processors, and more: each computes one value for seconds, and nothing can stop it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_compute_without_a_pause_keep_nobody_from_being_heard() {
+    let served = serve(PEOPLE).await;
+    let busy = "SELECT levenshtein(repeat('a', 25000), repeat('b', 25000))";
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        let owner = connect(&served, OWNER).await;
+        asked.push(tokio::spawn(async move { owner.client.simple_query(busy).await.map(|rows| rows.len()) }));
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut ann = connect(&served, ANALYST).await;
+    assert_eq!(ann.rows("SELECT ward FROM seen").await.unwrap().len(), 8);
+    assert!(asked.iter().any(|asked| !asked.is_finished()), "they were too quick to be in anybody's way");
+    for asked in asked {
+        assert!(asked.await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_take_all_memory_is_refused_and_the_server_goes_on() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    for sql in [
+        "SELECT approx_percentile_cont(x, 0.5, 1000000000000000) FROM generate_series(1, 3) AS a (x)",
+        "SELECT array_length(array_repeat('abcdefgh', 2000000000))",
+        "SELECT length(repeat('a', 2000000000))",
+        "SELECT ward FROM seen WHERE zip = repeat('1', 2000000000)",
+        "EXPLAIN SELECT repeat('a', 2000000000)",
+        "PREPARE p AS SELECT repeat('a', 2000000000)",
+    ] {
+        assert_eq!(ann.failure(sql).await.0, "54000", "{sql}");
+    }
+    assert!(ann.client.query("SELECT repeat('a', $1)", &[&2_000_000_000_i64]).await.is_err());
+    ann.failure("SELECT * FROM generate_series(1, length(repeat('a', 2000000000)))").await;
+    let chain: Vec<String> =
+        (1..30).map(|n| format!("t{n} AS (SELECT a.x FROM t{0} AS a CROSS JOIN t{0} AS b)", n - 1)).collect();
+    let grown = format!("WITH t0 AS (SELECT 1 AS x), {} SELECT count(*) FROM t29", chain.join(", "));
+    assert_eq!(ann.failure(&grown).await.0, "54001");
+    assert_eq!(ann.rows("SELECT ward FROM seen").await.unwrap().len(), 8);
 }

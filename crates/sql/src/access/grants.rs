@@ -2,13 +2,14 @@
 //!
 //! A record's name is a JSON array, so that no name of a user or view can be mistaken for two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{AccessProblem, Records};
 
 const VIEWS: &str = "view grant";
 const PAIRS: &str = "pair grant";
+const DROPPED: &str = "dropped view";
 
 /// Whether something is granted now, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ impl fmt::Display for GrantedPair {
 pub(super) struct Grants {
     views: BTreeMap<String, BTreeMap<String, Held>>,
     pairs: BTreeMap<String, Vec<(GrantedPair, Held)>>,
+    /// Views that were held and are no more.
+    dropped: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Grants {
@@ -81,7 +84,16 @@ impl Grants {
                 serde_json::from_str(&record.name).map_err(|_| AccessProblem::BadRecord { kind: PAIRS })?;
             grants.put_pair(user, GrantedPair { purpose, recipient }, Held::from_word(&record.text));
         }
+        for record in records.list(DROPPED)? {
+            let (user, view): (String, String) =
+                serde_json::from_str(&record.name).map_err(|_| AccessProblem::BadRecord { kind: DROPPED })?;
+            grants.dropped.entry(user).or_default().insert(view);
+        }
         Ok(grants)
+    }
+
+    pub(super) fn dropped(&self, user: &str) -> impl Iterator<Item = &str> {
+        self.dropped.get(user).into_iter().flatten().map(String::as_str)
     }
 
     pub(super) fn views(&self, user: &str) -> impl Iterator<Item = (&str, Held)> {
@@ -139,6 +151,9 @@ impl Grants {
     pub(super) fn forget_view(&mut self, view: &str, records: &dyn Records) -> Result<(), AccessProblem> {
         for (user, views) in &mut self.views {
             if views.contains_key(view) {
+                // First: what can't be written to its end is held, and dropped too, rather than neither.
+                records.put(DROPPED, &view_name(user, view), "")?;
+                self.dropped.entry(user.clone()).or_default().insert(view.to_owned());
                 records.remove(VIEWS, &view_name(user, view))?;
                 views.remove(view);
             }

@@ -1,5 +1,7 @@
 //! [`AccessProblem`]: why a user or a grant can't be made, used or taken away. Never shows a password.
 
+use crate::view::told_together;
+
 /// Why a user or a grant can't be made, used or taken away.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +20,9 @@ pub enum AccessProblem {
         /// Characters it has at most.
         longest: usize,
     },
+    /// A password that was hashed by a client.
+    #[error("this is not a password but the hash of one")]
+    HashedPassword,
     /// Somebody has this name.
     #[error("there is a user '{name}' already")]
     UserExists {
@@ -47,25 +52,33 @@ pub enum AccessProblem {
         /// The user.
         user: String,
     },
-    /// Two views that tell more when they are read together.
-    #[error("whoever reads {view} and {other} can tell some persons apart from all but {}", others(*.n_persons))]
+    /// Views that tell more when they are read together.
+    #[error("whoever reads {} {}", listed(.views), told_together(*.n_persons))]
     Together {
-        /// The view to be granted or read.
-        view: String,
-        /// The one that is or was granted.
-        other: String,
+        /// The view to be granted or read, and those that are or were granted.
+        views: Vec<String>,
         /// Among how many persons somebody hides then.
         n_persons: u64,
     },
     /// A view that can't be looked at beside another.
     #[error(
-        "what {view} tells together with {other} can't be known: one of them is unusable, or materialized and changes with its table"
+        "what {view} tells together with {other} can't be known: one of them is unusable or lost, or materialized and changes with its table"
     )]
     Unaudited {
         /// The view.
         view: String,
         /// The other one.
         other: String,
+    },
+    /// Somebody who may have kept what a view showed that is no more.
+    #[error("'{user}' could read '{dropped}', which was dropped: what that tells together with {view} can't be known")]
+    Dropped {
+        /// The view to be granted.
+        view: String,
+        /// The one that was.
+        dropped: String,
+        /// Who held it.
+        user: String,
     },
     /// A view with a partition per purpose, and several purposes.
     #[error("{view} has a partition per purpose: whoever reads it can have one purpose and recipient, ever")]
@@ -113,6 +126,7 @@ impl AccessProblem {
             self,
             AccessProblem::Together { .. }
                 | AccessProblem::Unaudited { .. }
+                | AccessProblem::Dropped { .. }
                 | AccessProblem::SeveralPairs { .. }
                 | AccessProblem::PairNotGranted { .. }
                 | AccessProblem::ViewNotGranted { .. }
@@ -125,14 +139,21 @@ impl AccessProblem {
     pub fn hint(&self) -> Option<String> {
         match self {
             AccessProblem::UserExists { name } => Some(format!("ALTER USER {name} PASSWORD '...' changes a password")),
+            AccessProblem::HashedPassword => {
+                Some("write ALTER USER ... PASSWORD '...' instead of \\password".to_owned())
+            }
             AccessProblem::UnknownUser { .. } => Some("SHOW USERS lists them".to_owned()),
             AccessProblem::NotGranted { .. } => Some("SHOW GRANTS lists what is".to_owned()),
-            AccessProblem::Together { other, .. } => {
-                Some(format!("make one view that shows what is needed of both, or let somebody else read {other}"))
+            AccessProblem::Together { views, .. } => {
+                let other = if let [_, other] = views.as_slice() { other } else { "some of them" };
+                Some(format!("make one view that shows what is needed of all, or let somebody else read {other}"))
             }
             AccessProblem::Unaudited { other, .. } => {
                 Some(format!("SHOW ANONYMIZATION_VIEWS says which; or let somebody else read {other}"))
             }
+            AccessProblem::Dropped { view, user, .. } => Some(format!(
+                "make another user who reads {view}; or, if nothing was kept or it is of other persons, GRANT SELECT ON {view} TO {user} FORCE"
+            )),
             AccessProblem::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
             AccessProblem::PairNotGranted { granted } if granted.is_empty() => {
                 Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())
@@ -144,10 +165,9 @@ impl AccessProblem {
     }
 }
 
-fn others(n_persons: u64) -> String {
-    match n_persons {
-        0 | 1 => "nobody".to_owned(),
-        2 => "1 other".to_owned(),
-        n_persons => format!("{} others", n_persons - 1),
+fn listed(names: &[String]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        names => names.concat(),
     }
 }

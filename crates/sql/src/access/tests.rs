@@ -35,6 +35,9 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     accounts.grant_view("a\"nn','x", "se[en").unwrap();
     accounts.grant_view("a\"nn','x", "other").unwrap();
     accounts.revoke_view("a\"nn','x", "other").unwrap();
+    accounts.grant_view("a\"nn','x", "go]ne").unwrap();
+    assert_eq!(accounts.dropped_view("a\"nn','x"), None);
+    accounts.forget_view("go]ne").unwrap();
     accounts.grant_pair("a\"nn','x", &pair("care", "nurse")).unwrap();
     assert!(!format!("{records:?}").contains("horse"));
 
@@ -42,6 +45,8 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     assert_eq!(again.users(), accounts.users());
     assert_eq!(again.views("a\"nn','x"), BTreeSet::from(["se[en".to_owned()]));
     assert_eq!(again.views_ever("a\"nn','x").len(), 2);
+    assert_eq!(again.dropped_view("a\"nn','x").as_deref(), Some("go]ne"));
+    assert_eq!(again.dropped_view("olga"), None);
     assert_eq!(again.pairs("a\"nn','x"), [pair("care", "nurse")]);
     assert_eq!(again.verifier("nobody"), accounts.verifier("nobody"));
     assert_eq!(again.verifier("olga").1, Some(Role::Owner));
@@ -58,6 +63,8 @@ fn names_and_passwords_that_are_none_are_refused() {
     let short = create("ann", "secret").unwrap_err();
     assert!(matches!(short, AccessProblem::BadPassword { .. }));
     assert!(!short.to_string().contains("secret"));
+    let hashed = Verifier::of_password("long enough").unwrap().to_string();
+    assert!(matches!(create("ann", &hashed), Err(AccessProblem::HashedPassword)));
     create("ann", "long enough").unwrap();
     assert!(matches!(create("ann", "long enough"), Err(AccessProblem::UserExists { .. })));
 }

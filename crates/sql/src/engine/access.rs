@@ -1,14 +1,16 @@
 //! Users and grants: statements about them, and what they allow a session.
 //!
 //! # Guarantee
-//! A login reads only views that are granted to it, under a purpose and recipient that are. Two views of the same
-//! persons can be intersected, so a login that reads or has read one gets a second only where both together keep
-//! everybody among as many persons as each promises. That is looked at when a view is granted, and again for every
-//! version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes. A view that is materialized moves with
-//! every change of its table, so that nothing can be said of it beside another: a login that reads one reads no other.
+//! A login reads only views that are granted to it, under a purpose and recipient that are. Views of the same persons can
+//! be intersected, so a login that reads or has read some gets another only where all of them together keep everybody among
+//! as many persons as they ask for in each ([`fewer_together`]). That is looked at when a view is granted, and again for
+//! every version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes. A view that is materialized moves
+//! with every change of its table, so that nothing can be said of it beside another: a login that reads one reads no other.
+//! The same holds of a view that was dropped, but that whoever grants another can say FORCE.
 //! # Deviations
 //! A login with exactly one purpose and recipient need not state them: nothing is guessed, since it can use no other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -23,7 +25,7 @@ use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, GrantedPair};
 use crate::parser::{Access, AccessStatement, Granted, Password, Purposes};
 use crate::policy::UsedView;
-use crate::view::AView;
+use crate::view::{AView, Force, Version, fewer_together};
 
 impl Session {
     pub(super) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {
@@ -49,8 +51,8 @@ impl Session {
                     false => format!("there is no user {name}"),
                 }
             }
-            AccessStatement::Grant { what, user } => {
-                self.grant(accounts, &what, &user).await?;
+            AccessStatement::Grant { what, user, force } => {
+                self.grant(accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
                 format!("granted {} to {user}", described(&what))
             }
             AccessStatement::Revoke { what, user } => {
@@ -95,7 +97,7 @@ impl Session {
         }
     }
 
-    async fn grant(&self, accounts: &Accounts, what: &Granted, user: &str) -> Result<(), SqlError> {
+    async fn grant(&self, accounts: &Accounts, what: &Granted, user: &str, force: Force) -> Result<(), SqlError> {
         let role = accounts.user(user).ok_or_else(|| AccessProblem::UnknownUser { name: user.to_owned() })?.role;
         if role == Role::Owner {
             return Err(AccessProblem::IsOwner { name: user.to_owned() }.into());
@@ -108,10 +110,11 @@ impl Session {
                 if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
                     return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
                 }
-                for other in accounts.views_ever(user).iter().filter(|other| *other != name) {
-                    let Some(other) = self.shared.view(other) else { continue };
-                    self.shared.audit(&view, &other).await?;
+                if let (Some(dropped), Force::No) = (accounts.dropped_view(user), force) {
+                    let (view, user) = (name.clone(), user.to_owned());
+                    return Err(AccessProblem::Dropped { view, dropped, user }.into());
                 }
+                self.shared.audit(&view, &accounts.views_ever(user)).await?;
                 let (user, name) = (user.to_owned(), name.clone());
                 self.change_accounts(move |accounts| accounts.grant_view(&user, &name)).await
             }
@@ -184,10 +187,7 @@ impl Session {
                 return Err(AccessProblem::ViewNotGranted { view: name.clone() }.into());
             }
             let Some(view) = self.shared.view(name) else { continue };
-            for other in accounts.views_ever(login).iter().filter(|other| *other != name) {
-                let Some(other) = self.shared.view(other) else { continue };
-                self.shared.audit(&view, &other).await?;
-            }
+            self.shared.audit(&view, &accounts.views_ever(login)).await?;
             // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
             if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
                 return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
@@ -224,20 +224,32 @@ impl Session {
 }
 
 impl Shared {
-    /// Refuses two views that together tell more than each.
-    async fn audit(&self, view: &Arc<AView>, other: &Arc<AView>) -> Result<(), SqlError> {
-        let (Some(version), Some(other_version)) = (view.version(), other.version()) else {
-            let (view, other) = (view.definition.name.clone(), other.definition.name.clone());
-            return Err(AccessProblem::Unaudited { view, other }.into());
-        };
-        let numbers = (version.number.min(other_version.number), version.number.max(other_version.number));
+    /// Refuses a view that tells more together with others, those named.
+    async fn audit(&self, view: &Arc<AView>, others: &BTreeSet<String>) -> Result<(), SqlError> {
+        let name = &view.definition.name;
+        let mut names = vec![name];
+        names.extend(others.iter().filter(|other| *other != name));
+        if names.len() == 1 {
+            return Ok(());
+        }
+        let mut versions: Vec<Arc<Version>> = Vec::with_capacity(names.len());
+        for &held in &names {
+            // Where it is the view itself that can't be looked at, that is so beside any other.
+            let other = if held == name { names[1] } else { held };
+            let unaudited = || AccessProblem::Unaudited { view: name.clone(), other: other.clone() };
+            // One that is not there is not dropped, else nobody would hold it: it could not be made again.
+            let known = if held == name { Some(Arc::clone(view)) } else { self.view(held) };
+            versions.push(known.and_then(|known| known.version()).ok_or_else(unaudited)?);
+        }
+        let mut numbers: Vec<u64> = versions.iter().map(|version| version.number).collect();
+        numbers.sort_unstable();
         let known = self.audits().get(&numbers).copied();
         let fewer = match known {
             Some(fewer) => fewer,
             None => {
-                let audited = tokio::task::spawn_blocking(move || version.fewer_together(&other_version)).await;
+                let look = move || fewer_together(&versions.iter().map(Arc::as_ref).collect::<Vec<_>>());
                 // What could not be looked at is refused.
-                let fewer = audited.unwrap_or(Some(0));
+                let fewer = tokio::task::spawn_blocking(look).await.unwrap_or(Some(0));
                 self.audits().insert(numbers, fewer);
                 fewer
             }
@@ -245,8 +257,7 @@ impl Shared {
         match fewer {
             None => Ok(()),
             Some(n_persons) => {
-                let (view, other) = (view.definition.name.clone(), other.definition.name.clone());
-                Err(AccessProblem::Together { view, other, n_persons }.into())
+                Err(AccessProblem::Together { views: names.into_iter().cloned().collect(), n_persons }.into())
             }
         }
     }

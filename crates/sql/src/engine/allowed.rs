@@ -2,8 +2,12 @@
 //!
 //! An allow-list on what was parsed. What analysts can name is bounded by their catalog in any case.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
-use datafusion::sql::sqlparser::ast::{Query, Set, SetExpr, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Query, Set, SetExpr, Statement as SqlStatement, TableFactor, Visit, Visitor,
+};
 
 use crate::SqlError;
 use crate::parser::{AccessStatement, Statement};
@@ -68,8 +72,12 @@ pub(super) fn check_options(statement: &DFStatement) -> Result<(), SqlError> {
         DFStatement::Statement(statement) => match statement.as_ref() {
             SqlStatement::Set(Set::SingleAssignment { variable, .. }) => is_ours(&variable.to_string()),
             SqlStatement::Set(_) => false,
+            SqlStatement::Prepare { statement, .. } | SqlStatement::Explain { statement, .. } => {
+                return check_options(&DFStatement::Statement(statement.clone()));
+            }
             _ => true,
         },
+        DFStatement::Explain(explain) => return check_options(&explain.statement),
         DFStatement::Reset(reset) => matches!(reset, ResetStatement::Variable(name) if is_ours(&name.to_string())),
         _ => true,
     };
@@ -93,5 +101,42 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
     };
     let mut bodies = vec![query.body.as_ref()];
     bodies.extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.query.body.as_ref()));
-    if bodies.into_iter().all(only_reads) { Ok(()) } else { Err(SqlError::NotAllowed { what: "it changes a table" }) }
+    if !bodies.into_iter().all(only_reads) {
+        return Err(SqlError::NotAllowed { what: "it changes a table" });
+    }
+    match query.visit(&mut TableFunctions) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SqlError::NotAllowed { what: "a function in FROM takes constants alone" }),
+    }
+}
+
+/// Finds functions in FROM whose arguments would be computed while the query is planned, before it is known how large what
+/// they give can be.
+struct TableFunctions;
+
+impl Visitor for TableFunctions {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        let arguments = match table {
+            TableFactor::Table { args: Some(arguments), .. } => &arguments.args,
+            TableFactor::Function { args, .. } => args,
+            TableFactor::TableFunction { .. } => return ControlFlow::Break(()),
+            _ => return ControlFlow::Continue(()),
+        };
+        let is_constant = |argument: &FunctionArg| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => is_constant(value),
+            _ => false,
+        };
+        if arguments.iter().all(is_constant) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+fn is_constant(value: &Expr) -> bool {
+    match value {
+        Expr::Value(_) | Expr::TypedString(_) => true,
+        Expr::Interval(interval) => is_constant(&interval.value),
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) | Expr::Cast { expr, .. } => is_constant(expr),
+        _ => false,
+    }
 }

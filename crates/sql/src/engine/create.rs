@@ -15,12 +15,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_core::changing::UNSAFE;
-use kohort_model::Disclosure;
 
 use super::Session;
 use super::session::{Outcome, counted};
 use crate::SqlError;
-use crate::parser::{Answers, Changes, Purposes, Statement, ViewStatement, parse};
+use crate::parser::{Changes, Statement, ViewStatement, parse};
 use crate::policy::Policies;
 use crate::view::{
     AView, Definition, Digest, Fingerprint, Force, Owner, Sources, State, Trees, Version, ViewProblem, build,
@@ -61,8 +60,8 @@ impl Session {
             false => (self.state(&planned).await?, None),
         };
         let mut message = self.described(&planned.definition, &state);
-        if let (Ok(message), State::Usable { version, .. }) = (&mut message, &state) {
-            *message += &self.warn_of_others(&planned.definition, version);
+        if let Ok(message) = &mut message {
+            *message += &self.warnings(&planned, &state, known.as_ref())?;
         }
         let view = Arc::new(AView::new(planned.definition, state, self.owner()));
         for context in [&self.shared.owner, &self.shared.analyst] {
@@ -102,7 +101,10 @@ impl Session {
                 (state, None)
             }
         };
-        let message = self.described(&view.definition, &state);
+        let mut message = self.described(&view.definition, &state);
+        if let Ok(message) = &mut message {
+            *message += &self.warnings(&planned, &state, Some(&view))?;
+        }
         view.set_state(state);
         Ok(Outcome::Done(message?))
     }
@@ -145,23 +147,6 @@ impl Session {
             message += &format!("\nwarning: {UNSAFE}");
         }
         Ok(message)
-    }
-
-    /// Warns of views of the same persons that tell more when they are read together.
-    fn warn_of_others(&self, definition: &Definition, version: &Version) -> String {
-        let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner);
-        let mut warnings = String::new();
-        for (name, other) in views.iter().filter(|(name, _)| **name != definition.name) {
-            let Some(n_persons) = other.version().and_then(|other| version.fewer_together(&other)) else { continue };
-            let left = match n_persons {
-                1 => "can single out some persons".to_owned(),
-                n_persons => {
-                    format!("can tell some persons apart from all but {}", counted(n_persons as usize - 1, "other"))
-                }
-            };
-            warnings += &format!("\nwarning: whoever also reads {name} {left}: let nobody read both");
-        }
-        warnings
     }
 
     async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
@@ -309,17 +294,6 @@ fn described(definition: &Definition, state: &State) -> Result<String, ViewProbl
     }
     if summary.n_left_over > 0 {
         message += &format!("; {} left over", counted(summary.n_left_over as usize, "row"));
-    }
-    if definition.disclosure == Disclosure::Row {
-        message += "\nwarning: DISCLOSURE ROW is safe only while nobody knows who refused what";
-    }
-    if definition.answers == Answers::Matching {
-        message +=
-            "\nwarning: with ANSWERS MATCHING a reader who tries all values learns each class's exact quasi values";
-    }
-    if definition.purposes == Purposes::Apart {
-        message +=
-            "\nwarning: PER PURPOSE is for readers who can never hold two purposes: two partitions can be intersected";
     }
     Ok(message)
 }

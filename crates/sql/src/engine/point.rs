@@ -22,11 +22,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, ExprWithAlias, GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, SetExpr,
     Statement as SqlStatement, TableFactor, TableWithJoins, WildcardAdditionalOptions,
 };
-use kohort_model::Role;
+use kohort_model::Role as ColumnRole;
 
+use super::growth::check_expression;
 use super::plain::{plain_body, spelled};
 use super::session::Outcome;
-use super::{Session, meanings_of};
+use super::{Role, Session, meanings_of};
 use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 use crate::parser::Access;
@@ -124,6 +125,9 @@ impl Session {
         let condition = ExprWithAlias { expr: condition.clone(), alias: None };
         let state = self.context.state_ref();
         let predicate = state.read().create_logical_expr_from_sql_expr(condition, &schema).ok()?;
+        if self.role == Role::Analyst {
+            check_expression(&predicate, &schema).ok()?;
+        }
         ProtectedColumns::new(meanings_of).rewritten(predicate, &Arc::new(schema), &view.meanings()).ok()
     }
 }
@@ -132,7 +136,7 @@ impl Session {
 fn question<'a>(view: &AView, part: &'a Expr) -> Option<(usize, &'a CouldBe)> {
     let (question, Expr::Column(column)) = CouldBe::in_expression(part)? else { return None };
     let position = view.definition.columns.iter().position(|known| known.name == column.name)?;
-    (view.definition.columns[position].role == Role::Quasi).then_some((position, question))
+    (view.definition.columns[position].role == ColumnRole::Quasi).then_some((position, question))
 }
 
 /// The parts of a statement, where it has no others.

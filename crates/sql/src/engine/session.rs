@@ -25,6 +25,7 @@ use kohort_model::{Progress, Silent};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::granted::GrantedViews;
+use super::growth::check_growth;
 use super::readers::begun;
 use super::transactions::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
@@ -333,6 +334,9 @@ impl Session {
         }
         let mut context = self.scoped(granted.as_ref().unwrap_or(access))?;
         let plan = self.planned(&context, &statement).await?;
+        if self.role == Role::Analyst {
+            check_growth(&plan)?;
+        }
         *views = views_of(&plan)?;
         if !views.is_empty() {
             self.granted(access)?;

@@ -228,6 +228,6 @@ where
 {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(Into::into),
-        Err(_) => Err(SqlError::Running { kind: "a fault of kohort stopped it" }),
+        Err(_) => Err(SqlError::Running { what: "a fault of kohort stopped it".to_owned() }),
     }
 }

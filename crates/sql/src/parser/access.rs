@@ -41,7 +41,8 @@ pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParsePr
     } else if cursor.starts_with(&["GRANT"]) {
         cursor.example("GRANT SELECT ON patients TO ann, or GRANT PURPOSE care RECIPIENT nurse TO ann").skip(1);
         let (what, user) = granted(cursor, "TO")?;
-        AccessStatement::Grant { what, user }
+        let force = matches!(what, Granted::View(_)) && cursor.take_word("FORCE");
+        AccessStatement::Grant { what, user, force }
     } else if cursor.starts_with(&["REVOKE"]) {
         cursor.example("REVOKE SELECT ON patients FROM ann, or REVOKE PURPOSE care RECIPIENT nurse FROM ann").skip(1);
         let (what, user) = granted(cursor, "FROM")?;

@@ -58,6 +58,12 @@ pub enum ParseFault {
         /// As many as are allowed.
         most: usize,
     },
+    /// A statement that would become too large.
+    #[error("the statement reads more than {most} tables, with each query of WITH in all places that name it")]
+    TooManyTables {
+        /// As many as are allowed.
+        most: u64,
+    },
 }
 
 impl ParseProblem {
@@ -90,6 +96,9 @@ impl ParseProblem {
                 "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
                     .into(),
             ),
+            ParseFault::TooManyTables { .. } => {
+                Some("name each query of WITH once or twice, or ask in several steps".into())
+            }
             ParseFault::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
             _ => self.example.map(|example| format!("for example: {example}")),
         }

@@ -36,6 +36,19 @@ impl Policies {
 /// The column that speaks of columns without an opt-in of their own.
 const OTHERS_OPT_IN: &str = "others_op";
 
+/// Columns of a table of choices that would say whether a column is shown, and until when, but of none that the view has.
+pub(crate) fn unused_choices<'a>(names: impl Iterator<Item = &'a str>, view_columns: &[&str]) -> Vec<&'a str> {
+    let about = |name: &str| {
+        let lower = name.to_lowercase();
+        lower.strip_suffix("_op").or_else(|| lower.strip_suffix("_until")).map(str::to_owned)
+    };
+    let is_unused = |name: &&str| {
+        let known = |about: &String| view_columns.iter().any(|column| column.eq_ignore_ascii_case(about));
+        !name.eq_ignore_ascii_case(OTHERS_OPT_IN) && about(name).is_some_and(|about| !known(&about))
+    };
+    names.filter(is_unused).collect()
+}
+
 /// The columns of one batch, as what they mean.
 struct Columns {
     person: StringArray,

@@ -98,7 +98,7 @@ impl<'a> Assigner<'a> {
         class
     }
 
-    pub(super) fn finish(self, wishes: &Wishes, policy_key: PolicyKey) -> Assigned {
+    pub(super) fn finish(self, wishes: &Wishes, policy_key: PolicyKey, k: &[Option<u32>]) -> Assigned {
         Assigned {
             labels: self.labels.into_iter().map(|labels| labels.texts).collect(),
             label_of_class: self.label_of_class,
@@ -106,6 +106,7 @@ impl<'a> Assigner<'a> {
             class_of_row: self.class_of_row,
             policy_of_row: wishes.policy_of_row.clone(),
             policy_key,
+            k_of_row: k.iter().map(|k| k.unwrap_or(0)).collect(),
         }
     }
 }

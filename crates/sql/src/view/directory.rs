@@ -8,7 +8,7 @@
 //! steps. Such groups overlap. Here a row's class is looked up, so that every partitioner serves and leftovers are
 //! placed once.
 //! # Cost
-//! the texts of all identifiers, 4 bytes per row and per person and class it is in, a few words per class
+//! the texts of all identifiers, 4 bytes per row, per person and per person and class it is in, a few words per class
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -42,6 +42,8 @@ pub struct Directory {
     policies: Lists,
     persons: PersonIndex,
     class_of_person: Vec<u32>,
+    /// Per person how many they ask to hide among.
+    k_of_person: Vec<u32>,
     /// Per person the place of its policy, where policies are found by the identifier.
     policy_of_person: Option<Vec<Option<u32>>>,
     /// The class of rows whose person has several, by person and what the row holds.
@@ -79,6 +81,8 @@ pub(super) struct Assigned {
     pub(super) policy_of_row: Vec<Option<u32>>,
     /// What policies are found by.
     pub(super) policy_key: PolicyKey,
+    /// Per row its person's k; empty where nobody is looked for by it.
+    pub(super) k_of_row: Vec<u32>,
 }
 
 /// What the policies of rows are found by.
@@ -111,7 +115,7 @@ impl Directory {
         let person_column = table.person_column().expect("a view has an identifier");
         let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), others: others.to_vec() };
         let hashes = content.of_rows(table);
-        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, policy_key } = assigned;
+        let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, policy_key, k_of_row } = assigned;
         let mut classes: Vec<ClassEntry> =
             is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
         let mut class_of_person = vec![DENIED; person_column.texts.len()];
@@ -134,6 +138,10 @@ impl Directory {
                 several.insert((person, hashes.quasi[row]), class);
             }
         }
+        let mut k_of_person = vec![0; person_column.texts.len()];
+        for (&person, k) in person_column.ids.iter().zip(k_of_row) {
+            k_of_person[person as usize] = k.max(k_of_person[person as usize]);
+        }
         let n_classes = classes.len();
         let policy_of_person = (policy_key == PolicyKey::Identifier).then(|| {
             let mut policy_of_person = vec![None; person_column.texts.len()];
@@ -153,6 +161,7 @@ impl Directory {
             policies: Lists::new(n_classes, of_policies),
             persons: PersonIndex::new(person_column.texts.clone()),
             class_of_person,
+            k_of_person,
             policy_of_person,
             class_of_row: several,
             content,
@@ -177,6 +186,7 @@ impl Directory {
             policies: Lists::new(n_classes, of_policies),
             persons: PersonIndex::new(Texts::new()),
             class_of_person: Vec::new(),
+            k_of_person: Vec::new(),
             policy_of_person: None,
             class_of_row: HashMap::new(),
             content: ContentHash { hasher: RandomState::default(), quasi: quasi.clone(), others: Vec::new() },
@@ -322,20 +332,19 @@ impl Directory {
             && other.described().all(|(labels, content)| by_labels.get(&labels) == Some(&content))
     }
 
-    /// Persons in the smallest crowd that is left where two views of the same persons are read together: those who are
-    /// in one class here and in one class there. `None` where nobody is in classes of both.
-    pub(super) fn smallest_common_crowd(&self, other: &Directory) -> Option<u64> {
-        let class_of = |directory: &Directory, person: u32| {
-            let class = directory.class_of_person[person as usize];
-            (class < SEVERAL && !directory.class(class).is_alone).then_some(class)
-        };
-        let mut crowds: HashMap<(u32, u32), u64> = HashMap::new();
-        for (person, name) in (0..).zip(self.persons.texts.iter()) {
-            let Some(mine) = class_of(self, person) else { continue };
-            let Some(theirs) = other.persons.find(name).and_then(|person| class_of(other, person)) else { continue };
-            *crowds.entry((mine, theirs)).or_default() += 1;
-        }
-        crowds.into_values().min()
+    /// The identifiers of all persons, in the order of their numbers.
+    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+        self.persons.texts.iter()
+    }
+
+    /// Every class with every person in it.
+    pub(super) fn memberships(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.n_classes() as u32).flat_map(|class| self.members.of(class).iter().map(move |&person| (class, person)))
+    }
+
+    /// Per person how many they ask to hide among.
+    pub(super) fn asked_k(&self) -> &[u32] {
+        &self.k_of_person
     }
 
     fn described(&self) -> impl Iterator<Item = (LabelsOfClass<'_>, (u32, u64))> {

@@ -118,7 +118,12 @@ impl DisplayAs for AnonymizeExec {
             }
             _ => plan.describe(version.directory(reader.pair)),
         };
-        write!(f, "AnonymizeExec: view={}, version={}, plan={described}", version.definition.name, version.number)?;
+        write!(f, "AnonymizeExec: view={}", version.definition.name)?;
+        // The number of one that moves counts changes, also of those whom its rows do not show yet.
+        if *role == engine::Role::Owner || !version.definition.is_materialized {
+            write!(f, ", version={}", version.number)?;
+        }
+        write!(f, ", plan={described}")?;
         if self.pushed.is_empty() { Ok(()) } else { f.write_str(", fewer where a join meets fewer") }
     }
 }

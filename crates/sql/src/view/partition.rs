@@ -66,7 +66,7 @@ impl Partition<'_> {
             self.table,
             quasi.clone(),
             &compared,
-            assigned.finish(self.wishes, policy_key),
+            assigned.finish(self.wishes, policy_key, self.k),
             self.seed.clone(),
         );
         summary.n_rows = directory.n_rows();

@@ -140,14 +140,6 @@ impl Version {
         Arc::clone(&self.meanings)
     }
 
-    /// Among how many persons somebody hides from whoever reads this view and another of the same persons together,
-    /// where that is fewer than either view alone promises.
-    pub fn fewer_together(&self, other: &Version) -> Option<u64> {
-        let pairs = self.directories.iter().flat_map(|mine| other.directories.iter().map(move |theirs| (mine, theirs)));
-        let together = pairs.filter_map(|(mine, theirs)| mine.smallest_common_crowd(theirs)).min()?;
-        (together < self.summary.k.min(other.summary.k)).then_some(together)
-    }
-
     /// Whether another version has the same classes of the same rows.
     pub(super) fn is_same_as(&self, other: &Version) -> bool {
         let mut directories = self.directories.iter().zip(&other.directories);

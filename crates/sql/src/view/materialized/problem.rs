@@ -95,9 +95,9 @@ impl MaterializedProblem {
             Self::SeveralRows { .. } => Some("make the identifier the table's PRIMARY KEY".to_owned()),
             Self::Standard(problem) => problem.hint().map(str::to_owned),
             Self::Path { .. } => Some("REFRESH makes the view with the DGH as it is now".to_owned()),
-            Self::Exposes { .. } => {
-                Some("REFRESH ANONYMIZATION_VIEW ... FORCE shows the new view all the same".to_owned())
-            }
+            Self::Exposes { .. } => Some(
+                "if nobody has read the old one, REFRESH ANONYMIZATION_VIEW ... FORCE shows the new view".to_owned(),
+            ),
             Self::Damaged { .. } => Some("restore the data folder from a backup, or make the view anew".to_owned()),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Option { .. } | Self::Unverified { .. } => None,

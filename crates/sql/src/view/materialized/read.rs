@@ -322,6 +322,7 @@ impl Materialized {
             class_of_row: class_of_row.clone(),
             policy_of_row: policy_of_row.clone(),
             policy_key: PolicyKey::Other,
+            k_of_row: Vec::new(),
         };
         let directory = Directory::of_classes(quasi, assigned);
         let version = Version {
