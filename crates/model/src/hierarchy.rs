@@ -8,6 +8,8 @@ mod problem;
 mod read;
 mod rows;
 
+use std::hash::{DefaultHasher, Hasher};
+
 pub use make::{DateLevel, MakeProblem, MaskSide, Rule};
 pub use problem::{HierarchyProblem, HierarchyProblems};
 
@@ -21,9 +23,8 @@ pub struct Hierarchy {
     /// Children of node `n` are `children[child_starts[n]..child_starts[n + 1]]`.
     child_starts: Vec<u32>,
     children: Vec<u32>,
-    /// Nodes by their labels, to find one. How a label begins stands beside its node, so that a search seldom looks at
-    /// texts, which lie apart.
-    by_label: Vec<(u64, u32)>,
+    /// Nodes by their labels, to find one.
+    by_label: LabelIndex,
 }
 
 impl Hierarchy {
@@ -57,9 +58,7 @@ impl Hierarchy {
             children[*slot as usize] = node as u32;
             *slot += 1;
         }
-        let mut by_label: Vec<(u64, u32)> =
-            (0..).zip(labels.iter().map(beginning)).map(|(node, of)| (of, node)).collect();
-        by_label.sort_unstable_by_key(|&(beginning, node)| (beginning, labels.get(node)));
+        let by_label = LabelIndex::new(&labels);
         Hierarchy { labels, parents, child_starts, children, by_label }
     }
 
@@ -95,11 +94,7 @@ impl Hierarchy {
 
     /// The node with this label.
     pub fn node(&self, label: &str) -> Option<u32> {
-        let sought = beginning(label);
-        let found = self.by_label.binary_search_by(|&(beginning, node)| {
-            beginning.cmp(&sought).then_with(|| self.labels.get(node).cmp(label))
-        });
-        Some(self.by_label[found.ok()?].1)
+        self.by_label.find(&self.labels, label)
     }
 
     /// The leaf with this label.
@@ -140,12 +135,34 @@ impl Hierarchy {
     }
 }
 
-/// How a label begins, as a number. The longer of two that only differ in bytes of zero may begin the same.
-fn beginning(label: &str) -> u64 {
-    let mut first = [0; 8];
-    let n_bytes = label.len().min(first.len());
-    first[..n_bytes].copy_from_slice(&label.as_bytes()[..n_bytes]);
-    u64::from_be_bytes(first)
+/// Places of labels by their hashes, half of them empty. The hash is always the same, so that equal trees have equal indexes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LabelIndex(Vec<u32>);
+
+impl LabelIndex {
+    const EMPTY: u32 = u32::MAX;
+
+    fn new(labels: &Texts) -> LabelIndex {
+        let mut index = LabelIndex(vec![LabelIndex::EMPTY; (2 * labels.len()).next_power_of_two()]);
+        for (node, label) in (0..).zip(labels.iter()) {
+            let slot = index.slots(label).find(|&slot| index.0[slot] == LabelIndex::EMPTY);
+            index.0[slot.expect("half of them are empty")] = node;
+        }
+        index
+    }
+
+    fn find(&self, labels: &Texts, label: &str) -> Option<u32> {
+        let mut nodes = self.slots(label).map(|slot| self.0[slot]).take_while(|&node| node != LabelIndex::EMPTY);
+        nodes.find(|&node| labels.get(node) == label)
+    }
+
+    /// Where a label may be, the first place first.
+    fn slots(&self, label: &str) -> impl Iterator<Item = usize> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(label.as_bytes());
+        let (first, mask) = (hasher.finish() as usize, self.0.len() - 1);
+        (0..=mask).map(move |step| first.wrapping_add(step) & mask)
+    }
 }
 
 #[cfg(test)]

@@ -454,8 +454,10 @@ fn build<'a>(root: &str, leaves: impl IntoIterator<Item = Leaf<'a>>) -> Result<H
     }
     let tree = Hierarchy::from_parents(labels, parents);
     let (mut n_values, mut n_labels) = (0, 0);
-    for same in tree.by_label.chunk_by(|&(_, one), &(_, other)| tree.label(one) == tree.label(other)) {
-        let n_of_values = same.iter().filter(|&&(_, node)| is_value[node as usize]).count();
+    let mut by_label: Vec<u32> = (0..tree.n_nodes() as u32).collect();
+    by_label.sort_unstable_by_key(|&node| tree.label(node));
+    for same in by_label.chunk_by(|&one, &other| tree.label(one) == tree.label(other)) {
+        let n_of_values = same.iter().filter(|&&node| is_value[node as usize]).count();
         let n_made = same.len() - n_of_values;
         n_values += if n_made > 0 { n_of_values } else { 0 };
         n_labels += n_made.saturating_sub(1);

@@ -10,6 +10,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_
 use datafusion::arrow::compute::{concat, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
+use foldhash::fast::RandomState;
 use kohort_io::read_rows;
 use kohort_model::{NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
@@ -296,9 +297,9 @@ impl Materialized {
             .map_err(ViewProblem::Columns)?;
         self.attach(&mut table)?;
 
-        let mut labels = vec![(Texts::new(), HashMap::<String, u32>::new()); quasi.len()];
+        let mut labels = vec![(Texts::new(), HashMap::<String, u32, RandomState>::default()); quasi.len()];
         let mut label_of_class = vec![Vec::with_capacity(classes.len()); quasi.len()];
-        let mut places: HashMap<i64, u32> = HashMap::new();
+        let mut places: HashMap<i64, u32, RandomState> = HashMap::default();
         let mut is_alone = Vec::with_capacity(classes.len());
         for (place, (number, alone, of_class)) in (0..).zip(classes) {
             places.insert(number, place);
