@@ -41,6 +41,7 @@ impl Session {
     fn of_others(&self, planned: &Planned, state: &State) -> Result<Vec<String>, SqlError> {
         let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner).clone();
         let own_tables = tables_of(&planned.query)?;
+        let shares_table = |query: &LogicalPlan| tables_of(query).map(|tables| !tables.is_disjoint(&own_tables));
         let mut warnings = Vec::new();
         for (name, other) in views.iter().filter(|(name, _)| **name != planned.definition.name) {
             match (state, other.state()) {
@@ -48,7 +49,7 @@ impl Session {
                     if let Some(n_persons) = fewer_together(&[version, &of_other]) {
                         let told = told_together(n_persons);
                         warnings.push(format!("whoever also reads {name} {told}: let nobody read both"));
-                    } else if !tables_of(&query)?.is_disjoint(&own_tables) && share_nobody(version, &of_other) {
+                    } else if shares_table(&query)? && share_nobody(version, &of_other) {
                         let unlike = "is of the same table and names nobody alike";
                         warnings.push(format!("{name} {unlike}: if they are the same persons, let nobody read both"));
                     }
@@ -56,11 +57,9 @@ impl Session {
                 (
                     State::Usable { .. } | State::Materialized { .. },
                     State::Usable { query, .. } | State::Materialized { query, .. },
-                ) => {
-                    if !tables_of(&query)?.is_disjoint(&own_tables) {
-                        let moves = "is of the same table and one of them moves with it";
-                        warnings.push(format!("{name} {moves}, so what both tell is not known: let nobody read both"));
-                    }
+                ) if shares_table(&query)? => {
+                    let moves = "is of the same table and one of them moves with it";
+                    warnings.push(format!("{name} {moves}, so what both tell is not known: let nobody read both"));
                 }
                 _ => {}
             }
