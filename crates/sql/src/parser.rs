@@ -60,6 +60,26 @@ pub struct Access {
     pub recipient: Option<String>,
 }
 
+/// Whether the owner takes what readers could combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// No.
+    No,
+    /// Yes.
+    Yes,
+}
+
+/// How a materialized view is partitioned anew; any other is made anew in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// All of it, or not at all where readers of the old and the new could tell persons apart.
+    Whole,
+    /// What can be shown without that; the rest stays as it is, or hidden.
+    Partial,
+    /// All of it, whatever readers of both could tell.
+    Force,
+}
+
 /// What a statement says. Names are as SQL takes them: lower case unless quoted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
@@ -101,8 +121,8 @@ pub enum Statement {
     RefreshView {
         /// The view.
         name: String,
-        /// Whether readers of the old and the new may tell persons apart.
-        force: bool,
+        /// How.
+        how: Refresh,
     },
     /// `SHOW ANONYMIZATION_VIEWS`.
     ShowViews,
@@ -236,7 +256,13 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
     } else if cursor.starts_with(&["REFRESH"]) {
         cursor.example("REFRESH ANONYMIZATION_VIEW patients").skip(1);
         cursor.expect_word("ANONYMIZATION_VIEW")?;
-        Statement::RefreshView { name: cursor.name("the view's name")?, force: cursor.take_word("FORCE") }
+        let name = cursor.name("the view's name")?;
+        let how = match (cursor.take_word("FORCE"), cursor.take_word("PARTIAL")) {
+            (true, _) => Refresh::Force,
+            (false, true) => Refresh::Partial,
+            (false, false) => Refresh::Whole,
+        };
+        Statement::RefreshView { name, how }
     } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEWS"]) {
         cursor.example("SHOW ANONYMIZATION_VIEWS").skip(2);
         Statement::ShowViews

@@ -1,16 +1,19 @@
-//! [`verify_step`]: whether a step of a view over changing data may be shown.
+//! [`verify_step`] and [`verify_refresh`]: whether a view over changing data may show what it is about to.
 //!
 //! # Guarantee
+//! Of a step:
 //! - Who is shown together from now on, who is shown no more, and who stays of an atom that lost members: each of these
-//!   sets satisfies every requirement by the members who were never shown elsewhere, its core. An atom gains nobody.
-//! - Who was shown elsewhere is in a set whose core shows each tuple that may be theirs at least as often as there are
-//!   such members, all of them together as often as the person asks for, and only where nothing is asked of values but how many there are.
+//!   sets satisfies every requirement. An atom gains nobody, and nobody is in a new one of whom readers saw something.
 //! - Every label covers what is under it, and labels of a class that was there before only rise.
+//!
+//! Of a refresh: every atom after it is one of before, a part of one, or new as above; what is shown no more of an atom
+//! satisfies every requirement, or is all of it. Persons are compared, with what their rows show.
 //!
 //! Coverage is decided by the paths of values, as texts. Shares are compared with those of the view as it was built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use kohort_model::{Distance, Requirement};
 
@@ -20,7 +23,7 @@ use crate::roll::Shares;
 use crate::{Findings, Verified};
 
 /// What a row shows beside its quasi labels, in the order of the columns.
-pub type ShownValues = Vec<Option<String>>;
+pub type ShownValues = Vec<Option<Arc<str>>>;
 
 /// A step of a view: every atom that it touches.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,22 +53,29 @@ pub struct StepMember {
     /// The person's own k.
     pub k: u32,
     /// Per quasi column the value and its ancestors, the root last.
-    pub paths: Vec<Vec<String>>,
+    pub paths: Vec<Arc<[String]>>,
     /// The rest of what is shown.
     pub values: ShownValues,
-    /// The tuples that may be the person's by what was shown elsewhere; empty where nothing was.
-    pub remembered: BTreeSet<ShownValues>,
-    /// Whether the person was shown elsewhere before.
+    /// Whether readers saw something of the person outside of this atom.
     pub seen: Seen,
 }
 
-/// Whether a person was shown in another atom before.
+/// Whether readers saw something of a person outside of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Never: the person is of the atom's core.
+    /// Nothing.
     Never,
-    /// Before.
+    /// In another atom, alone, or that a crowd was not shown for its values.
     Elsewhere,
+}
+
+/// A view before and after it is partitioned anew.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Refresh {
+    /// The atoms that are shown.
+    pub before: Vec<Vec<StepMember>>,
+    /// The atoms that are to be shown, with the labels of their classes.
+    pub after: Vec<(Vec<String>, Vec<StepMember>)>,
 }
 
 /// A column that rows show beside quasi labels.
@@ -108,16 +118,16 @@ pub enum StepProblem {
     Gained { atom: usize, n: usize },
     #[error("atom {atom}: {n} members ask for no class")]
     AsksForNoClass { atom: usize, n: usize },
-    #[error("atom {atom}: {n} members of the core were shown elsewhere")]
-    CoreSeen { atom: usize, n: usize },
+    #[error("atom {atom}: readers saw something of {n} members before")]
+    SeenBefore { atom: usize, n: usize },
+    #[error("atom {atom}: its members come from {n} atoms, or are newcomers beside others")]
+    Mixed { atom: usize, n: usize },
     #[error("atom {atom}: quasi column {column}: the label does not cover {n} members")]
     NotCovered { atom: usize, column: usize, n: usize },
     #[error("atom {atom}: quasi column {column}: the class's label is not above the one before")]
     NotRaised { atom: usize, column: usize },
     #[error("atom {atom}: {part}: {n_persons} persons do not satisfy {requirement:?}")]
     Unmet { atom: usize, part: Part, requirement: Requirement, n_persons: usize },
-    #[error("atom {atom}: {part}: {n} persons who were shown elsewhere are not hidden by the others")]
-    NotHidden { atom: usize, part: Part, n: usize },
     #[error("requirement {requirement:?} can't be counted here")]
     Uncountable { requirement: Requirement },
 }
@@ -152,15 +162,89 @@ pub fn verify_step(
             problems.extend(counter.part(place + 1, Part::Removed, &removed));
         }
     }
-    if !problems.is_empty() {
-        return Err(StepProblems(problems));
+    let findings = findings(step.atoms.iter().map(|atom| atom.after.len() as u64));
+    if problems.is_empty() { Ok(Verified::attest(step, findings)) } else { Err(StepProblems(problems)) }
+}
+
+/// Verifies a refresh, for readers who kept what was shown before. Every person's own k is asked in any case.
+///
+/// # Errors
+/// Everything that is wrong with it. Atoms are those of after the refresh, then those of before.
+pub fn verify_refresh(
+    refresh: Refresh,
+    columns: &[StepColumn],
+    requirements: &[Requirement],
+) -> Result<Verified<Refresh>, StepProblems> {
+    let mut problems = uncountable(columns, requirements);
+    let counter = Counter { columns, requirements };
+    let mut atom_of: BTreeMap<u64, Vec<(usize, &StepMember)>> = BTreeMap::new();
+    for (atom, members) in refresh.before.iter().enumerate() {
+        for member in members {
+            atom_of.entry(member.person).or_default().push((atom, member));
+        }
     }
-    let sizes = step.atoms.iter().map(|atom| atom.after.len() as u64).filter(|&size| size > 0);
+    let mut left: Vec<BTreeSet<u64>> = refresh.before.iter().map(|members| persons(members)).collect();
+    // A row is the same by its own values, whatever is above them now.
+    let leaves = |member: &StepMember| member.paths.iter().map(|path| path.first().cloned()).collect::<Vec<_>>();
+    let shows_as = |before: &StepMember, after: &StepMember| {
+        (before.k, &before.values) == (after.k, &after.values) && leaves(before) == leaves(after)
+    };
+    for (number, (labels, members)) in (1..).zip(&refresh.after) {
+        let atom = AtomStep { labels_before: None, labels: labels.clone(), before: Vec::new(), after: members.clone() };
+        let n = malformed(&atom, columns.len());
+        if n > 0 {
+            problems.push(StepProblem::Malformed { atom: number, n });
+            continue;
+        }
+        problems.extend(well_formed(number, members));
+        problems.extend(self::labels(number, &atom));
+        let origin = |member: &StepMember| {
+            let known = atom_of.get(&member.person).into_iter().flatten();
+            known.filter(|(_, before)| shows_as(before, member)).map(|(atom, _)| *atom).next()
+        };
+        let origins: BTreeSet<Option<usize>> = members.iter().map(origin).collect();
+        if origins.len() > 1 {
+            problems.push(StepProblem::Mixed { atom: number, n: origins.len() });
+        }
+        let is_known = |member: &&StepMember| {
+            origin(member).is_none() && (member.seen == Seen::Elsewhere || atom_of.contains_key(&member.person))
+        };
+        let n = members.iter().filter(is_known).count();
+        if n > 0 {
+            problems.push(StepProblem::SeenBefore { atom: number, n });
+        }
+        for member in members {
+            if let Some(atom) = origin(member)
+                && !left[atom].remove(&member.person)
+            {
+                problems.push(StepProblem::PersonTwice { atom: number, n: 1 });
+            }
+        }
+        // One that is as it was may have been shown by other shares.
+        let is_as_before =
+            origins.iter().all(|origin| origin.is_some_and(|atom| refresh.before[atom].len() == members.len()));
+        if !is_as_before {
+            problems.extend(counter.part(number, Part::Shown, &members.iter().collect::<Vec<_>>()));
+        }
+    }
+    for (number, (members, left)) in (refresh.after.len() + 1..).zip(refresh.before.iter().zip(&left)) {
+        let removed: Vec<&StepMember> = members.iter().filter(|member| left.contains(&member.person)).collect();
+        if removed.len() < members.len() {
+            problems.extend(counter.part(number, Part::Removed, &removed));
+        }
+    }
+    let findings = findings(refresh.after.iter().map(|(_, members)| members.len() as u64));
+    if problems.is_empty() { Ok(Verified::attest(refresh, findings)) } else { Err(StepProblems(problems)) }
+}
+
+/// What was counted, by the sizes of atoms.
+fn findings(sizes: impl Iterator<Item = u64> + Clone) -> Findings {
+    let sizes = sizes.filter(|&size| size > 0);
     let mut findings = Findings::of_nobody(sizes.clone().sum());
     findings.persons = findings.rows;
     findings.classes = sizes.clone().count() as u64;
     findings.k = sizes.min().unwrap_or(0);
-    Ok(Verified::attest(step, findings))
+    findings
 }
 
 fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<StepProblem> {
@@ -182,11 +266,7 @@ fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<Step
 fn malformed(atom: &AtomStep, n_values: usize) -> usize {
     let n_quasi = atom.labels.len();
     let labels_before = atom.labels_before.iter().filter(|labels| labels.len() != n_quasi).count();
-    let is_malformed = |member: &&StepMember| {
-        member.paths.len() != n_quasi
-            || member.values.len() != n_values
-            || member.remembered.iter().any(|tuple| tuple.len() != n_values)
-    };
+    let is_malformed = |member: &&StepMember| member.paths.len() != n_quasi || member.values.len() != n_values;
     labels_before + atom.before.iter().chain(&atom.after).filter(is_malformed).count()
 }
 
@@ -195,29 +275,33 @@ fn persons(members: &[StepMember]) -> BTreeSet<u64> {
 }
 
 fn structure(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
-    let mut problems = Vec::new();
-    let mut report = |n: usize, problem: fn(usize, usize) -> StepProblem| {
-        if n > 0 {
-            problems.push(problem(atom, n));
-        }
-    };
-    let n_twice = |members: &[StepMember]| members.len() - persons(members).len();
-    report(n_twice(&step.before) + n_twice(&step.after), |atom, n| StepProblem::PersonTwice { atom, n });
-    let of = |members: &[StepMember], holds: fn(&StepMember) -> bool| members.iter().filter(|m| holds(m)).count();
-    report(of(&step.after, |member| member.k < 2), |atom, n| StepProblem::AsksForNoClass { atom, n });
+    let mut problems = well_formed(atom, &step.after);
+    let n_twice = step.before.len() - persons(&step.before).len();
+    if n_twice > 0 {
+        problems.push(StepProblem::PersonTwice { atom, n: n_twice });
+    }
     if step.before.is_empty() {
-        let is_false_core = |member: &StepMember| member.seen == Seen::Never && !member.remembered.is_empty();
-        report(of(&step.after, is_false_core), |atom, n| StepProblem::CoreSeen { atom, n });
+        let n = step.after.iter().filter(|member| member.seen == Seen::Elsewhere).count();
+        problems.extend((n > 0).then_some(StepProblem::SeenBefore { atom, n }));
     } else {
         let was = |member: &StepMember| {
             step.before.iter().any(|before| {
-                (before.person, before.k, before.seen) == (member.person, member.k, member.seen)
+                (before.person, before.k) == (member.person, member.k)
                     && (&before.paths, &before.values) == (&member.paths, &member.values)
             })
         };
-        report(step.after.iter().filter(|m| !was(m)).count(), |atom, n| StepProblem::Gained { atom, n });
+        let n = step.after.iter().filter(|member| !was(member)).count();
+        problems.extend((n > 0).then_some(StepProblem::Gained { atom, n }));
     }
     problems
+}
+
+/// What no atom may be.
+fn well_formed(atom: usize, members: &[StepMember]) -> Vec<StepProblem> {
+    let n_twice = members.len() - persons(members).len();
+    let n_without = members.iter().filter(|member| member.k < 2).count();
+    let twice = (n_twice > 0).then_some(StepProblem::PersonTwice { atom, n: n_twice });
+    twice.into_iter().chain((n_without > 0).then_some(StepProblem::AsksForNoClass { atom, n: n_without })).collect()
 }
 
 fn labels(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
@@ -251,48 +335,18 @@ impl Counter<'_> {
         if members.is_empty() {
             return Vec::new();
         }
-        let (core, riders): (Vec<&StepMember>, Vec<&StepMember>) =
-            members.iter().partition(|member| member.seen == Seen::Never);
-        let n_persons = core.len();
+        let n_persons = members.len();
         let own_k = Requirement::PersonK { column: "own k".to_owned() };
         let asked = self.requirements.iter().filter(|asked| !matches!(asked, Requirement::PersonK { .. }));
-        let unmet = asked.chain([&own_k]).filter(|requirement| !self.holds(requirement, &core));
+        let unmet = asked.chain([&own_k]).filter(|requirement| !self.holds(requirement, members));
         let unmet =
             unmet.map(|requirement| StepProblem::Unmet { atom, part, requirement: requirement.clone(), n_persons });
-        let mut problems: Vec<StepProblem> = unmet.collect();
-        let n = riders.iter().filter(|rider| !self.is_hidden(rider, &core, riders.len())).count();
-        if n > 0 {
-            problems.push(StepProblem::NotHidden { atom, part, n });
-        }
-        problems
+        unmet.collect()
     }
 
-    /// Whether a person who was shown elsewhere could have any of the tuples that were possible before.
-    fn is_hidden(&self, rider: &StepMember, core: &[&StepMember], n_riders: usize) -> bool {
-        let n_holders = |tuple: &ShownValues| core.iter().filter(|member| member.values == *tuple).count();
-        let only_counts = self.requirements.iter().all(|requirement| match requirement {
-            Requirement::K(_) | Requirement::PersonK { .. } | Requirement::DistinctL { .. } => true,
-            Requirement::EntropyL { .. }
-            | Requirement::RecursiveCL { .. }
-            | Requirement::TCloseness { .. }
-            | Requirement::Alpha { .. }
-            | Requirement::Beta { .. }
-            | Requirement::EnhancedBeta { .. } => false,
-        });
-        let k = self.requirements.iter().filter_map(|requirement| match requirement {
-            Requirement::K(k) => Some(*k),
-            _ => None,
-        });
-        let k = k.fold(rider.k, u32::max) as usize;
-        only_counts
-            && rider.remembered.iter().map(n_holders).sum::<usize>() >= k
-            && rider.remembered.contains(&rider.values)
-            && rider.remembered.iter().all(|tuple| n_holders(tuple) >= n_riders)
-    }
-
-    fn holds(&self, requirement: &Requirement, core: &[&StepMember]) -> bool {
-        let n_persons = core.len() as u64;
-        let own_k = core.iter().map(|member| u64::from(member.k)).max().unwrap_or(0);
+    fn holds(&self, requirement: &Requirement, members: &[&StepMember]) -> bool {
+        let n_persons = members.len() as u64;
+        let own_k = members.iter().map(|member| u64::from(member.k)).max().unwrap_or(0);
         let position = self.columns.iter().position(|column| Some(column.name.as_str()) == requirement.column());
         let Some(position) = position.filter(|_| !matches!(requirement, Requirement::PersonK { .. })) else {
             return n_persons > 0 && judge(requirement, &ClassView { n_persons, own_k, sensitive: None }).holds;
@@ -301,15 +355,15 @@ impl Counter<'_> {
             return false;
         }
         let column = &self.columns[position];
-        let mut ids: BTreeMap<&Option<String>, u32> = BTreeMap::new();
+        let mut ids: BTreeMap<Option<&str>, u32> = BTreeMap::new();
         let mut counts: Vec<u64> = Vec::new();
         for (value, &count) in &column.reference {
-            ids.insert(value, counts.len() as u32);
+            ids.insert(value.as_deref(), counts.len() as u32);
             counts.push(count);
         }
-        let mut values: Vec<u32> = Vec::with_capacity(core.len());
-        for member in core {
-            let id = *ids.entry(&member.values[position]).or_insert(counts.len() as u32);
+        let mut values: Vec<u32> = Vec::with_capacity(members.len());
+        for member in members {
+            let id = *ids.entry(member.values[position].as_deref()).or_insert(counts.len() as u32);
             if id as usize == counts.len() {
                 counts.push(0);
             }
@@ -338,23 +392,23 @@ mod tests {
     use super::*;
 
     fn member(person: u64, age: &str, disease: &str) -> StepMember {
-        let paths = vec![vec![age.to_owned(), format!("{}0s", &age[..1]), "*".to_owned()]];
-        let (values, remembered) = (vec![Some(disease.to_owned())], BTreeSet::new());
-        StepMember { person, k: 2, paths, values, remembered, seen: Seen::Never }
+        let paths = vec![[age.to_owned(), format!("{}0s", &age[..1]), "*".to_owned()].into()];
+        StepMember { person, k: 2, paths, values: vec![Some(disease.into())], seen: Seen::Never }
     }
 
-    fn rider(person: u64, diseases: &[&str]) -> StepMember {
-        let remembered = diseases.iter().map(|&disease| vec![Some(disease.to_owned())]).collect();
-        StepMember { remembered, seen: Seen::Elsewhere, ..member(person, "20", diseases[0]) }
+    fn requirements() -> [Requirement; 2] {
+        [Requirement::K(2), Requirement::DistinctL { column: "disease".to_owned(), l: 2 }]
+    }
+
+    fn columns() -> [StepColumn; 1] {
+        [StepColumn { name: "disease".to_owned(), reference: BTreeMap::new() }]
     }
 
     fn problems(label: &str, before: &[StepMember], after: &[StepMember]) -> Vec<StepProblem> {
         let labels_before = (!before.is_empty()).then(|| vec!["20s".to_owned()]);
         let (before, after) = (before.to_vec(), after.to_vec());
         let step = Step { atoms: vec![AtomStep { labels_before, labels: vec![label.to_owned()], before, after }] };
-        let columns = [StepColumn { name: "disease".to_owned(), reference: BTreeMap::new() }];
-        let requirements = [Requirement::K(2), Requirement::DistinctL { column: "disease".to_owned(), l: 2 }];
-        verify_step(step, &columns, &requirements).err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+        verify_step(step, &columns(), &requirements()).err().map_or_else(Vec::new, |StepProblems(problems)| problems)
     }
 
     #[test]
@@ -383,15 +437,45 @@ mod tests {
     }
 
     #[test]
-    fn who_was_shown_elsewhere_must_be_hidden_by_the_others() {
-        let crowd = vec![member(1, "20", "flu"), member(2, "21", "gout")];
-        let with = |riders: &[StepMember]| problems("20s", &[], &[crowd.clone(), riders.to_vec()].concat());
-        assert_eq!(with(&[rider(3, &["flu", "gout"])]), []);
-        assert!(matches!(with(&[rider(3, &["flu", "cold"])])[..], [StepProblem::NotHidden { n: 1, .. }]));
-        let two = [rider(3, &["flu", "gout"]), rider(4, &["flu", "gout"])];
-        assert!(matches!(with(&two)[..], [StepProblem::NotHidden { n: 2, .. }]));
-        let mut false_core = rider(3, &["flu", "gout"]);
-        false_core.seen = Seen::Never;
-        assert!(matches!(with(&[false_core])[..], [StepProblem::CoreSeen { n: 1, .. }]));
+    fn nobody_is_new_who_was_seen_before() {
+        let mut crowd = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "gout")];
+        crowd[2].seen = Seen::Elsewhere;
+        assert!(matches!(problems("20s", &[], &crowd)[..], [StepProblem::SeenBefore { n: 1, .. }]));
+        assert_eq!(problems("20s", &crowd, &crowd), [], "who stays was seen where they stay");
+    }
+
+    fn refreshed(before: &[&[StepMember]], after: &[&[StepMember]]) -> Vec<StepProblem> {
+        let before = before.iter().map(|members| members.to_vec()).collect();
+        let after = after.iter().map(|members| (vec!["*".to_owned()], members.to_vec())).collect();
+        let verified = verify_refresh(Refresh { before, after }, &columns(), &requirements());
+        verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+    }
+
+    #[test]
+    fn a_refresh_parts_atoms_into_crowds_and_mixes_none() {
+        let four = [member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu"), member(4, "20", "gout")];
+        let others = [member(5, "30", "flu"), member(6, "31", "gout")];
+        assert_eq!(refreshed(&[&four], &[&four[..2], &four[2..]]), []);
+        assert_eq!(refreshed(&[&four], &[&four[..2]]), [], "two who go are a crowd");
+        assert_eq!(refreshed(&[&four], &[&others]), [], "all may go");
+        assert_eq!(refreshed(&[&four, &others], &[&others, &four]), []);
+
+        let mixed = [four[0].clone(), four[1].clone(), others[0].clone(), others[1].clone()];
+        assert!(matches!(refreshed(&[&four[..2], &others], &[&mixed])[..], [StepProblem::Mixed { n: 2, .. }]));
+        assert!(matches!(refreshed(&[&four[..2]], &[&mixed])[..], [StepProblem::Mixed { n: 2, .. }]));
+        let one_goes = refreshed(&[&four], &[&four[..3]]);
+        assert!(
+            one_goes
+                .iter()
+                .any(|problem| matches!(problem, StepProblem::Unmet { part: Part::Removed, n_persons: 1, .. }))
+        );
+        let alike = refreshed(&[&four], &[&[four[0].clone(), four[2].clone()], &[four[1].clone(), four[3].clone()]]);
+        assert_eq!(alike.len(), 2);
+        let mut moved = four[..2].to_vec();
+        moved[0].paths = member(1, "29", "flu").paths;
+        let moved = refreshed(&[&four[..2]], &[&[moved[0].clone(), member(7, "20", "gout")]]);
+        assert!(matches!(moved[..], [StepProblem::SeenBefore { n: 1, .. }]), "another row of the same person");
+        let twice = refreshed(&[&four], &[&four, &four]);
+        assert!(twice.contains(&StepProblem::PersonTwice { atom: 2, n: 1 }));
     }
 }

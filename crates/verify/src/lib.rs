@@ -60,7 +60,8 @@ pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
 pub use block::verify_block;
 pub use changing::{
-    AtomStep, Part, Seen, ShownValues, Step, StepColumn, StepMember, StepProblem, StepProblems, verify_step,
+    AtomStep, Part, Refresh, Seen, ShownValues, Step, StepColumn, StepMember, StepProblem, StepProblems,
+    verify_refresh, verify_step,
 };
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,

@@ -11,10 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::ClassIndex;
 use super::ledger::{
-    AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown, Standing,
-    Survivors,
+    AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown,
 };
-use super::standard::{Candidate, Judge, Standard};
+use super::standard::{Judge, Standard};
 use super::tree::GrowingTree;
 
 /// How rows that were deleted go.
@@ -65,19 +64,6 @@ impl Epochs<'_> {
             batch.arrive(member)?;
         }
         batch.settle()?;
-        Ok(batch.effects)
-    }
-
-    /// Admits groups of waiting members as classes of their own, as far as a group may stand: for owners who will not
-    /// wait until enough have come to one class. Groups must not depend on tuples.
-    ///
-    /// # Errors
-    /// Where the ledger can't be read.
-    pub fn admit<L: Ledger>(&self, ledger: &L, groups: &[Vec<MemberKey>]) -> Result<Vec<Effect>, L::Error> {
-        let mut batch = Batch::new(*self, ledger)?;
-        for group in groups {
-            batch.admit_group(group)?;
-        }
         Ok(batch.effects)
     }
 }
@@ -140,11 +126,11 @@ impl<'a, L: Ledger> Batch<'a, L> {
     }
 
     fn past(&self, person: PersonKey) -> Result<Past, L::Error> {
-        self.pasts.get(&person).map_or_else(|| self.ledger.past(person), |past| Ok(past.clone()))
+        self.pasts.get(&person).map_or_else(|| self.ledger.past(person), |&past| Ok(past))
     }
 
     fn remember(&mut self, person: PersonKey, past: Past) {
-        self.effects.push(Effect::Remember { person, past: past.clone() });
+        self.effects.push(Effect::Remember { person, past });
         self.pasts.insert(person, past);
     }
 
@@ -165,89 +151,60 @@ impl<'a, L: Ledger> Batch<'a, L> {
         }
         for (atom, (class, keys)) in atoms {
             let mut members = self.ledger.atom(atom)?;
-            self.remember_members(&members, |member| keys.contains(&member.member.key))?;
             for member in members.iter_mut().filter(|member| keys.contains(&member.member.key)) {
                 member.shown = Shown::Leaves;
+                self.remember(member.member.person, Past::InCrowd);
             }
             match self.rule.departures {
-                Departures::Withdraw => self.withdraw(class, atom, &members)?,
-                Departures::Batch => self.let_go(class, atom, &members, &keys)?,
+                Departures::Withdraw => self.withdraw(class, atom, &members),
+                Departures::Batch => self.let_go(class, atom, &members, &keys),
             }
         }
         Ok(())
     }
 
-    /// Remembers of some members of an atom which tuples may be theirs: those of the core they came with.
-    fn remember_members(
-        &mut self,
-        members: &[AtomMember],
-        which: impl Fn(&AtomMember) -> bool,
-    ) -> Result<(), L::Error> {
-        let core = members.iter().filter(|member| member.standing == Standing::Core);
-        let core: BTreeSet<_> = core.map(|member| member.member.tuple.clone()).collect();
-        for member in members.iter().filter(|member| which(member)) {
-            if member.standing == Standing::Core && self.past(member.member.person)? == Past::Nothing {
-                self.remember(member.member.person, Past::Among(core.clone()));
+    fn withdraw(&mut self, class: ClassId, atom: AtomId, members: &[AtomMember]) {
+        let (mut gone, mut survivors) = (Vec::new(), Vec::new());
+        for AtomMember { member, shown } in members {
+            match shown {
+                Shown::Leaves => gone.push(member.key),
+                Shown::Stays => {
+                    survivors.push(member.key);
+                    self.remember(member.person, Past::InCrowd);
+                }
             }
         }
-        Ok(())
-    }
-
-    fn withdraw(&mut self, class: ClassId, atom: AtomId, members: &[AtomMember]) -> Result<(), L::Error> {
-        self.remember_members(members, |member| member.shown == Shown::Stays)?;
-        let keys_of = |shown: Shown| {
-            members.iter().filter(|member| member.shown == shown).map(|member| member.member.key).collect()
-        };
-        let to = if self.rule.standard.carries_riders() { Survivors::Wait } else { Survivors::Hide };
-        let (gone, survivors) = (keys_of(Shown::Leaves), keys_of(Shown::Stays));
-        self.effects.push(Effect::Withdraw { class, atom, gone, survivors, to });
-        if to == Survivors::Wait {
-            let survivors = members.iter().filter(|member| member.shown == Shown::Stays);
-            self.came.entry(class).or_default().extend(survivors.map(|member| member.member.clone()));
-        }
-        Ok(())
+        self.effects.push(Effect::Withdraw { class, atom, gone, survivors });
     }
 
     /// Removes those who leave an atom, if they may go, and marks those who leave from now on and stay shown.
-    fn let_go(
-        &mut self,
-        class: ClassId,
-        atom: AtomId,
-        members: &[AtomMember],
-        new: &BTreeSet<MemberKey>,
-    ) -> Result<(), L::Error> {
-        let pasts = members.iter().map(|member| self.past(member.member.person)).collect::<Result<Vec<_>, _>>()?;
-        let candidates = members.iter().zip(&pasts).map(|(member, past)| {
-            let AtomMember { member, standing, shown } = member;
-            (Candidate { member, standing: *standing, past }, *shown)
-        });
-        let (mut leaving, mut staying) = (Vec::new(), Vec::new());
-        for (candidate, shown) in candidates {
+    fn let_go(&mut self, class: ClassId, atom: AtomId, members: &[AtomMember], new: &BTreeSet<MemberKey>) {
+        let (mut leaving, mut staying): (Vec<&Member>, Vec<&Member>) = (Vec::new(), Vec::new());
+        for AtomMember { member, shown } in members {
             match shown {
-                Shown::Leaves => leaving.push(candidate),
-                Shown::Stays => staying.push(candidate),
+                Shown::Leaves => leaving.push(member),
+                Shown::Stays => staying.push(member),
             }
         }
         let goes = match self.rule.closing {
             Closing::Earliest => {
                 // Where those who stay are too few, some of those who leave stay with them for a while.
-                while !staying.is_empty() && !leaving.is_empty() && !self.judge.is_part(&staying) {
+                while !staying.is_empty() && !leaving.is_empty() && !self.judge.stands(&staying) {
                     staying.extend(leaving.pop());
                 }
-                !leaving.is_empty() && (staying.is_empty() || self.judge.is_part(&leaving))
+                !leaving.is_empty() && (staying.is_empty() || self.judge.stands(&leaving))
             }
             Closing::BySize(size) => {
-                let was_leaving = |candidate: &Candidate<'_>| !new.contains(&candidate.member.key);
-                let (before, now): (Vec<_>, Vec<_>) = leaving.iter().partition(|candidate| was_leaving(candidate));
-                let stayed: Vec<Candidate<'_>> = staying.iter().copied().chain(now).collect();
-                let are_many = |part: &[Candidate<'_>]| self.judge.are_many(part, size);
+                let (now, before): (Vec<_>, Vec<_>) = leaving.iter().partition(|member| new.contains(&member.key));
+                let stayed: Vec<&Member> = staying.iter().copied().chain(now).collect();
+                let are_many = |part: &[&Member]| self.judge.are_many(part, size);
                 let was_decided = are_many(&before) && are_many(&stayed);
                 let is_decided = are_many(&leaving) && are_many(&staying);
                 let may_part = !was_decided && is_decided;
-                staying.is_empty() || may_part && self.judge.is_part(&leaving) && self.judge.is_part(&staying)
+                staying.is_empty() || may_part && self.judge.stands(&leaving) && self.judge.stands(&staying)
             }
         };
-        let gone: Vec<MemberKey> = leaving.iter().filter(|_| goes).map(|candidate| candidate.member.key).collect();
+        let gone: Vec<MemberKey> = leaving.iter().filter(|_| goes).map(|member| member.key).collect();
         let all_gone: BTreeSet<MemberKey> = gone.iter().copied().collect();
         for &member in new.difference(&all_gone) {
             self.effects.push(Effect::Leave { member });
@@ -255,25 +212,20 @@ impl<'a, L: Ledger> Batch<'a, L> {
         if !gone.is_empty() {
             self.effects.push(Effect::Remove { class, atom, members: gone });
         }
-        Ok(())
     }
 
     fn arrive(&mut self, member: Member) -> Result<(), L::Error> {
-        let past = self.past(member.person)?;
-        match (member.k, &past) {
+        match (member.k, self.past(member.person)?) {
             (0 | 1, Past::Nothing) => {
                 let person = member.person;
                 self.effects.push(Effect::ShowAlone { member });
                 self.remember(person, Past::Alone);
             }
             (0 | 1, Past::Alone) => self.effects.push(Effect::ShowAlone { member }),
-            // Who is seen alone now would be known in the old crowd, and who was seen alone hides nobody.
-            (0 | 1, Past::Among(_)) | (_, Past::Alone) => self.effects.push(Effect::Hide { member }),
-            // Whether a new tuple is shown must not depend on which one it is.
-            (_, Past::Among(tuples)) if !(self.rule.standard.carries_riders() && tuples.contains(&member.tuple)) => {
-                self.effects.push(Effect::Hide { member });
-            }
-            (_, Past::Nothing | Past::Among(_)) => {
+            // Who is seen alone now would be known in the old crowd, and who was seen alone hides nobody. In another
+            // crowd somebody could be known by what both have in common.
+            (_, Past::InCrowd | Past::Alone) => self.effects.push(Effect::Hide { member }),
+            (_, Past::Nothing) => {
                 let class = self.class_for(&member);
                 self.effects.push(Effect::Wait { class, member: member.clone() });
                 self.came.entry(class).or_default().push(member);
@@ -314,76 +266,40 @@ impl<'a, L: Ledger> Batch<'a, L> {
             waiting.retain(|key, _| !self.went.contains(key));
             waiting.extend(came.into_iter().map(|member| (member.key, member)));
             let waiting: Vec<Member> = waiting.into_values().collect();
-            match self.crowd(&waiting)? {
+            match self.crowd(&waiting) {
                 Crowd::None => {}
                 Crowd::Stands(members) => self.admit_at(class, &members),
-                Crowd::Fails(members) => self.effects.push(Effect::Seal { members }),
+                Crowd::Fails(members) => self.seal(&members),
             }
         }
         Ok(())
     }
 
-    fn admit_group(&mut self, keys: &[MemberKey]) -> Result<(), L::Error> {
-        let mut group: BTreeMap<MemberKey, Member> = BTreeMap::new();
-        let mut classes = BTreeSet::new();
-        for &key in keys {
-            if let Some(Place::Waiting(class)) = self.ledger.place(key)? {
-                classes.insert(class);
-            }
-        }
-        for class in classes {
-            let waiting = self.ledger.waiting(class)?.into_iter();
-            group.extend(waiting.filter(|member| keys.contains(&member.key)).map(|member| (member.key, member)));
-        }
-        group.retain(|key, _| !self.went.contains(key));
-        let group: Vec<Member> = group.into_values().collect();
-        match self.crowd(&group)? {
-            Crowd::None => {}
-            Crowd::Stands(members) => {
-                let nodes = self.common_nodes(&members);
-                let class = self.found(nodes);
-                self.push_admission(class, &members);
-            }
-            Crowd::Fails(members) => {
-                self.went.extend(members.iter().copied());
-                self.effects.push(Effect::Seal { members });
-            }
-        }
-        Ok(())
+    /// Hides those whose values do not suffice. That they are not shown tells something of these, so they are no
+    /// newcomers any more.
+    fn seal(&mut self, members: &[&Member]) {
+        members.iter().for_each(|member| self.remember(member.person, Past::InCrowd));
+        let members = members.iter().map(|member| member.key).collect();
+        self.effects.push(Effect::Seal { members });
     }
 
-    /// Of those who wait, the largest part that may be an atom: whoever does not ask for more persons than there are,
-    /// and whoever was shown before as long as the others hide them.
-    fn crowd(&mut self, waiting: &[Member]) -> Result<Crowd, L::Error> {
-        if waiting.len() < self.rule.standard.k() as usize {
-            return Ok(Crowd::None);
-        }
-        let pasts = waiting.iter().map(|member| self.past(member.person)).collect::<Result<Vec<_>, _>>()?;
-        let (new, seen): (Vec<_>, Vec<_>) = waiting.iter().zip(&pasts).partition(|(_, past)| **past == Past::Nothing);
-        let candidate = |standing| move |(member, past)| Candidate { member, standing, past };
-        let mut members: Vec<Candidate<'_>> = new.into_iter().map(candidate(Standing::Core)).collect();
-        members.sort_by_key(|candidate| candidate.member.k);
-        while members.last().is_some_and(|candidate| candidate.member.k as usize > members.len()) {
+    /// Of those who wait, the largest part that may be an atom: whoever does not ask for more persons than there are.
+    fn crowd<'m>(&mut self, waiting: &'m [Member]) -> Crowd<'m> {
+        let mut members: Vec<&Member> = waiting.iter().collect();
+        members.sort_by_key(|member| member.k);
+        while members.last().is_some_and(|member| member.k as usize > members.len()) {
             members.pop();
         }
-        let keys = |members: &[Candidate<'_>]| members.iter().map(|candidate| candidate.member.key).collect();
         match self.rule.closing {
-            Closing::BySize(size) if !self.judge.are_many(&members, size) => return Ok(Crowd::None),
-            Closing::BySize(_) if !self.judge.is_part(&members) => return Ok(Crowd::Fails(keys(&members))),
-            Closing::Earliest if !self.judge.is_part(&members) => return Ok(Crowd::None),
-            Closing::BySize(_) | Closing::Earliest => {}
+            Closing::BySize(size) if !self.judge.are_many(&members, size) => Crowd::None,
+            Closing::BySize(_) if !self.judge.stands(&members) => Crowd::Fails(members),
+            Closing::Earliest if !self.judge.stands(&members) => Crowd::None,
+            Closing::BySize(_) | Closing::Earliest => Crowd::Stands(members),
         }
-        for rider in seen.into_iter().map(candidate(Standing::Rider)) {
-            members.push(rider);
-            if !self.judge.is_part(&members) {
-                members.pop();
-            }
-        }
-        Ok(Crowd::Stands(members.iter().map(|candidate| (candidate.member.clone(), candidate.standing)).collect()))
     }
 
     /// Admits members to the class they waited at if they fit into its labels, else as a class of their own.
-    fn admit_at(&mut self, class: ClassId, members: &[(Member, Standing)]) {
+    fn admit_at(&mut self, class: ClassId, members: &[&Member]) {
         let nodes = self.common_nodes(members);
         let labels = match &self.first_class {
             Some((first, labels)) if *first == class => Some(labels.as_slice()),
@@ -394,33 +310,28 @@ impl<'a, L: Ledger> Batch<'a, L> {
             columns.into_iter().all(|((tree, &label), &node)| tree.join(label, node) == label)
         });
         let class = if fits { class } else { self.found(nodes) };
-        self.push_admission(class, members);
-    }
-
-    fn push_admission(&mut self, class: ClassId, members: &[(Member, Standing)]) {
         let atom = self.next_atom;
         self.next_atom.0 += 1;
-        self.went.extend(members.iter().map(|(member, _)| member.key));
-        let members = members.iter().map(|(member, standing)| (member.key, *standing)).collect();
+        let members = members.iter().map(|member| member.key).collect();
         self.effects.push(Effect::Admit { class, atom, members });
     }
 
     /// Per quasi column the lowest node above everybody.
-    fn common_nodes(&self, members: &[(Member, Standing)]) -> Vec<u32> {
+    fn common_nodes(&self, members: &[&Member]) -> Vec<u32> {
         let columns = self.rule.trees.iter().enumerate();
         let nodes = columns.map(|(column, tree)| {
-            members.iter().map(|(member, _)| member.nodes[column]).reduce(|a, b| tree.join(a, b)).unwrap_or(0)
+            members.iter().map(|member| member.nodes[column]).reduce(|a, b| tree.join(a, b)).unwrap_or(0)
         });
         nodes.collect()
     }
 }
 
 /// What those who wait at a class are.
-enum Crowd {
+enum Crowd<'m> {
     /// Too few, or not yet what is asked.
     None,
     /// They may be shown.
-    Stands(Vec<(Member, Standing)>),
+    Stands(Vec<&'m Member>),
     /// They are many and may not be shown.
-    Fails(Vec<MemberKey>),
+    Fails(Vec<&'m Member>),
 }

@@ -1,6 +1,5 @@
 //! What is kept of a materialized view, how it is read, and how it changes.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 macro_rules! number {
@@ -54,15 +53,6 @@ impl fmt::Debug for Member {
     }
 }
 
-/// Whether a member is what its atom stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// The person was in no class before; the core of an atom satisfies the requirement by itself.
-    Core,
-    /// The person was shown before, and hides behind the core.
-    Rider,
-}
-
 /// Whether a shown member's row still is in the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
@@ -77,33 +67,21 @@ pub enum Shown {
 pub struct AtomMember {
     /// The row.
     pub member: Member,
-    /// What it is to the atom.
-    pub standing: Standing,
     /// Whether it is on its way out.
     pub shown: Shown,
 }
 
 /// What readers have seen of a person.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Past {
     /// Nothing.
     #[default]
     Nothing,
-    /// The person among others: the tuples that can be theirs.
-    Among(BTreeSet<Tuple>),
+    /// The person in a crowd, or that the crowd was not shown for what its values are. Whoever saw that could tell more
+    /// from the person in another crowd.
+    InCrowd,
     /// The person's own row, by their wish: they can hide no more, and hide nobody.
     Alone,
-}
-
-/// Without tuples.
-impl fmt::Debug for Past {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Past::Nothing => f.write_str("Nothing"),
-            Past::Among(tuples) => write!(f, "Among({})", tuples.len()),
-            Past::Alone => f.write_str("Alone"),
-        }
-    }
 }
 
 /// Where a member is.
@@ -181,8 +159,8 @@ pub enum Effect {
         class: ClassId,
         /// The new atom.
         atom: AtomId,
-        /// Who, and what they are to the atom.
-        members: Vec<(MemberKey, Standing)>,
+        /// Who.
+        members: Vec<MemberKey>,
     },
     /// Rows that waited are hidden until a refresh.
     Seal {
@@ -203,7 +181,7 @@ pub enum Effect {
         /// The rows.
         members: Vec<MemberKey>,
     },
-    /// An atom is shown no more. Those of its rows that are still in the base wait at its class, or are hidden.
+    /// An atom is shown no more. Those of its rows that are still in the base are hidden until a refresh.
     Withdraw {
         /// The class.
         class: ClassId,
@@ -211,10 +189,8 @@ pub enum Effect {
         atom: AtomId,
         /// Rows that are forgotten.
         gone: Vec<MemberKey>,
-        /// Rows that are shown no more.
+        /// Rows that are hidden.
         survivors: Vec<MemberKey>,
-        /// What becomes of these.
-        to: Survivors,
     },
     /// A class without members is given up. Only the paper's rule does that.
     Dissolve {
@@ -233,15 +209,6 @@ pub enum Effect {
         /// What was seen.
         past: Past,
     },
-}
-
-/// What becomes of the rows of a withdrawn atom that are still in the base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survivors {
-    /// They wait at the atom's class.
-    Wait,
-    /// They are hidden until a refresh.
-    Hide,
 }
 
 /// How what is kept is read. A change asks only for what it touches.

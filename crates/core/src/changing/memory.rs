@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::ledger::{
-    AtomId, AtomMember, ClassId, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown, Survivors,
-};
+use super::ledger::{AtomId, AtomMember, ClassId, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown};
 
 /// A ledger in memory, which applies effects to itself.
 #[derive(Clone, Debug, Default)]
@@ -54,10 +52,10 @@ impl MemoryLedger {
             Effect::Hide { member } => self.put_outside(member.clone(), Place::Hidden),
             Effect::ShowAlone { member } => self.put_outside(member.clone(), Place::Alone),
             Effect::Admit { class, atom, members } => {
-                let members = members.iter().map(|(key, standing)| {
+                let members = members.iter().map(|key| {
                     let member = self.outside.remove(key).expect("who is admitted waited");
                     self.places.insert(*key, Place::Atom { class: *class, atom: *atom });
-                    AtomMember { member, standing: *standing, shown: Shown::Stays }
+                    AtomMember { member, shown: Shown::Stays }
                 });
                 let mut members: Vec<AtomMember> = members.collect();
                 members.sort_by_key(|member| member.member.key);
@@ -76,15 +74,11 @@ impl MemoryLedger {
             Effect::Remove { atom, members, .. } => {
                 self.take(*atom, members);
             }
-            Effect::Withdraw { class, atom, gone, survivors, to } => {
-                let place = match to {
-                    Survivors::Wait => Place::Waiting(*class),
-                    Survivors::Hide => Place::Hidden,
-                };
+            Effect::Withdraw { atom, gone, survivors, .. } => {
                 let all: Vec<MemberKey> = gone.iter().chain(survivors).copied().collect();
                 for member in self.take(*atom, &all) {
                     if survivors.contains(&member.member.key) {
-                        self.put_outside(member.member, place);
+                        self.put_outside(member.member, Place::Hidden);
                     }
                 }
             }
@@ -96,7 +90,7 @@ impl MemoryLedger {
                 self.places.remove(member);
             }
             Effect::Remember { person, past } => {
-                self.pasts.insert(*person, past.clone());
+                self.pasts.insert(*person, *past);
             }
         }
     }
@@ -142,7 +136,7 @@ impl Ledger for MemoryLedger {
     }
 
     fn past(&self, person: PersonKey) -> Result<Past, Infallible> {
-        Ok(self.pasts.get(&person).cloned().unwrap_or_default())
+        Ok(self.pasts.get(&person).copied().unwrap_or_default())
     }
 
     fn unused(&self) -> Result<(ClassId, AtomId), Infallible> {

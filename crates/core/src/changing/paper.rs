@@ -10,7 +10,7 @@
 //! is no class left to join, rows are hidden until a refresh; the paper is silent.
 
 use super::index::ClassIndex;
-use super::ledger::{AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Place, Standing};
+use super::ledger::{AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Place};
 use super::standard::Standard;
 use super::tree::GrowingTree;
 
@@ -77,7 +77,7 @@ impl Step<'_> {
         if nodes != labels {
             self.push(Effect::Raise { class, nodes });
         }
-        let members = vec![(member.key, Standing::Core)];
+        let members = vec![member.key];
         self.push(Effect::Wait { class, member });
         let atom = self.next_atom;
         self.next_atom.0 += 1;

@@ -5,11 +5,9 @@
 //! satisfied them once does so always, and the union of two as well. A value that was not there then satisfies
 //! neither. Distances by order and by hierarchy are refused: their values have no numbers that stay.
 
-use std::collections::BTreeMap;
-
 use kohort_model::{Distance, Requirement};
 
-use super::ledger::{Member, Past, Standing, Tuple};
+use super::ledger::Member;
 use crate::requirement::{Bound, Counts, Ground, Sensitive};
 
 /// One position of the tuples, as it was when the view was built.
@@ -100,22 +98,6 @@ impl Standard {
         Ok(standard)
     }
 
-    /// Whether persons who were shown before can be shown again before a refresh: where nothing is asked of values but
-    /// how many there are. What else is asked speaks of shares, and nobody knows what readers of several snapshots
-    /// make of these.
-    pub fn carries_riders(&self) -> bool {
-        let mut bounds = self.columns.iter().flat_map(|(_, sensitive)| &sensitive.bounds);
-        bounds.all(|bound| match bound {
-            Bound::DistinctL(_) => true,
-            Bound::EntropyL(_)
-            | Bound::RecursiveCL { .. }
-            | Bound::TCloseness { .. }
-            | Bound::Alpha(_)
-            | Bound::Beta(_)
-            | Bound::EnhancedBeta(_) => false,
-        })
-    }
-
     /// The k that every atom needs.
     pub(super) fn k(&self) -> u32 {
         self.k
@@ -134,26 +116,16 @@ pub(super) struct Judge<'a> {
     counts: Vec<Counts>,
 }
 
-/// A member as a judge sees it.
-#[derive(Clone, Copy)]
-pub(super) struct Candidate<'a> {
-    pub(super) member: &'a Member,
-    pub(super) standing: Standing,
-    /// What readers have seen of the person, where the person rides.
-    pub(super) past: &'a Past,
-}
-
 impl Judge<'_> {
-    /// Whether these satisfy everything by themselves.
-    fn stands<'m>(&mut self, members: &(impl Iterator<Item = &'m Member> + Clone)) -> bool {
-        let n_persons = members.clone().count() as u64;
-        let largest_k = members.clone().map(|member| member.k).fold(self.standard.k, u32::max);
-        if n_persons < u64::from(largest_k) || members.clone().any(|member| member.k < 2) {
+    /// Whether these satisfy everything by themselves: they may be an atom, or leave one together.
+    pub(super) fn stands(&mut self, members: &[&Member]) -> bool {
+        if !self.are_many(members, 0) || members.iter().any(|member| member.k < 2) {
             return false;
         }
+        let n_persons = members.len() as u64;
         self.standard.columns.iter().zip(&mut self.counts).all(|((position, sensitive), counts)| {
             counts.clear();
-            for member in members.clone() {
+            for member in members {
                 // A value that was not there when the view was built has no share.
                 counts.add_any(member.tuple[*position]);
             }
@@ -161,41 +133,10 @@ impl Judge<'_> {
         })
     }
 
-    /// Whether the core is so many persons, and as many as each of them asks for, whatever their values. Nobody at all
-    /// is not.
-    pub(super) fn are_many(&self, members: &[Candidate<'_>], size: u32) -> bool {
-        let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
-        let largest_k = core.clone().map(|candidate| candidate.member.k).fold(self.standard.k.max(size), u32::max);
-        core.count() >= largest_k as usize
-    }
-
-    /// Whether these may be an atom, or leave one together: the core stands by itself, has each tuple that may be a
-    /// rider's at least as often as there are riders, and all of these together as often as the rider asks for.
-    pub(super) fn is_part(&mut self, members: &[Candidate<'_>]) -> bool {
-        let core = members.iter().filter(|candidate| candidate.standing == Standing::Core);
-        if !self.stands(&core.clone().map(|candidate| candidate.member)) {
-            return false;
-        }
-        let riders = members.iter().filter(|candidate| candidate.standing == Standing::Rider);
-        let n_riders = riders.clone().count();
-        if n_riders == 0 {
-            return true;
-        }
-        let mut n_in_core: BTreeMap<&Tuple, usize> = BTreeMap::new();
-        for candidate in core {
-            *n_in_core.entry(&candidate.member.tuple).or_default() += 1;
-        }
-        let n_holders = |tuple: &Tuple| n_in_core.get(tuple).copied().unwrap_or(0);
-        self.standard.carries_riders()
-            && riders.into_iter().all(|rider| match rider.past {
-                Past::Among(tuples) => {
-                    let n_like = tuples.iter().map(n_holders).sum::<usize>();
-                    rider.member.k >= 2
-                        && n_like >= rider.member.k.max(self.standard.k) as usize
-                        && tuples.contains(&rider.member.tuple)
-                        && tuples.iter().all(|tuple| n_holders(tuple) >= n_riders)
-                }
-                Past::Nothing | Past::Alone => false,
-            })
+    /// Whether these are so many persons, and as many as each of them asks for, whatever their values. Nobody at all is
+    /// not.
+    pub(super) fn are_many(&self, members: &[&Member], size: u32) -> bool {
+        let largest_k = members.iter().map(|member| member.k).fold(self.standard.k.max(size), u32::max);
+        members.len() >= largest_k as usize
     }
 }

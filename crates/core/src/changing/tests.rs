@@ -86,6 +86,15 @@ impl View {
     fn place(&self, key: MemberKey) -> Option<Place> {
         self.ledger.place(key).unwrap()
     }
+
+    fn old_atoms(&self) -> Vec<OldAtom> {
+        let atoms = self.ledger.all_atoms().iter();
+        atoms.map(|(&atom, (class, members))| OldAtom { class: *class, atom, members: members.clone() }).collect()
+    }
+}
+
+fn new_classes(classes: &[Vec<Member>]) -> Vec<NewClass<Member>> {
+    classes.iter().map(|members| NewClass { nodes: vec![0], members: members.clone() }).collect()
 }
 
 #[test]
@@ -149,30 +158,19 @@ fn rows_leave_in_a_crowd_and_only_if_a_crowd_stays() {
 }
 
 #[test]
-fn survivors_come_back_when_newcomers_hide_them() {
-    let mut view = View::new(2, 2, Departures::Withdraw);
+fn who_was_in_a_crowd_is_in_no_other() {
+    let mut view = View::new(2, 1, Departures::Withdraw);
     view.insert(&[(1, "20", FLU), (2, "20", GOUT)]);
+    let survivor = view.key_of(1);
     view.delete(2);
     assert!(view.atoms().is_empty());
-    assert_eq!(view.ledger.past(PersonKey(1)).unwrap(), Past::Among(BTreeSet::from([vec![FLU], vec![GOUT]])));
-    view.insert(&[(3, "20", GOUT)]);
-    assert!(view.atoms().is_empty(), "who was shown before is no crowd with one newcomer");
-    view.insert(&[(4, "20", FLU)]);
-    assert_eq!(view.atoms(), [[1, 3, 4]]);
-    let (_, members) = &view.ledger.all_atoms().values().next().unwrap();
-    assert_eq!(members[0].standing, Standing::Rider);
-}
-
-#[test]
-fn a_new_tuple_outside_the_past_stays_hidden_and_an_old_one_waits() {
-    let mut view = View::new(2, 2, Departures::Batch);
-    view.insert(&[(1, "20", FLU), (2, "20", GOUT)]);
-    let (moved, ill) = (view.member(1, 2, "30", FLU), view.member(2, 2, "20", 7));
-    let (keys, old) = ([moved.key, ill.key], [view.key_of(1), view.key_of(2)]);
-    view.apply(vec![Edit::Update { old: old[0], new: moved }]);
-    view.apply(vec![Edit::Update { old: old[1], new: ill }]);
-    assert!(matches!(view.place(keys[0]), Some(Place::Waiting(_))));
-    assert_eq!(view.place(keys[1]), Some(Place::Hidden));
+    assert_eq!(view.place(survivor), Some(Place::Hidden));
+    view.insert(&[(3, "20", GOUT), (4, "20", FLU)]);
+    assert_eq!(view.atoms(), [[3, 4]], "newcomers come without the survivor");
+    let (moved, again) = (view.member(3, 2, "30", GOUT), view.member(2, 2, "20", GOUT));
+    let (keys, old) = ([moved.key, again.key], view.key_of(3));
+    view.apply(vec![Edit::Update { old, new: moved }, Edit::Insert(again)]);
+    assert!(keys.iter().all(|&key| view.place(key) == Some(Place::Hidden)), "with another row, or back again");
 }
 
 #[test]
@@ -199,24 +197,57 @@ fn by_size_values_do_not_decide_when() {
     assert_eq!(view.atoms(), [[1, 2, 3]]);
     let last = view.member(6, 2, "20", FLU);
     let effects = view.apply(vec![Edit::Insert(last)]);
-    assert!(matches!(&effects[..], [Effect::Wait { .. }, Effect::Seal { members }] if members.len() == 3));
+    assert!(matches!(&effects[..], [Effect::Wait { .. }, .., Effect::Seal { members }] if members.len() == 3));
+    let moved = view.member(6, 2, "21", FLU);
+    let (key, old) = (
+        moved.key,
+        effects.iter().find_map(|effect| match effect {
+            Effect::Wait { member, .. } => Some(member.key),
+            _ => None,
+        }),
+    );
+    view.apply(vec![Edit::Update { old: old.unwrap(), new: moved }]);
+    assert_eq!(view.place(key), Some(Place::Hidden), "nor by another row of their own");
     view.insert(&[(7, "20", GOUT), (8, "20", GOUT)]);
     assert_eq!(view.atoms().len(), 1, "who was hidden does not come out by whoever comes next");
 }
 
-/// After each newcomer the atoms: who, and with what.
+/// What happens to one of six persons.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Comes,
+    Moves,
+    Goes,
+}
+
+/// After each step the atoms: who, and with what.
 type Snapshots = Vec<Vec<(Vec<u64>, Vec<u32>)>>;
 
-/// Per way in which six who come one after the other can be ill, what a reader sees.
-fn seen_by_values(closing: Closing) -> BTreeMap<Snapshots, Vec<Vec<u32>>> {
+/// Per what a reader sees, the ways in which six persons can be ill.
+fn seen_by_values(
+    setting: (u32, Departures, Closing),
+    script: &[(u64, Happens)],
+) -> BTreeMap<Snapshots, Vec<Vec<u32>>> {
+    let (l, departures, closing) = setting;
     let mut seen: BTreeMap<_, Vec<Vec<u32>>> = BTreeMap::new();
     for bits in 0..64u32 {
         let diseases: Vec<u32> = (0..6).map(|person| bits >> person & 1).collect();
-        let mut view = View::new(2, 2, Departures::Batch);
+        let mut view = View::new(2, l, departures);
         view.closing = closing;
+        let mut rows: BTreeMap<u64, MemberKey> = BTreeMap::new();
         let mut snapshots = Vec::new();
-        for (person, &disease) in (0..).zip(&diseases) {
-            view.insert(&[(person, "20", disease)]);
+        for (step, &(person, happens)) in script.iter().enumerate() {
+            let age = if step % 2 == 0 { "20" } else { "21" };
+            let edit = match (happens, rows.remove(&person)) {
+                (Happens::Comes | Happens::Moves, old) => {
+                    let new = view.member(person, 2, age, diseases[person as usize]);
+                    rows.insert(person, new.key);
+                    old.map_or(Edit::Insert(new.clone()), |old| Edit::Update { old, new })
+                }
+                (Happens::Goes, Some(old)) => Edit::Delete(old),
+                (Happens::Goes, None) => continue,
+            };
+            view.apply(vec![edit]);
             let values = |persons: &Vec<u64>| {
                 let mut values: Vec<u32> = persons.iter().map(|&person| diseases[person as usize]).collect();
                 values.sort_unstable();
@@ -229,20 +260,53 @@ fn seen_by_values(closing: Closing) -> BTreeMap<Snapshots, Vec<Vec<u32>>> {
     seen
 }
 
-/// Whether somebody who is shown can have one disease only, for a reader who knows the rule and who came when.
-fn gives_somebody_away(closing: Closing) -> bool {
-    seen_by_values(closing).into_iter().any(|(snapshots, possible)| {
-        let shown = snapshots.last().into_iter().flatten().flat_map(|(persons, _)| persons);
-        let can_have = |person: usize, disease: u32| possible.iter().any(|diseases| diseases[person] == disease);
-        shown.into_iter().any(|&person| !(can_have(person as usize, FLU) && can_have(person as usize, GOUT)))
+/// Whether a reader who knows the rule, and who came, moved and went when, finds somebody who was shown to be one of too
+/// few rows, or to have one of too few diseases.
+fn gives_somebody_away(setting: (u32, Departures, Closing), script: &[(u64, Happens)]) -> bool {
+    let (l, ..) = setting;
+    seen_by_values(setting, script).into_iter().any(|(snapshots, possible)| {
+        snapshots.iter().flatten().any(|(persons, values)| {
+            persons.iter().any(|&person| {
+                let could_have: BTreeSet<u32> = possible.iter().map(|diseases| diseases[person as usize]).collect();
+                let n_rows = values.iter().filter(|value| could_have.contains(value)).count();
+                n_rows < 2 || could_have.len() < l as usize
+            })
+        })
     })
+}
+
+/// What happens one after the other, by a number.
+fn script(mut number: u64, n_steps: usize) -> Vec<(u64, Happens)> {
+    let mut next = |n: u64| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33) % n
+    };
+    let mut step = |_| {
+        let person = next(6);
+        (person, [Happens::Comes, Happens::Comes, Happens::Moves, Happens::Goes][next(4) as usize])
+    };
+    (0..n_steps).map(&mut step).collect()
 }
 
 #[test]
 fn the_time_of_appearing_tells_values_unless_numbers_alone_decide() {
-    assert!(gives_somebody_away(Closing::Earliest));
+    let all_come: Vec<(u64, Happens)> = (0..6).map(|person| (person, Happens::Comes)).collect();
+    assert!(gives_somebody_away((2, Departures::Batch, Closing::Earliest), &all_come));
     for size in 2..=6 {
-        assert!(!gives_somebody_away(Closing::BySize(size)), "{size}");
+        assert!(!gives_somebody_away((2, Departures::Batch, Closing::BySize(size)), &all_come), "{size}");
+    }
+}
+
+#[test]
+fn who_knows_the_rule_and_who_came_moved_and_went_when_makes_out_nobody() {
+    for number in 0..80 {
+        let script = script(number, 14);
+        for departures in [Departures::Batch, Departures::Withdraw] {
+            for (l, closing) in [(1, Closing::Earliest), (2, Closing::BySize(2)), (2, Closing::BySize(4))] {
+                let setting = (l, departures, closing);
+                assert!(!gives_somebody_away(setting, &script), "{setting:?} {script:?}");
+            }
+        }
     }
 }
 
@@ -251,14 +315,44 @@ fn a_refresh_says_who_could_be_made_out() {
     let mut view = View::new(2, 1, Departures::Batch);
     let edits = (1..=4).map(|person| Edit::Insert(view.member(person, 2, "20", FLU))).collect();
     view.apply(edits);
-    let old: Vec<Vec<AtomMember>> = view.ledger.all_atoms().values().map(|(_, members)| members.clone()).collect();
-    let rows: Vec<Member> = old[0].iter().map(|member| member.member.clone()).collect();
-    let compare = |new: &[Vec<Member>]| refresh(&view.standard, &old, new, |person| view.ledger.past(person)).unwrap();
+    let old = view.old_atoms();
+    let rows: Vec<Member> = old[0].members.iter().map(|member| member.member.clone()).collect();
+    let compare = |new: &[Vec<Member>]| {
+        refresh(&view.standard, &old, &new_classes(new), |person| view.ledger.past(person)).unwrap()
+    };
     let halves = compare(&[rows[..2].to_vec(), rows[2..].to_vec()]);
-    assert_eq!(halves.combined, Combined { n_exposed: 0, fewest: Some(2) });
-    assert_eq!(halves.atoms.len(), 2);
+    assert_eq!(halves.combined, Combined { n_exposed: 0, fewest: None });
+    assert_eq!(halves.atoms, [vec![vec![rows[0].key, rows[1].key]], vec![vec![rows[2].key, rows[3].key]]]);
     let uneven = compare(&[rows[..3].to_vec()]);
     assert_eq!(uneven.combined, Combined { n_exposed: 1, fewest: Some(1) });
+    assert_eq!((uneven.atoms, uneven.kept), (vec![Vec::new()], BTreeSet::from([0])), "the atom stays as it is");
+}
+
+#[test]
+fn a_refresh_compares_persons_not_rows() {
+    let mut view = View::new(2, 1, Departures::Batch);
+    let edits = (1..=4).map(|person| Edit::Insert(view.member(person, 2, "20", FLU))).collect();
+    view.apply(edits);
+    let old = view.old_atoms();
+    let rows: Vec<Member> = (1..=4).map(|person| view.member(person, 2, "20", GOUT)).collect();
+    let newcomers = [view.member(5, 2, "20", FLU), view.member(6, 2, "20", FLU)];
+    let new = [[&rows[..2], &newcomers[..]].concat(), rows[2..].to_vec()];
+    let refreshed = refresh(&view.standard, &old, &new_classes(&new), |person| view.ledger.past(person)).unwrap();
+    assert_eq!(refreshed.combined, Combined { n_exposed: 4, fewest: Some(2) });
+    assert_eq!(refreshed.atoms, [vec![newcomers.each_ref().map(|newcomer| newcomer.key).to_vec()], Vec::new()]);
+    assert_eq!(refreshed.hidden, rows.iter().map(|row| row.key).collect::<Vec<_>>());
+}
+
+#[test]
+fn newcomers_of_a_refresh_wait_or_are_sealed() {
+    let mut view = View::new(2, 2, Departures::Batch);
+    let alike = vec![view.member(1, 2, "20", FLU), view.member(2, 2, "20", FLU)];
+    let single = vec![view.member(3, 2, "30", FLU)];
+    let new = [alike.clone(), single.clone()];
+    let refreshed = refresh(&view.standard, &[], &new_classes(&new), |person| view.ledger.past(person)).unwrap();
+    assert_eq!(refreshed.sealed, alike.iter().map(|member| member.key).collect::<Vec<_>>());
+    assert_eq!(refreshed.waiting, [single[0].key]);
+    assert_eq!(refreshed.combined, Combined { n_exposed: 3, fewest: Some(1) });
 }
 
 #[test]
@@ -289,6 +383,6 @@ fn nothing_private_is_printed() {
     let mut view = View::new(2, 1, Departures::Batch);
     let member = view.member(1, 2, "21", 77);
     let effects = view.apply(vec![Edit::Insert(member.clone())]);
-    let printed = format!("{effects:?} {member:?} {:?}", Past::Among(BTreeSet::from([vec![77]])));
+    let printed = format!("{effects:?} {member:?}");
     assert!(!printed.contains("77"), "{printed}");
 }

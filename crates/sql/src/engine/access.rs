@@ -23,9 +23,10 @@ use super::session::{Outcome, rows};
 use super::{Role, Session, Shared};
 use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, GrantedPair};
+use crate::parser::Force;
 use crate::parser::{Access, AccessStatement, Granted, Password, Purposes};
 use crate::policy::UsedView;
-use crate::view::{AView, Force, Version, fewer_together};
+use crate::view::{AView, Version, fewer_together};
 
 impl Session {
     pub(super) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {

@@ -18,12 +18,11 @@ use kohort_core::changing::UNSAFE;
 
 use super::Session;
 use super::session::{Outcome, counted};
+use super::warnings::told_of_refresh;
 use crate::SqlError;
-use crate::parser::{Changes, Statement, ViewStatement, parse};
+use crate::parser::{Changes, Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
-use crate::view::{
-    AView, Definition, Digest, Fingerprint, Force, Owner, Sources, State, Trees, Version, ViewProblem, build,
-};
+use crate::view::{AView, Definition, Digest, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build};
 
 /// A definition and the plans it reads by.
 pub(super) struct Planned {
@@ -76,7 +75,7 @@ impl Session {
         Ok(Outcome::Done(message?))
     }
 
-    pub(super) async fn refresh_view(&mut self, name: &str, force: Force) -> Result<Outcome, SqlError> {
+    pub(super) async fn refresh_view(&mut self, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
         if self.shared.view(name).is_none() {
             // It runs statements, and this is one.
             Box::pin(self.restore_lost(name)).await?;
@@ -90,9 +89,11 @@ impl Session {
             query: Arc::new(plan),
             policies: self.plan_policies(&view.definition).await?,
         };
+        let mut told = String::new();
         let (state, _turn) = match view.state() {
             State::Materialized { view: old, .. } => {
-                let (state, turn) = self.rematerialize(&planned, Arc::clone(&view), old, force).await?;
+                let (state, of_refresh, turn) = self.rematerialize(&planned, Arc::clone(&view), old, how).await?;
+                told = told_of_refresh(of_refresh);
                 (state, Some(turn))
             }
             State::Usable { .. } | State::Unusable(_) | State::Stale(_) => {
@@ -103,6 +104,7 @@ impl Session {
         };
         let mut message = self.described(&view.definition, &state);
         if let Ok(message) = &mut message {
+            *message += &told;
             *message += &self.warnings(&planned, &state, Some(&view))?;
         }
         view.set_state(state);

@@ -19,10 +19,11 @@ use super::stored::reading;
 use super::transactions::{Touched, Transaction, Turn, blocking};
 use super::{Session, Shared};
 use crate::SqlError;
+use crate::parser::Refresh;
 use crate::store::{StoredTable, value_of};
 use crate::view::{
-    AView, Changed, Definition, EVERYBODY, Force, Making, Materialized, MaterializedProblem, Origin, PolicyRows, State,
-    ViewProblem, check,
+    AView, Changed, Definition, EVERYBODY, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade,
+    State, Told, ViewProblem, check,
 };
 
 /// So many persons are looked up at once.
@@ -53,7 +54,7 @@ impl Session {
             }
         }
         self.outside_of_transactions()?;
-        let (view, turn) = self.make(planned, origin, None, |_| ()).await?;
+        let (view, _, turn) = self.make(planned, origin, None, |_| ()).await?;
         Ok((State::Materialized { view, query, policies }, Some(turn)))
     }
 
@@ -63,8 +64,8 @@ impl Session {
         planned: &Planned,
         refreshed: Arc<AView>,
         old: Arc<Materialized>,
-        force: Force,
-    ) -> Result<(State, Turn), SqlError> {
+        how: Refresh,
+    ) -> Result<(State, Told, Turn), SqlError> {
         self.outside_of_transactions()?;
         let origin = origin(planned)?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
@@ -72,17 +73,17 @@ impl Session {
         let of_new = state.clone();
         // The old one must not follow once the new one is kept.
         let replace = move |view| refreshed.set_state(of_new(view));
-        let (view, turn) = self.make(planned, origin, Some((old, force)), replace).await?;
-        Ok((state(view), turn))
+        let (view, told, turn) = self.make(planned, origin, Some((old, how)), replace).await?;
+        Ok((state(view), told, turn))
     }
 
     async fn make(
         &mut self,
         planned: &Planned,
         origin: Origin,
-        old: Option<(Arc<Materialized>, Force)>,
+        old: Option<(Arc<Materialized>, Refresh)>,
         once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
-    ) -> Result<(Arc<Materialized>, Turn), SqlError> {
+    ) -> Result<(Arc<Materialized>, Told, Turn), SqlError> {
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
@@ -97,14 +98,15 @@ impl Session {
             let catalog = shared.hierarchies();
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
             match old {
-                None => Materialized::make(&change, &making),
-                Some((old, force)) => old.remake(&change, &making, force),
+                None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
+                Some((old, how)) => old.remake(&change, &making, how),
             }
         });
-        let view = Arc::new(made.await?);
+        let Remade { view, told } = made.await?;
+        let view = Arc::new(view);
         let kept = Arc::clone(&view);
         let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
-        Ok((view, turn))
+        Ok((view, told, turn))
     }
 
     /// Forgets what is kept of a materialized view, within a transaction.

@@ -35,7 +35,7 @@ use crate::options::ViewOptions;
 use crate::parser::{Access, Answers, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
 use crate::store::Reading;
-use crate::view::{AView, Force, State, ViewProblem};
+use crate::view::{AView, State, ViewProblem};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -283,9 +283,7 @@ impl Session {
                     _ => self.drop_view(&name, if_exists),
                 }
             }
-            Statement::RefreshView { name, force } => {
-                self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
-            }
+            Statement::RefreshView { name, how } => self.refresh_view(&name, how).await,
             Statement::Backup { file } => self.backup(&file).await,
             Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
             Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,

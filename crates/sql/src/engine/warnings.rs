@@ -5,14 +5,41 @@ use std::sync::{Arc, PoisonError};
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use kohort_core::changing::Combined;
 use kohort_model::Disclosure;
 
 use super::Session;
 use super::create::Planned;
+use super::session::counted;
 use crate::SqlError;
 use crate::parser::{Answers, Purposes};
 use crate::policy::unused_choices;
-use crate::view::{AView, Definition, State, fewer_together, share_nobody, told_together};
+use crate::view::{AView, Definition, State, Told, fewer_together, share_nobody, told_together};
+
+/// What readers of a materialized view before and after a refresh can combine, or could have.
+pub(super) fn told_of_refresh(told: Told) -> String {
+    let sets = |combined: Combined| {
+        let persons = counted(combined.n_exposed as usize, "person");
+        let fewest = combined.fewest.unwrap_or(0);
+        format!("find {persons} in sets that do not satisfy what is asked, the smallest of {fewest}")
+    };
+    match told {
+        Told::Whole => String::new(),
+        Told::Forced(Some(Combined { n_exposed: 0, .. })) => String::new(),
+        Told::Forced(Some(combined)) => format!("\nwarning: whoever kept earlier answers can {}", sets(combined)),
+        Told::Forced(None) => "\nwarning: what whoever kept earlier answers can tell is not known".to_owned(),
+        Told::Partial { n_kept, n_hidden, n_waiting, combined } => {
+            let persons = |n: u64| counted(n as usize, "person");
+            format!(
+                ": in part; {} shown as before, {} hidden, {} pending\nall anew, whoever kept earlier answers could {}",
+                persons(n_kept),
+                persons(n_hidden),
+                persons(n_waiting),
+                sets(combined)
+            )
+        }
+    }
+}
 
 impl Session {
     /// What to warn of beside a view, each in a line of its own; `before` is what had its name.

@@ -11,9 +11,9 @@
 //!
 //! # Guarantee
 //! What readers of all snapshots can combine is argued in `kohort_core::changing`; each step is recounted by
-//! `verify_step` before it is committed, but under `CHANGES PAPER`, and each block by `verify_block` before it leaves. What a
-//! refresh tells together with what was shown before is counted by `kohort_core::changing` alone. A row is shown as it was
-//! when it was admitted, with what its person allowed then.
+//! `verify_step` before it is committed, but under `CHANGES PAPER`, what a refresh tells together with what was shown
+//! before by `verify_refresh`, and each block by `verify_block` before it leaves. A row is shown as it was when it was
+//! admitted, with what its person allowed then.
 //! # Paper
 //! `[EPS+12]` section 7
 //! # Deviations
@@ -31,6 +31,7 @@ mod memory;
 mod policies;
 mod problem;
 mod read;
+mod remake;
 mod step;
 mod trees;
 mod write;
@@ -47,11 +48,12 @@ use classes::ClassTable;
 pub use follow::Changed;
 use layout::Layout;
 use load::Held;
-pub use make::{Force, Making, check};
+pub use make::{Making, check};
 pub(crate) use policies::EVERYBODY;
 pub use policies::PolicyRows;
 pub use problem::MaterializedProblem;
 pub(super) use read::{PointRead, StoredRead};
+pub use remake::{Remade, Told};
 use trees::KnownTrees;
 
 /// A materialized view of a store.

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, ClassIndex, Closing, Departures, Edit, Effect, Epochs, GrowingTree, Ledger, Member,
-    MemberKey, MemoryLedger, Paper, Past, PersonKey, ReferenceColumn, Standard, Standing, refresh,
+    MemberKey, MemoryLedger, NewClass, OldAtom, Paper, Past, PersonKey, ReferenceColumn, Standard, refresh,
 };
 use kohort_model::{Hierarchy, Requirement};
 use kohort_testkit::random::Random;
-use kohort_verify::{AtomStep, Seen, ShownValues, Step, StepColumn, StepMember, verify_step};
+use kohort_verify::{AtomStep, Refresh, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step};
 
 use super::attacker::{Attacker, Row, Tuple, stands};
 
@@ -42,11 +42,12 @@ pub(crate) enum Tuples {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Happened {
     pub(crate) admitted: usize,
-    pub(crate) riders: usize,
     pub(crate) removed: usize,
     pub(crate) withdrawn: usize,
     pub(crate) sealed: usize,
     pub(crate) alone: usize,
+    pub(crate) kept: usize,
+    pub(crate) parted: usize,
 }
 
 pub(crate) struct View {
@@ -92,10 +93,17 @@ impl View {
         view
     }
 
-    /// Puts persons into classes as a partitioner might: neighbours together as soon as they stand.
     fn build(&mut self, n_persons: u64) {
         let mut members: Vec<Member> = (0..n_persons).map(|person| self.member(PersonKey(person), None)).collect();
         members.retain(|member| member.k >= 2);
+        let classes = self.partitioned(members);
+        self.base.extend(classes.iter().flatten().map(|member| (member.person, member.clone())));
+        self.show(classes);
+        self.look();
+    }
+
+    /// Neighbours together as soon as they stand, as a partitioner might.
+    fn partitioned(&self, mut members: Vec<Member>) -> Vec<Vec<Member>> {
         members.sort_by_key(|member| member.nodes.clone());
         let mut classes: Vec<Vec<Member>> = vec![Vec::new()];
         for member in members {
@@ -107,27 +115,47 @@ impl View {
             }
         }
         classes.pop();
-        let refreshed = refresh::<(), Member>(&self.standard, &[], &classes, |_| Ok(Past::Nothing)).unwrap();
-        assert_eq!(refreshed.combined.n_exposed, 0, "what a partitioner made stands");
-        let mut effects = Vec::new();
-        let mut atom = 0;
-        for (number, (members, atoms)) in classes.iter().zip(refreshed.atoms).enumerate() {
-            let class = ClassId(number as u64);
+        classes
+    }
+
+    /// Partitions the base anew and shows what readers may see of it.
+    pub(crate) fn refresh(&mut self) {
+        if let Rule::Paper = self.setting.rule {
+            return;
+        }
+        let members = self.base.values().filter(|member| member.k >= 2).cloned().collect();
+        let classes = self.partitioned(members);
+        self.show(classes);
+        self.look();
+    }
+
+    fn show(&mut self, classes: Vec<Vec<Member>>) {
+        let nodes = |members: &[Member]| {
             let node = |column: usize| {
                 let nodes = members.iter().map(|member| member.nodes[column]);
-                nodes.reduce(|a, b| self.trees[column].join(a, b)).unwrap()
+                nodes.reduce(|a, b| self.trees[column].join(a, b)).expect("classes have members")
             };
-            effects.push(Effect::Found { class, nodes: vec![node(0), node(1)] });
-            effects.extend(members.iter().map(|member| Effect::Wait { class, member: member.clone() }));
-            for members in atoms {
-                effects.push(Effect::Admit { class, atom: AtomId(atom), members });
-                atom += 1;
-            }
-        }
-        self.base.extend(classes.iter().flatten().map(|member| (member.person, member.clone())));
+            vec![node(0), node(1)]
+        };
+        let new: Vec<NewClass<Member>> =
+            classes.into_iter().map(|members| NewClass { nodes: nodes(&members), members }).collect();
+        let old = old_atoms(&self.ledger);
+        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).unwrap();
+        self.happened.kept += refreshed.kept.len();
+        let effects = refreshed.effects(&old, &new, self.ledger.unused().unwrap());
+        let before = old_atoms(&self.ledger).iter().map(|old| self.step_members(&old.members)).collect();
+        // Whoever waits is hidden here until they have another row.
         self.ledger.write(&effects);
         self.index.follow(&self.trees, &effects);
-        self.look();
+        let after = old_atoms(&self.ledger);
+        self.happened.parted += after.iter().filter(|atom| !old.contains(atom)).count();
+        let after = after
+            .iter()
+            .map(|atom| (self.labels(&self.ledger.classes()[&atom.class]), self.step_members(&atom.members)));
+        let refresh = Refresh { before, after: after.collect() };
+        if let Err(problems) = verify_refresh(refresh, &self.columns(), &self.setting.requirements) {
+            panic!("{problems}");
+        }
     }
 
     fn member(&mut self, person: PersonKey, tuple: Option<Tuple>) -> Member {
@@ -194,30 +222,13 @@ impl View {
         self.look();
     }
 
-    /// Admits those who wait in groups that are made without looking at what they show.
-    pub(crate) fn admit_in_groups(&mut self, n_groups: u64) {
-        let Rule::Epochs(departures, closing) = self.setting.rule else { return };
-        let mut groups = vec![Vec::new(); n_groups as usize];
-        for member in self.base.values() {
-            groups[(member.person.0 % n_groups) as usize].push(member.key);
-        }
-        let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
-        let epochs = Epochs { trees, index, standard, departures, closing };
-        let effects = epochs.admit(&self.ledger, &groups).unwrap();
-        self.write(&effects);
-        self.look();
-    }
-
     fn write(&mut self, effects: &[Effect]) {
         let before = self.ledger.clone();
         self.ledger.write(effects);
         self.index.follow(&self.trees, effects);
         for effect in effects {
             match effect {
-                Effect::Admit { members, .. } => {
-                    self.happened.admitted += 1;
-                    self.happened.riders += members.iter().filter(|(_, standing)| *standing == Standing::Rider).count();
-                }
+                Effect::Admit { .. } => self.happened.admitted += 1,
                 Effect::Remove { .. } => self.happened.removed += 1,
                 Effect::Withdraw { .. } => self.happened.withdrawn += 1,
                 Effect::Seal { .. } => self.happened.sealed += 1,
@@ -240,9 +251,7 @@ impl View {
             let class = was.as_ref().or(is.as_ref()).expect("it is touched").0;
             let labels = |ledger: &MemoryLedger| ledger.classes().get(&class).map(|nodes| self.labels(nodes));
             let members = |atom: Option<(ClassId, Vec<AtomMember>)>| {
-                atom.map_or_else(Vec::new, |(_, members)| {
-                    members.iter().map(|member| self.step_member(member)).collect()
-                })
+                atom.map_or_else(Vec::new, |(_, members)| self.step_members(&members))
             };
             AtomStep {
                 labels_before: labels(before),
@@ -252,13 +261,19 @@ impl View {
             }
         });
         let step = Step { atoms: atoms.collect() };
-        let reference: BTreeMap<_, _> = (0..N_VALUES).map(|value| (Some(value.to_string()), 10)).collect();
-        let columns: Vec<StepColumn> = (0..self.setting.n_columns)
-            .map(|column| StepColumn { name: format!("c{column}"), reference: reference.clone() })
-            .collect();
-        if let Err(problems) = verify_step(step, &columns, &self.setting.requirements) {
+        if let Err(problems) = verify_step(step, &self.columns(), &self.setting.requirements) {
             panic!("{problems}");
         }
+    }
+
+    fn columns(&self) -> Vec<StepColumn> {
+        let reference: BTreeMap<_, _> = (0..N_VALUES).map(|value| (Some(value.to_string()), 10)).collect();
+        let column = |column| StepColumn { name: format!("c{column}"), reference: reference.clone() };
+        (0..self.setting.n_columns).map(column).collect()
+    }
+
+    fn step_members(&self, members: &[AtomMember]) -> Vec<StepMember> {
+        members.iter().map(|member| self.step_member(member)).collect()
     }
 
     fn labels(&self, nodes: &[u32]) -> Vec<String> {
@@ -266,25 +281,22 @@ impl View {
     }
 
     fn step_member(&self, member: &AtomMember) -> StepMember {
-        let AtomMember { member, standing, .. } = member;
+        let AtomMember { member, .. } = member;
         let path = |(tree, &node): (&GrowingTree, &u32)| {
             std::iter::successors(Some(node), |&node| tree.parent(node))
                 .map(|node| tree.label(node).to_owned())
                 .collect()
         };
-        let text = |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string())).collect() };
+        let text =
+            |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string().into())).collect() };
         StepMember {
             person: member.person.0,
             k: member.k,
             paths: self.trees.iter().zip(&member.nodes).map(path).collect(),
             values: text(&member.tuple),
-            remembered: match self.ledger.past(member.person).unwrap() {
-                Past::Among(tuples) => tuples.iter().map(text).collect(),
-                Past::Nothing | Past::Alone => BTreeSet::new(),
-            },
-            seen: match standing {
-                Standing::Core => Seen::Never,
-                Standing::Rider => Seen::Elsewhere,
+            seen: match self.ledger.past(member.person).unwrap() {
+                Past::Nothing => Seen::Never,
+                Past::InCrowd | Past::Alone => Seen::Elsewhere,
             },
         }
     }
@@ -299,6 +311,11 @@ impl View {
             .collect();
         self.attacker.see(rows.iter().map(|(class, row)| (*class, row)));
     }
+}
+
+fn old_atoms(ledger: &MemoryLedger) -> Vec<OldAtom> {
+    let atoms = ledger.all_atoms().iter();
+    atoms.map(|(&atom, (class, members))| OldAtom { class: *class, atom, members: members.clone() }).collect()
 }
 
 fn row(member: &Member, atom: AtomId) -> Row {

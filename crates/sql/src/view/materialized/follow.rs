@@ -9,7 +9,7 @@ use kohort_store::Change;
 
 use super::Materialized;
 use super::layout::{NUMBER, POSITION, TEXT};
-use super::ledger::{CORE, HIDDEN, KeptRow, Persons, StoredLedger};
+use super::ledger::{HIDDEN, KeptRow, Persons, StoredLedger};
 use super::members::{NewRow, is_restricted, new_rows};
 use super::memory::{Memory, pairs_of};
 use super::policies::PolicyRows;
@@ -39,11 +39,10 @@ pub(super) struct RowState {
     pub(super) place: i64,
     pub(super) class: Option<i64>,
     pub(super) atom: Option<i64>,
-    pub(super) standing: i64,
 }
 
 impl RowState {
-    pub(super) const HIDDEN: RowState = RowState { place: HIDDEN, class: None, atom: None, standing: CORE };
+    pub(super) const HIDDEN: RowState = RowState { place: HIDDEN, class: None, atom: None };
 }
 
 /// A row that is new to the tables.

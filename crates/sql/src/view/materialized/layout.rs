@@ -19,7 +19,6 @@ pub(super) const NAME: &str = "name";
 pub(super) const PLACE: &str = "place";
 pub(super) const CLASS: &str = "class";
 pub(super) const ATOM: &str = "atom";
-pub(super) const STANDING: &str = "standing";
 pub(super) const LEAVES: &str = "leaves";
 pub(super) const SINCE: &str = "since";
 pub(super) const OWN_K: &str = "k";
@@ -71,7 +70,6 @@ impl Layout {
             column(PLACE, DataType::Int64),
             maybe(CLASS, DataType::Int64),
             maybe(ATOM, DataType::Int64),
-            column(STANDING, DataType::Int64),
             column(LEAVES, DataType::Boolean),
             column(SINCE, DataType::Timestamp(TimeUnit::Microsecond, None)),
             column(OWN_K, DataType::Int64),

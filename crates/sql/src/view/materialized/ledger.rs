@@ -1,18 +1,15 @@
 //! [`StoredLedger`]: what is kept of a view, as the rules of changing data read it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
-use kohort_core::changing::{
-    AtomId, AtomMember, ClassId, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown, Standing, Tuple,
-};
+use kohort_core::changing::{AtomId, AtomMember, ClassId, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown};
 use kohort_store::{Comparison, Condition, ScanRequest, State, Value};
-use serde::{Deserialize, Serialize};
 
-use super::layout::{ATOM, CLASS, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, STANDING, TEXT, TUPLE};
+use super::layout::{ATOM, CLASS, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, TEXT, TUPLE};
 use super::memory::Memory;
 use super::problem::MaterializedProblem;
 
@@ -21,9 +18,6 @@ pub(super) const WAITING: i64 = 0;
 pub(super) const IN_ATOM: i64 = 1;
 pub(super) const ALONE: i64 = 2;
 pub(super) const HIDDEN: i64 = 3;
-/// Values of the column that says what a row is to its atom.
-pub(super) const CORE: i64 = 0;
-pub(super) const RIDER: i64 = 1;
 
 /// The hidden tables of a view, read.
 pub(super) struct StoredLedger<'a> {
@@ -40,6 +34,8 @@ pub(super) struct Persons {
     known: RefCell<Numbered>,
     /// What readers have seen of those of whom it was looked up.
     pasts: RefCell<HashMap<PersonKey, Past>>,
+    /// Whether that is everybody of whom they have seen something.
+    are_all_known: Cell<bool>,
 }
 
 /// Names and their numbers, both ways.
@@ -75,35 +71,31 @@ impl Persons {
     }
 }
 
-/// What readers have seen of a person, as text.
-#[derive(Serialize, Deserialize)]
-enum PastRecord {
-    Among(Vec<Tuple>),
-    Alone,
-}
+/// Texts of the table of what readers have seen of persons.
+const SEEN_IN_CROWD: &str = "in a crowd";
+const SEEN_ALONE: &str = "alone";
 
 /// `None` where nothing is to be remembered.
-pub(super) fn past_text(past: &Past) -> Option<String> {
-    let record = match past {
-        Past::Nothing => return None,
-        Past::Among(tuples) => PastRecord::Among(tuples.iter().cloned().collect()),
-        Past::Alone => PastRecord::Alone,
-    };
-    Some(serde_json::to_string(&record).expect("numbers are JSON"))
+pub(super) fn past_text(past: Past) -> Option<&'static str> {
+    match past {
+        Past::Nothing => None,
+        Past::InCrowd => Some(SEEN_IN_CROWD),
+        Past::Alone => Some(SEEN_ALONE),
+    }
 }
 
 fn past_of(text: &str) -> Option<Past> {
-    Some(match serde_json::from_str(text).ok()? {
-        PastRecord::Among(tuples) => Past::Among(tuples.into_iter().collect::<BTreeSet<Tuple>>()),
-        PastRecord::Alone => Past::Alone,
-    })
+    match text {
+        SEEN_IN_CROWD => Some(Past::InCrowd),
+        SEEN_ALONE => Some(Past::Alone),
+        _ => None,
+    }
 }
 
 /// A row of the table of rows.
 pub(super) struct KeptRow {
     pub(super) name: String,
     pub(super) place: Place,
-    pub(super) standing: Standing,
     pub(super) shown: Shown,
     pub(super) member: Member,
     /// Labels as they are written, to be compared.
@@ -125,7 +117,7 @@ impl StoredLedger<'_> {
     }
 
     fn scan(&self, request: ScanRequest) -> Result<Vec<KeptRow>, MaterializedProblem> {
-        let columns = [NAME, PLACE, CLASS, ATOM, STANDING, LEAVES, OWN_K, NODES, TUPLE].map(str::to_owned).to_vec();
+        let columns = [NAME, PLACE, CLASS, ATOM, LEAVES, OWN_K, NODES, TUPLE].map(str::to_owned).to_vec();
         let request = ScanRequest { columns: Some(columns), with_rowid: true, ..request };
         let mut found = Vec::new();
         for batch in self.state.scan(&self.layout.rows, &request)? {
@@ -170,18 +162,37 @@ impl StoredLedger<'_> {
         for names in names.chunks(10_000) {
             names.iter().for_each(|name| self.persons.note_past(name, Past::Nothing));
             let values = names.iter().cloned().map(Value::Text).collect();
-            let request = ScanRequest {
-                columns: Some(vec![NAME.to_owned(), TEXT.to_owned()]),
-                conditions: vec![Condition::In { column: NAME.to_owned(), values }],
-                ..ScanRequest::default()
-            };
-            for batch in self.state.scan(&self.layout.past, &request)? {
-                let batch = batch?;
-                let (names, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
-                for row in 0..batch.num_rows() {
-                    let past = past_of(texts.value(row)).ok_or_else(|| self.damaged())?;
-                    self.persons.note_past(names.value(row), past);
-                }
+            self.note_pasts(vec![Condition::In { column: NAME.to_owned(), values }])?;
+        }
+        Ok(())
+    }
+
+    /// The same of those of whom it is not known yet.
+    pub(super) fn look_up_pasts_of(&self, persons: impl Iterator<Item = PersonKey>) -> Result<(), MaterializedProblem> {
+        if self.persons.are_all_known.get() {
+            return Ok(());
+        }
+        let unknown = persons.filter(|person| !self.persons.pasts.borrow().contains_key(person));
+        let names: Vec<String> = unknown.map(|person| self.persons.name(person)).collect();
+        self.look_up_pasts(&names)
+    }
+
+    /// Looks up what readers have seen of everybody.
+    pub(super) fn look_up_all_pasts(&self) -> Result<(), MaterializedProblem> {
+        self.note_pasts(Vec::new())?;
+        self.persons.are_all_known.set(true);
+        Ok(())
+    }
+
+    fn note_pasts(&self, conditions: Vec<Condition>) -> Result<(), MaterializedProblem> {
+        let columns = Some(vec![NAME.to_owned(), TEXT.to_owned()]);
+        let request = ScanRequest { columns, conditions, ..ScanRequest::default() };
+        for batch in self.state.scan(&self.layout.past, &request)? {
+            let batch = batch?;
+            let (names, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
+            for row in 0..batch.num_rows() {
+                let past = past_of(texts.value(row)).ok_or_else(|| self.damaged())?;
+                self.persons.note_past(names.value(row), past);
             }
         }
         Ok(())
@@ -191,8 +202,7 @@ impl StoredLedger<'_> {
         let number = |position: usize| batch.column(position).as_primitive::<Int64Type>();
         let text = |position: usize| batch.column(position).as_string::<i32>();
         let (keys, names, places, classes, atoms) = (number(0), text(1), number(2), number(3), number(4));
-        let (standings, leaves, k) = (number(5), batch.column(6).as_boolean(), number(7));
-        let (nodes, tuples) = (text(8), text(9));
+        let (leaves, k, nodes, tuples) = (batch.column(5).as_boolean(), number(6), text(7), text(8));
         for row in 0..batch.num_rows() {
             let class = ClassId(if classes.is_valid(row) { classes.value(row) } else { 0 }.cast_unsigned());
             let place = match places.value(row) {
@@ -209,7 +219,6 @@ impl StoredLedger<'_> {
             found.push(KeptRow {
                 name: names.value(row).to_owned(),
                 place,
-                standing: if standings.value(row) == RIDER { Standing::Rider } else { Standing::Core },
                 shown: if leaves.value(row) { Shown::Leaves } else { Shown::Stays },
                 member: Member {
                     key: MemberKey(keys.value(row).cast_unsigned()),
@@ -253,7 +262,7 @@ impl Ledger for StoredLedger<'_> {
 
     fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, MaterializedProblem> {
         let rows = self.rows(vec![is(ATOM, atom.0.cast_signed())])?;
-        let member = |row: KeptRow| AtomMember { member: row.member, standing: row.standing, shown: row.shown };
+        let member = |row: KeptRow| AtomMember { member: row.member, shown: row.shown };
         Ok(rows.into_iter().map(member).collect())
     }
 
@@ -281,7 +290,10 @@ impl Ledger for StoredLedger<'_> {
 
     fn past(&self, person: PersonKey) -> Result<Past, MaterializedProblem> {
         if let Some(past) = self.persons.pasts.borrow().get(&person) {
-            return Ok(past.clone());
+            return Ok(*past);
+        }
+        if self.persons.are_all_known.get() {
+            return Ok(Past::Nothing);
         }
         Ok(self.past_row(&self.persons.name(person))?.map_or(Past::Nothing, |(_, past)| past))
     }

@@ -25,7 +25,7 @@ pub(super) struct NewRow {
     pub(super) name: Arc<str>,
     /// The person's own k.
     pub(super) k: u32,
-    /// Per quasi column the value and its ancestors; `None` where the DGH does not know it.
+    /// Per quasi column the value and its ancestors; `None` where the DGH does not know it, or the row can't be judged.
     pub(super) paths: Option<Vec<Arc<ValuePath>>>,
     /// What is shown beside quasi labels, as the view's tuples have it.
     pub(super) values: Vec<Option<String>>,
@@ -97,7 +97,8 @@ pub(super) fn new_rows(
     let (quasi, sensitive) = (definition.with_role(Role::Quasi), definition.with_role(Role::Sensitive));
     let paths: Vec<HashMap<u32, Option<Arc<ValuePath>>>> =
         quasi.iter().map(|&position| paths_of(&table.columns[position], definition, position, memory)).collect();
-    let raised = Raised::of(definition, memory, &table.columns, policies, &wishes);
+    let raised = Raised::of(definition, memory, policies, &wishes);
+    let is_unjudged = unjudged(definition, memory, policies, &wishes, rows.num_rows());
     let plain = plain_texts(definition, rows)?;
 
     let names = text_of(definition, identifier)?;
@@ -115,7 +116,7 @@ pub(super) fn new_rows(
         found.push(NewRow {
             name: names.value(place).into(),
             k,
-            paths: of_quasi.collect(),
+            paths: if is_unjudged[place] { None } else { of_quasi.collect() },
             values,
             policy: wishes.policy_of_row.get(place).copied().flatten(),
             place,
@@ -123,6 +124,24 @@ pub(super) fn new_rows(
     }
     check_one_row_each(definition, &found)?;
     Ok(found)
+}
+
+/// Per row whether its person lets readers see sensitive values raised who were not known when the view was made: of
+/// crowds it is not asked what these would see, so the row is hidden until the view is made anew.
+fn unjudged(
+    definition: &Definition,
+    memory: &Memory,
+    policies: Option<&Policies>,
+    wishes: &Wishes,
+    n_rows: usize,
+) -> Vec<bool> {
+    let mut is_unjudged = vec![false; n_rows];
+    let Some(policies) = policies.filter(|_| asks_of_values(definition)) else { return is_unjudged };
+    for (number, _) in policies.pairs().iter().enumerate().filter(|(_, pair)| !memory.pairs.contains(pair)) {
+        let levels = wishes.levels(policies, PairId(number));
+        is_unjudged.iter_mut().zip(levels).for_each(|(is_unjudged, level)| *is_unjudged |= level > 0);
+    }
+    is_unjudged
 }
 
 fn check_one_row_each(definition: &Definition, rows: &[NewRow]) -> Result<(), ViewProblem> {
@@ -171,13 +190,7 @@ struct Raised<'a> {
 }
 
 impl<'a> Raised<'a> {
-    fn of(
-        definition: &'a Definition,
-        memory: &'a Memory,
-        _columns: &[Column],
-        policies: Option<&Policies>,
-        wishes: &Wishes,
-    ) -> Raised<'a> {
+    fn of(definition: &'a Definition, memory: &'a Memory, policies: Option<&Policies>, wishes: &Wishes) -> Raised<'a> {
         let Some(policies) = policies.filter(|_| asks_of_values(definition)) else {
             return Raised { definition, memory, levels: Vec::new() };
         };

@@ -102,7 +102,7 @@ impl Made {
 }
 
 /// The numbers of a column's values.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Values {
     numbers: HashMap<Option<String>, u32>,
     texts: Vec<Option<String>>,

@@ -61,15 +61,29 @@ pub enum MaterializedProblem {
     },
     /// A refresh that readers of the old view could combine with it.
     #[error(
-        "view '{view}': whoever kept earlier answers could tell {n_exposed} persons apart, some from all but {others} others"
+        "view '{view}': whoever kept earlier answers could find {n_exposed} persons in sets that do not satisfy what is asked, the smallest of {fewest}"
     )]
     Exposes {
         /// The view.
         view: String,
         /// How many persons.
         n_exposed: u64,
-        /// Others in the smallest set.
-        others: u64,
+        /// Persons in the smallest set.
+        fewest: u64,
+    },
+    /// A refresh for other readers than the view was made for.
+    #[error(
+        "view '{view}': its choices speak of other purposes or recipients than when it was made, so that rows can't be compared"
+    )]
+    OtherReaders {
+        /// The view.
+        view: String,
+    },
+    /// A refresh that would leave classes as they are, whose labels no DGH has any more.
+    #[error("view '{view}': some classes can't change safely, and its DGHs are others than when it was made")]
+    OtherHierarchies {
+        /// The view.
+        view: String,
     },
     /// What is kept of it can't be read.
     #[error("what is kept of view '{view}' is damaged")]
@@ -95,9 +109,12 @@ impl MaterializedProblem {
             Self::SeveralRows { .. } => Some("make the identifier the table's PRIMARY KEY".to_owned()),
             Self::Standard(problem) => problem.hint().map(str::to_owned),
             Self::Path { .. } => Some("REFRESH makes the view with the DGH as it is now".to_owned()),
-            Self::Exposes { .. } => Some(
-                "if nobody has read the old one, REFRESH ANONYMIZATION_VIEW ... FORCE shows the new view".to_owned(),
-            ),
+            Self::Exposes { view, .. } => Some(format!(
+                "REFRESH ANONYMIZATION_VIEW {view} PARTIAL leaves those as they are or hidden; with FORCE all is shown anew, which is right if nobody has read the old one"
+            )),
+            Self::OtherReaders { view } | Self::OtherHierarchies { view } => {
+                Some(format!("if nobody has read the old one, REFRESH ANONYMIZATION_VIEW {view} FORCE makes it anew"))
+            }
             Self::Damaged { .. } => Some("restore the data folder from a backup, or make the view anew".to_owned()),
             Self::Store(error) => error.hint().map(str::to_owned),
             Self::Option { .. } | Self::Unverified { .. } => None,

@@ -259,7 +259,7 @@ impl Materialized {
     }
 
     /// All classes with their labels.
-    fn labels(&self, state: &State) -> Result<Vec<Labelled>, ViewProblem> {
+    pub(super) fn labels(&self, state: &State) -> Result<Vec<Labelled>, ViewProblem> {
         let fixed = [CLASS, IS_ALONE, IS_RESTRICTED].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(self.layout.labels.clone()).collect());
         let request = ScanRequest { columns, ..ScanRequest::default() };

@@ -1,12 +1,12 @@
 //! A change of a materialized view as the verifier sees it: atoms before and after, in texts.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use kohort_core::changing::{
-    AtomId, AtomMember, ClassId, Effect, GrowingTree, Ledger, Member, MemberKey, Past, PersonKey, Shown, Standing,
-    Tuple,
+    AtomId, AtomMember, ClassId, Effect, GrowingTree, Ledger, Member, MemberKey, OldAtom, Past, Shown,
 };
-use kohort_verify::{AtomStep, Seen, ShownValues, Step, StepColumn, StepMember, verify_step};
+use kohort_verify::{AtomStep, Refresh, Seen, Step, StepColumn, StepMember, verify_refresh, verify_step};
 
 use super::ledger::StoredLedger;
 use super::members::tuple_columns;
@@ -24,7 +24,7 @@ pub(super) fn verify(
     effects: &[Effect],
     newcomers: &BTreeMap<MemberKey, Member>,
 ) -> Result<(), MaterializedProblem> {
-    let mut changing = Changing { ledger, newcomers, atoms: BTreeMap::new(), pasts: BTreeMap::new() };
+    let mut changing = Changing { ledger, newcomers, atoms: BTreeMap::new() };
     for effect in effects {
         changing.follow(effect)?;
     }
@@ -36,23 +36,77 @@ pub(super) fn verify(
         })
         .collect();
     let memory = ledger.memory;
-    let labels_of = |nodes: &[u32]| -> Vec<String> {
-        memory.trees.iter().zip(nodes).map(|(tree, &node)| tree.label(node).to_owned()).collect()
-    };
+    let mut texts = Texts::of(memory);
     let mut atoms = Vec::with_capacity(changing.atoms.len());
     for (class, before, after) in changing.atoms.values() {
-        let known = memory.index.get(*class).map(|(nodes, _)| labels_of(nodes));
-        let labels = founded.get(class).map(|nodes| labels_of(nodes)).or_else(|| known.clone());
+        let known = memory.index.get(*class).map(|(nodes, _)| labels_of(memory, nodes));
+        let labels = founded.get(class).map(|nodes| labels_of(memory, nodes)).or_else(|| known.clone());
         let labels = labels.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
-        let members = |members: &[AtomMember]| members.iter().map(|member| changing.member(member)).collect();
-        let (before, after): (Result<Vec<_>, _>, Result<Vec<_>, _>) = (members(before), members(after));
         let labels_before = known.filter(|_| !founded.contains_key(class));
-        atoms.push(AtomStep { labels_before, labels, before: before?, after: after? });
+        // Who stays in an atom was seen in it; it is asked of newcomers.
+        let seen = if before.is_empty() { ledger.seen(after)? } else { vec![Seen::Never; after.len()] };
+        let before = texts.members(before, &vec![Seen::Never; before.len()]);
+        let after = texts.members(after, &seen);
+        atoms.push(AtomStep { labels_before, labels, before, after });
     }
     let unverified =
         |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let columns = columns(definition, memory);
     verify_step(Step { atoms }, &columns, &requirements(definition, &memory.pairs)).map(drop).map_err(unverified)
+}
+
+/// Recounts what effects of a refresh leave shown, beside what was: by persons, and by texts of the time before and after.
+///
+/// # Errors
+/// Where a set of persons that readers of both can make out does not satisfy what is asked.
+pub(super) fn verify_remade(
+    definition: &Definition,
+    ledger: &StoredLedger<'_>,
+    (old, memory_before): (&[OldAtom], &Memory),
+    effects: &[Effect],
+) -> Result<(), MaterializedProblem> {
+    let memory = ledger.memory;
+    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    let mut before_texts = Texts::of(memory_before);
+    let unasked = |members: &[AtomMember]| vec![Seen::Never; members.len()];
+    let before = old.iter().map(|old| before_texts.members(&old.members, &unasked(&old.members))).collect();
+    let mut atoms: BTreeMap<AtomId, (ClassId, Vec<AtomMember>)> =
+        old.iter().map(|old| (old.atom, (old.class, old.members.clone()))).collect();
+    let mut labels: BTreeMap<ClassId, Vec<String>> = BTreeMap::new();
+    let mut waiting: HashMap<MemberKey, &Member> = HashMap::new();
+    for effect in effects {
+        match effect {
+            Effect::Found { class, nodes } => {
+                labels.insert(*class, labels_of(memory, nodes));
+            }
+            Effect::Remove { atom, members, .. } => {
+                let (_, left) = atoms.get_mut(atom).ok_or_else(damaged)?;
+                let gone: HashSet<&MemberKey> = members.iter().collect();
+                left.retain(|member| !gone.contains(&member.member.key));
+            }
+            Effect::Wait { member, .. } => drop(waiting.insert(member.key, member)),
+            Effect::Admit { class, atom, members } => {
+                let member = |key: &MemberKey| waiting.get(key).map(|&member| member.clone()).ok_or_else(damaged);
+                let members = members.iter().map(|key| Ok(AtomMember { member: member(key)?, shown: Shown::Stays }));
+                atoms.insert(*atom, (*class, members.collect::<Result<_, MaterializedProblem>>()?));
+            }
+            _ => {}
+        }
+    }
+    let (mut texts, mut after) = (Texts::of(memory), Vec::with_capacity(atoms.len()));
+    for (class, members) in atoms.values().filter(|(_, members)| !members.is_empty()) {
+        let known = || memory_before.index.get(*class).map(|(nodes, _)| labels_of(memory_before, nodes));
+        let labels = labels.get(class).cloned().or_else(known).ok_or_else(damaged)?;
+        after.push((labels, texts.members(members, &ledger.seen(members)?)));
+    }
+    let unverified =
+        |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
+    let (columns, requirements) = (columns(definition, memory), requirements(definition, &memory.pairs));
+    verify_refresh(Refresh { before, after }, &columns, &requirements).map(drop).map_err(unverified)
+}
+
+fn labels_of(memory: &Memory, nodes: &[u32]) -> Vec<String> {
+    memory.trees.iter().zip(nodes).map(|(tree, &node)| tree.label(node).to_owned()).collect()
 }
 
 /// What rows show beside quasi labels, with the shares of values when the view was made.
@@ -68,25 +122,34 @@ fn columns(definition: &Definition, memory: &Memory) -> Vec<StepColumn> {
     names.into_iter().enumerate().map(column).collect()
 }
 
+impl StoredLedger<'_> {
+    /// Per member whether readers saw something of the person, by what is kept: nothing of the change counts yet.
+    fn seen(&self, members: &[AtomMember]) -> Result<Vec<Seen>, MaterializedProblem> {
+        self.look_up_pasts_of(members.iter().map(|member| member.member.person))?;
+        let seen = |member: &AtomMember| {
+            Ok(match self.past(member.member.person)? {
+                Past::Nothing => Seen::Never,
+                Past::InCrowd | Past::Alone => Seen::Elsewhere,
+            })
+        };
+        members.iter().map(seen).collect()
+    }
+}
+
 /// Atoms that a change touches.
 struct Changing<'a> {
     ledger: &'a StoredLedger<'a>,
     newcomers: &'a BTreeMap<MemberKey, Member>,
     /// Their classes, and who was and is in them.
     atoms: BTreeMap<AtomId, (ClassId, Vec<AtomMember>, Vec<AtomMember>)>,
-    pasts: BTreeMap<PersonKey, Past>,
 }
 
 impl Changing<'_> {
     fn follow(&mut self, effect: &Effect) -> Result<(), MaterializedProblem> {
         match effect {
             Effect::Admit { class, atom, members } => {
-                let waiting = self.ledger.waiting_members(members.iter().map(|(key, _)| *key), self.newcomers)?;
-                let admitted = members.iter().zip(waiting).map(|(&(_, standing), member)| AtomMember {
-                    member,
-                    standing,
-                    shown: Shown::Stays,
-                });
+                let waiting = self.ledger.waiting_members(members.iter().copied(), self.newcomers)?;
+                let admitted = waiting.into_iter().map(|member| AtomMember { member, shown: Shown::Stays });
                 let admitted = admitted.collect();
                 self.atoms.insert(*atom, (*class, Vec::new(), admitted));
             }
@@ -94,9 +157,6 @@ impl Changing<'_> {
             Effect::Withdraw { class, atom, gone, survivors, .. } => {
                 self.take(*class, *atom, gone)?;
                 self.take(*class, *atom, survivors)?;
-            }
-            Effect::Remember { person, past } => {
-                self.pasts.insert(*person, past.clone());
             }
             Effect::Found { .. }
             | Effect::Raise { .. }
@@ -106,7 +166,8 @@ impl Changing<'_> {
             | Effect::Seal { .. }
             | Effect::Leave { .. }
             | Effect::Dissolve { .. }
-            | Effect::Forget { .. } => {}
+            | Effect::Forget { .. }
+            | Effect::Remember { .. } => {}
         }
         Ok(())
     }
@@ -122,36 +183,39 @@ impl Changing<'_> {
         }
         Ok(())
     }
+}
 
-    fn member(&self, member: &AtomMember) -> Result<StepMember, MaterializedProblem> {
-        let AtomMember { member, standing, .. } = member;
-        let memory = self.ledger.memory;
-        let path = |(tree, &node): (&GrowingTree, &u32)| {
-            let up = std::iter::successors(Some(node), |&node| tree.parent(node));
-            up.map(|node| tree.label(node).to_owned()).collect()
+/// Members in texts, each path and value once.
+struct Texts<'a> {
+    memory: &'a Memory,
+    /// Per quasi column and node.
+    paths: Vec<HashMap<u32, Arc<[String]>>>,
+    /// Per position of tuples and number.
+    values: Vec<HashMap<u32, Option<Arc<str>>>>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(memory: &'a Memory) -> Texts<'a> {
+        let (paths, values) = (memory.trees.len(), memory.values.len());
+        Texts { memory, paths: vec![HashMap::new(); paths], values: vec![HashMap::new(); values] }
+    }
+
+    fn members(&mut self, members: &[AtomMember], seen: &[Seen]) -> Vec<StepMember> {
+        members.iter().zip(seen).map(|(member, &seen)| self.member(&member.member, seen)).collect()
+    }
+
+    fn member(&mut self, member: &Member, seen: Seen) -> StepMember {
+        let path = |(tree, (paths, &node)): (&GrowingTree, (&mut HashMap<u32, Arc<[String]>>, &u32))| {
+            let up = |node| std::iter::successors(Some(node), |&node| tree.parent(node));
+            let path = || up(node).map(|node| tree.label(node).to_owned()).collect();
+            Arc::clone(paths.entry(node).or_insert_with(path))
         };
-        let texts = |tuple: &Tuple| -> ShownValues {
-            let text = |(values, &number): (&super::memory::Values, &u32)| values.text(number).cloned().flatten();
-            memory.values.iter().zip(tuple).map(text).collect()
+        let paths = self.memory.trees.iter().zip(self.paths.iter_mut().zip(&member.nodes)).map(path).collect();
+        let columns = self.memory.values.iter().zip(self.values.iter_mut().zip(&member.tuple));
+        let value = |(known, (texts, &number)): (&super::memory::Values, (&mut HashMap<_, _>, &u32))| {
+            let text = || known.text(number).cloned().flatten().map(Arc::from);
+            texts.entry(number).or_insert_with(text).clone()
         };
-        let past = match (standing, self.pasts.get(&member.person)) {
-            (Standing::Core, _) => Past::Nothing,
-            (Standing::Rider, Some(past)) => past.clone(),
-            (Standing::Rider, None) => self.ledger.past(member.person)?,
-        };
-        Ok(StepMember {
-            person: member.person.0,
-            k: member.k,
-            paths: memory.trees.iter().zip(&member.nodes).map(path).collect(),
-            values: texts(&member.tuple),
-            remembered: match past {
-                Past::Among(tuples) => tuples.iter().map(texts).collect(),
-                Past::Nothing | Past::Alone => BTreeSet::new(),
-            },
-            seen: match standing {
-                Standing::Core => Seen::Never,
-                Standing::Rider => Seen::Elsewhere,
-            },
-        })
+        StepMember { person: member.person.0, k: member.k, paths, values: columns.map(value).collect(), seen }
     }
 }

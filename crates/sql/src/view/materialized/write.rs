@@ -9,17 +9,15 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::{
-    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Member, MemberKey, Paper, Past, Standing,
-    Survivors,
+    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Member, MemberKey, Paper, Past,
 };
 use kohort_store::{Change, ScanRequest};
 
 use super::follow::{Arrival, Changed, RowState};
 use super::layout::{
-    ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, STANDING, TEXT,
-    TUPLE,
+    ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, TEXT, TUPLE,
 };
-use super::ledger::{ALONE, CORE, IN_ATOM, Persons, RIDER, WAITING, is, past_text};
+use super::ledger::{ALONE, IN_ATOM, Persons, WAITING, is, past_text};
 use super::memory::Memory;
 use super::problem::MaterializedProblem;
 use super::{Materialized, step};
@@ -92,7 +90,11 @@ impl Writing<'_> {
     }
 
     /// Writes effects and the rows that came.
-    fn write(&mut self, effects: &[Effect], mut arrivals: BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewProblem> {
+    pub(super) fn write(
+        &mut self,
+        effects: &[Effect],
+        mut arrivals: BTreeMap<MemberKey, Arrival<'_>>,
+    ) -> Result<(), ViewProblem> {
         let mut fates: BTreeMap<MemberKey, Fate> = BTreeMap::new();
         let mut leaving = Vec::new();
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
@@ -104,7 +106,7 @@ impl Writing<'_> {
                 Effect::Found { class, nodes } => self.put_class(*class, nodes, IsNew::Yes)?,
                 Effect::Raise { class, nodes } => self.put_class(*class, nodes, IsNew::No)?,
                 Effect::Wait { class, member } => {
-                    let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None, standing: CORE };
+                    let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None };
                     fates.insert(member.key, Fate::At(state));
                 }
                 Effect::Hide { member } => drop(fates.insert(member.key, Fate::At(RowState::HIDDEN))),
@@ -115,19 +117,14 @@ impl Writing<'_> {
                     let class = self.alone_class(&member.nodes)?;
                     let choice = arrivals.get(&member.key).and_then(|arrival| arrival.choice);
                     restricted.extend(choice.filter(|choice| self.memory.restricting.contains(choice)).map(|_| class));
-                    let state = RowState { place: ALONE, class: Some(class), atom: None, standing: CORE };
+                    let state = RowState { place: ALONE, class: Some(class), atom: None };
                     fates.insert(member.key, Fate::At(state));
                 }
                 Effect::Admit { class, atom, members } => {
                     self.memory.counters.next_atom = self.memory.counters.next_atom.max(atom.0 + 1);
                     let (class, atom) = (signed(class.0), Some(signed(atom.0)));
-                    for (key, standing) in members {
-                        let standing = match standing {
-                            Standing::Core => CORE,
-                            Standing::Rider => RIDER,
-                        };
-                        fates.insert(*key, Fate::At(RowState { place: IN_ATOM, class: Some(class), atom, standing }));
-                    }
+                    let state = RowState { place: IN_ATOM, class: Some(class), atom };
+                    fates.extend(members.iter().map(|key| (*key, Fate::At(state))));
                     // Of rows that waited it is not looked up what they allow.
                     if !self.memory.restricting.is_empty() {
                         restricted.insert(class);
@@ -135,19 +132,13 @@ impl Writing<'_> {
                 }
                 Effect::Leave { member } => leaving.push(*member),
                 Effect::Remove { members, .. } => fates.extend(members.iter().map(|key| (*key, Fate::Gone))),
-                Effect::Withdraw { class, gone, survivors, to, .. } => {
-                    let state = match to {
-                        Survivors::Wait => {
-                            RowState { place: WAITING, class: Some(signed(class.0)), atom: None, standing: CORE }
-                        }
-                        Survivors::Hide => RowState::HIDDEN,
-                    };
+                Effect::Withdraw { gone, survivors, .. } => {
                     fates.extend(gone.iter().map(|key| (*key, Fate::Gone)));
-                    fates.extend(survivors.iter().map(|key| (*key, Fate::At(state))));
+                    fates.extend(survivors.iter().map(|key| (*key, Fate::At(RowState::HIDDEN))));
                 }
                 Effect::Dissolve { class } => self.drop_class(signed(class.0))?,
                 Effect::Forget { member } => drop(fates.insert(*member, Fate::Gone)),
-                Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), past.clone())),
+                Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), *past)),
             }
         }
         for (key, fate) in &fates {
@@ -208,8 +199,8 @@ impl Writing<'_> {
             self.change.delete(rows, &gone)?;
         }
         if !moved.is_empty() {
-            let [place, class, atom, standing] = state_columns(&states);
-            let columns = batch([(PLACE, place), (CLASS, class), (ATOM, atom), (STANDING, standing)]);
+            let [place, class, atom] = state_columns(&states);
+            let columns = batch([(PLACE, place), (CLASS, class), (ATOM, atom)]);
             self.change.update(rows, &moved, &columns)?;
         }
         Ok(())
@@ -231,8 +222,8 @@ impl Writing<'_> {
         let is_first = pasts.len() > 1 && self.change.count(&layout.past)? == 0;
         let ledger = self.view.ledger(self.memory, self.change, self.persons);
         for (name, past) in pasts {
-            let Some(text) = past_text(past) else { continue };
-            self.persons.note_past(name, past.clone());
+            let Some(text) = past_text(*past) else { continue };
+            self.persons.note_past(name, *past);
             match if is_first { None } else { ledger.past_row(name)? } {
                 Some((number, _)) => {
                     let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
@@ -363,12 +354,11 @@ pub(super) fn class_batch(
     batch(fixed.into_iter().chain(labels))
 }
 
-fn state_columns(states: &[RowState]) -> [ArrayRef; 4] {
+fn state_columns(states: &[RowState]) -> [ArrayRef; 3] {
     [
         Arc::new(states.iter().map(|state| Some(state.place)).collect::<Int64Array>()),
         Arc::new(states.iter().map(|state| state.class).collect::<Int64Array>()),
         Arc::new(states.iter().map(|state| state.atom).collect::<Int64Array>()),
-        Arc::new(states.iter().map(|state| Some(state.standing)).collect::<Int64Array>()),
     ]
 }
 
@@ -381,7 +371,7 @@ pub(super) fn rows_batch(
     now: i64,
 ) -> Result<RecordBatch, ViewProblem> {
     let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
-    let [place, class, atom, standing] = state_columns(&states);
+    let [place, class, atom] = state_columns(&states);
     let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_ref())).collect::<StringArray>());
     let leaves: ArrayRef = Arc::new(BooleanArray::from(vec![false; rows.len()]));
     let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![now; rows.len()]));
@@ -398,7 +388,6 @@ pub(super) fn rows_batch(
         (PLACE, place),
         (CLASS, class),
         (ATOM, atom),
-        (STANDING, standing),
         (LEAVES, leaves),
         (SINCE, since),
         (OWN_K, k),

@@ -1,7 +1,8 @@
 //! A reader who kept every answer and knows who was in which class when.
 //!
 //! Whatever unions, intersections and differences of classes give is a union of the finest sets: rows that were always in
-//! the same classes together. Each of those must satisfy what the view asks of a class.
+//! the same classes together. Each of those must satisfy what the view asks of a class, and nobody may be in two crowds:
+//! what these have in common could be theirs alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,8 +48,12 @@ impl Attacker {
         self.snapshots.push(snapshot);
     }
 
-    /// The first set that does not satisfy what is asked, as an error.
+    /// The first who is in two crowds, or set that does not satisfy what is asked, as an error.
     pub(crate) fn fails(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.items.iter().find(|row| !names.insert(&row.name)) {
+            return Err(format!("{} was shown in two crowds", twice.name));
+        }
         let mut sets: BTreeMap<Vec<Option<&String>>, Vec<&KeptRow>> = BTreeMap::new();
         for (item, row) in self.items.iter().enumerate() {
             let signature = self.snapshots.iter().map(|snapshot| snapshot.get(&item)).collect();

@@ -28,8 +28,6 @@ pub(crate) struct KeptRow {
     pub(crate) place: Place,
     pub(crate) class: String,
     pub(crate) atom: String,
-    /// Whether it was never shown in another atom.
-    pub(crate) is_core: bool,
     pub(crate) leaves: bool,
     pub(crate) k: u32,
     pub(crate) level: u8,
@@ -110,12 +108,11 @@ impl Kept {
             },
             class: row[3].clone(),
             atom: row[4].clone(),
-            is_core: row[5] == "0",
-            leaves: row[6] == "true",
-            k: row[8].parse().unwrap(),
-            level: choices.get(&row[11]).map_or(0, |chosen| chosen[1].parse().unwrap()),
-            chosen: choices.get(&row[11]).cloned().unwrap_or_default(),
-            cells: row[13..].to_vec(),
+            leaves: row[5] == "true",
+            k: row[7].parse().unwrap(),
+            level: choices.get(&row[10]).map_or(0, |chosen| chosen[1].parse().unwrap()),
+            chosen: choices.get(&row[10]).cloned().unwrap_or_default(),
+            cells: row[12..].to_vec(),
         };
         let rows = table(&state, "rows").into_iter().map(row).collect();
         let labels = table(&state, "classes").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect();

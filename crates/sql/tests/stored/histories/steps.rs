@@ -93,6 +93,7 @@ pub(crate) enum Step {
     Together(Vec<Change>, End),
     Reopen,
     Refresh,
+    RefreshPart,
     ForceRefresh,
     /// The clock is set to a day, which may have been.
     Day(u32),
@@ -347,6 +348,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (prop::collection::vec(change(), 1..5), end()).prop_map(|(changes, end)| Step::Together(changes, end)),
         2 => Just(Step::Reopen),
         1 => Just(Step::Refresh),
+        1 => Just(Step::RefreshPart),
         1 => Just(Step::ForceRefresh),
         3 => (0..LAST_DAY).prop_map(Step::Day),
     ];
@@ -369,22 +371,4 @@ pub(crate) fn undecided_steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 4..14)
-}
-
-/// Crowds who come to one place, and some of them who go.
-pub(crate) fn crowded_steps() -> impl Strategy<Value = Vec<Step>> {
-    let patient = (0..3usize).prop_map(|disease| Patient {
-        age: Some(21),
-        zip: Some("0851"),
-        disease: DISEASES[disease],
-        ward: Some("north"),
-    });
-    let crowd = prop::collection::btree_map(9..40u8, patient, 2..7)
-        .prop_map(|patients| Change::Insert(patients.into_iter().collect()));
-    let step = prop_oneof![
-        3 => crowd.prop_map(Step::Alone),
-        4 => prop::collection::vec(0..40u8, 1..4).prop_map(|numbers| Step::Alone(Change::Delete(numbers))),
-        1 => Just(Step::Reopen),
-    ];
-    prop::collection::vec(step, 4..16)
 }
