@@ -9,6 +9,7 @@ mod killed;
 mod pinned;
 mod postgres;
 mod reopening;
+mod pushdown;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../views/session.rs"]
 mod session;
