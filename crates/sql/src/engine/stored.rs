@@ -85,12 +85,11 @@ impl Session {
             return Err(SqlError::NotStored { name: table.table().to_owned() });
         };
         let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
-        let input = super::copy::read_file(&context, file, &schema).await?;
         let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
         let n_rows = self
             .in_transaction(async |transaction| {
                 let watched = shared.watched(&name);
-                let stream = input.execute_stream().await.map_err(SqlError::while_running)?;
+                let stream = super::copy::read_file(file, &schema);
                 insert(transaction, &name, &schema, stream, &watched).await
             })
             .await?;
@@ -246,10 +245,11 @@ async fn insert(
     let mut n_rows = 0;
     while let Some(batch) = stream.try_next().await.map_err(SqlError::while_running)? {
         let batch = as_table(&batch, schema)?;
+        let n_before = n_rows;
         n_rows += batch.num_rows() as u64;
         transaction.touch(table, &batch, watched)?;
         let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
-        blocking(move || change.insert(&table, &batch)).await?;
+        blocking(move || change.insert(&table, &batch).map_err(|error| error.after_rows(n_before))).await?;
     }
     Ok(n_rows)
 }
