@@ -58,8 +58,8 @@ impl<'e> Filter<'e> {
                 Some(Filter::Column(name_of(column)?, Test::Compare(comparison(op)?, value)))
             }
             Expr::Between(Between { expr, negated: false, low, high }) => {
-                let bounds = [(Comparison::Ge, low), (Comparison::Le, high)];
-                let bound = |(comparison, value): (Comparison, &'e Box<Expr>)| {
+                let bounds = [(Comparison::Ge, low.as_ref()), (Comparison::Le, high.as_ref())];
+                let bound = |(comparison, value): (Comparison, &'e Expr)| {
                     Some(Filter::Column(name_of(expr)?, Test::Compare(comparison, value_of(value)?)))
                 };
                 Filter::all(bounds.into_iter().filter_map(bound).collect())
