@@ -4,7 +4,7 @@
 //! of first appearance. Writing takes nothing but `Verified<Release>`, and what was written is read back and verified
 //! again before it appears under its name.
 //!
-//! Arrow stops here: a copied cell of any Arrow type travels through the other crates as a text that means the same
+//! Arrow stops here, but for [`TableBatches`], which a query engine takes as they are: a copied cell of any Arrow type travels through the other crates as a text that means the same
 //! value bit by bit (`arrow_text`), and becomes an Arrow value again when it is written.
 
 mod arrow_text;
@@ -20,9 +20,9 @@ pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, TablesManifest};
 pub use read::{
     AuditOptions, CheckOptions, EarlierRegister, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable,
-    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, check_labels, infer_type,
-    load, load_registers, load_tables, manifest_digest, read_for_audit, read_for_check, read_release, read_release_of,
-    read_release_with, read_rows, texts_by_value,
+    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, TableBatches,
+    check_labels, infer_type, load, load_registers, load_tables, manifest_digest, read_for_audit, read_for_check,
+    read_release, read_release_of, read_release_with, read_rows, texts_by_value,
 };
 pub use write::{
     Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,

@@ -2,6 +2,7 @@
 
 mod arrow;
 mod audit;
+mod batches;
 mod csv;
 mod dictionary;
 mod hierarchies;
@@ -17,6 +18,7 @@ mod tables;
 mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};
+pub use batches::TableBatches;
 pub use hierarchies::texts_by_value;
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};

@@ -2,6 +2,7 @@
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use kohort_io::ReadProblem;
 use kohort_store::StoreError;
 
 use crate::access::AccessProblem;
@@ -162,18 +163,28 @@ pub enum SqlError {
         kind: std::io::ErrorKind,
     },
     /// A file whose name does not say what it is.
-    #[error("'{file}' is no .csv, .parquet or .arrow file")]
+    #[error("'{file}' is no .csv, .csv.gz, .csv.zst, .parquet or .arrow file")]
     UnknownFormat {
         /// The file.
         file: String,
     },
-    /// A file with columns that the table lacks.
-    #[error("'{file}' has columns that the table lacks: {}", .columns.join(", "))]
+    /// A file with columns that the table lacks. Without a header what stands for their names are cells.
+    #[error("{n_unknown} of the {n_columns} columns of '{file}' {} not in the table", if *n_unknown == 1 { "is" } else { "are" })]
     OtherColumns {
         /// The file.
         file: String,
-        /// Their names.
-        columns: Vec<String>,
+        /// How many.
+        n_unknown: usize,
+        /// Of so many.
+        n_columns: usize,
+    },
+    /// A file that is not what it should be.
+    #[error("'{file}': {problem}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: ReadProblem,
     },
     /// The record of the statement could not be kept.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
@@ -238,7 +249,16 @@ impl SqlError {
             SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
             SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
             SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
-            SqlError::OtherColumns { .. } => Some("columns are found by their names".to_owned()),
+            SqlError::OtherColumns { .. } => {
+                Some("columns are found by their names, which the first line of a CSV file has to give".to_owned())
+            }
+            SqlError::Unreadable { problem: ReadProblem::RaggedRows { .. }, .. } => {
+                Some("quote cells that hold the separator".to_owned())
+            }
+            SqlError::Unreadable { problem: ReadProblem::InvalidText { .. }, .. } => {
+                Some("the file has to be UTF-8".to_owned())
+            }
+            SqlError::Unreadable { problem, .. } => problem.hint(),
             SqlError::NotForStored { .. } | SqlError::File { .. } | SqlError::UnknownFormat { .. } => None,
             SqlError::TooLarge { .. } => Some(
                 "texts are repeated, filled up or put together too often, or by a number that is not written out"

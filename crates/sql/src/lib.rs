@@ -23,6 +23,7 @@
 pub mod access;
 pub mod engine;
 pub mod error;
+mod filter;
 pub mod hierarchies;
 pub mod meaning;
 pub mod options;

@@ -59,8 +59,8 @@ impl TableProviderFactory for PostgresTables {
                 return Err(PostgresProblem::Location { fault: "is not one" });
             };
             let address = Address::parse(location, &statement.options, statement.name.table())?;
-            let columns = columns::of_table(&address).await?;
-            Ok(Arc::new(PostgresTable::new(Arc::new(address), columns)) as Arc<dyn TableProvider>)
+            let layout = columns::of_table(&address).await?;
+            Ok(Arc::new(PostgresTable::new(Arc::new(address), layout)) as Arc<dyn TableProvider>)
         };
         made.await.map_err(external)
     }

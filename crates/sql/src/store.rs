@@ -15,7 +15,7 @@ use std::sync::Arc;
 use kohort_store::{Change, Snapshot, State};
 
 pub use conditions::value_of;
-pub use numbered::{ROW_NUMBER, numbered};
+pub use numbered::{numbered, numbers_and};
 pub use records::StoreRecords;
 pub use table::StoredTable;
 

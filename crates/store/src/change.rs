@@ -164,6 +164,7 @@ impl Change {
             held.note_write(found.id);
             Ok(())
         })
+        .map_err(StoreError::without_row)
     }
 
     /// Keeps a text under a kind and a name, in place of any that was there.
@@ -302,7 +303,7 @@ fn cells<'a>(table: &Table, positions: &[usize], rows: &'a RecordBatch) -> Resul
             && let Some(nulls) = array.nulls()
             && let Some(row) = nulls.iter().position(|is_valid| !is_valid)
         {
-            return Err(StoreError::Missing { column: column.name.clone(), row: row + 1 });
+            return Err(StoreError::Missing { column: column.name.clone(), row: number(row) });
         }
         cells.push((*position, Cells::of(array.as_ref(), &table.types[*position])));
     }
@@ -320,7 +321,11 @@ fn bind(
     for (parameter, (position, column)) in (first..).zip(cells) {
         let does_not_fit = || {
             let column = &table.description.columns[*position];
-            StoreError::DoesNotFit { column: column.name.clone(), data_type: column.data_type.clone(), row: row + 1 }
+            StoreError::DoesNotFit {
+                column: column.name.clone(),
+                data_type: column.data_type.clone(),
+                row: number(row),
+            }
         };
         let value = column.bound(row).ok_or_else(does_not_fit)?;
         let bound = statement.raw_bind_parameter(parameter, ToSqlOutput::Borrowed(value.as_value()));
@@ -330,6 +335,11 @@ fn bind(
         })?;
     }
     Ok(())
+}
+
+/// The number of the row at a position of a batch.
+fn number(position: usize) -> Option<u64> {
+    Some(position as u64 + 1)
 }
 
 /// Why SQLite refused a row.
@@ -348,7 +358,7 @@ fn refused(error: rusqlite::Error, table: &Table, row: usize) -> StoreError {
     };
     let columns: Option<Vec<String>> = named.split(", ").map(column).collect();
     match columns {
-        Some(columns) => StoreError::Duplicate { table: table.description.name.clone(), columns, row: row + 1 },
+        Some(columns) => StoreError::Duplicate { table: table.description.name.clone(), columns, row: number(row) },
         None => error.into(),
     }
 }

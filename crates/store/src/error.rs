@@ -121,41 +121,43 @@ pub enum StoreError {
         /// The column's type.
         data_type: DataType,
     },
-    /// More conditions, or values in one, than a scan takes.
-    #[error("a scan of table '{table}' takes at most {most} values in its conditions")]
-    TooManyValues {
+    /// More conditions than a scan takes, or more values in them.
+    #[error("a scan of table '{table}' takes at most {most} {what}")]
+    TooManyConditions {
         /// The table.
         table: String,
+        /// Conditions, or values in them.
+        what: &'static str,
         /// How many it takes.
         most: usize,
     },
     /// A value that the column's type has no room for.
-    #[error("row {row}: the value of column '{column}' does not fit its type {data_type}")]
+    #[error("{}the value of column '{column}' does not fit its type {data_type}", at(*row))]
     DoesNotFit {
         /// The column.
         column: String,
         /// The column's type.
         data_type: DataType,
-        /// The number of the row in the batch, from 1.
-        row: usize,
+        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        row: Option<u64>,
     },
     /// A missing value where the column must have one.
-    #[error("row {row}: column '{column}' must have a value")]
+    #[error("{}column '{column}' must have a value", at(*row))]
     Missing {
         /// The column.
         column: String,
-        /// The number of the row in the batch, from 1.
-        row: usize,
+        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        row: Option<u64>,
     },
     /// A row that agrees with another in columns that must be unique.
-    #[error("row {row}: table '{table}' has a row with the same {} already", columns.join(", "))]
+    #[error("{}table '{table}' has a row with the same {} already", at(*row), columns.join(", "))]
     Duplicate {
         /// The table.
         table: String,
         /// The columns that must be unique together.
         columns: Vec<String>,
-        /// The number of the row in the batch, from 1.
-        row: usize,
+        /// The number of the row among those that came with it, from 1; none where rows are changed.
+        row: Option<u64>,
     },
     /// A unique index over columns in which rows agree.
     #[error("table '{table}' has rows that agree in {}", columns.join(", "))]
@@ -208,6 +210,26 @@ impl StoreError {
         }
     }
 
+    /// The same, of rows that were there before: where one stands among those that change is no place anybody knows.
+    pub(crate) fn without_row(mut self) -> Self {
+        if let Self::DoesNotFit { row, .. } | Self::Missing { row, .. } | Self::Duplicate { row, .. } = &mut self {
+            *row = None;
+        }
+        self
+    }
+
+    /// The same, of a batch that so many rows came before: a row's number is counted from the first of them.
+    #[must_use]
+    pub fn after_rows(mut self, n_before: u64) -> Self {
+        if let Self::DoesNotFit { row: Some(row), .. }
+        | Self::Missing { row: Some(row), .. }
+        | Self::Duplicate { row: Some(row), .. } = &mut self
+        {
+            *row += n_before;
+        }
+        self
+    }
+
     /// A failure of the operating system while `doing` something.
     pub(crate) fn io(doing: impl Into<String>, source: std::io::Error) -> Self {
         match source.kind() {
@@ -215,6 +237,11 @@ impl StoreError {
             _ => Self::Io { doing: doing.into(), source },
         }
     }
+}
+
+/// How a message begins that is of a row.
+fn at(row: Option<u64>) -> String {
+    row.map(|row| format!("row {row}: ")).unwrap_or_default()
 }
 
 impl From<rusqlite::Error> for StoreError {

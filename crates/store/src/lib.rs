@@ -36,4 +36,4 @@ pub use error::StoreError;
 pub use scan::{Comparison, Condition, Rows, ScanRequest, Value};
 pub use state::{Snapshot, State};
 pub use store::Store;
-pub use table::{ColumnDescription, IndexDescription, TableDescription, TableKind, Uniqueness};
+pub use table::{ColumnDescription, IndexDescription, ROW_NUMBER, TableDescription, TableKind, Uniqueness};

@@ -25,7 +25,7 @@ const MOST_CONDITIONS: usize = 500;
 pub struct ScanRequest {
     /// The columns in the order wanted; all of them if `None`.
     pub columns: Option<Vec<String>>,
-    /// Whether the numbers of the rows come first, as an `Int64` column `rowid`.
+    /// Whether the numbers of the rows come first, as an `Int64` column [`ROW_NUMBER`](crate::ROW_NUMBER).
     pub with_rowid: bool,
     /// Only rows of these numbers, as far as they are there; any if `None`. Conditions are not asked then.
     pub numbers: Option<Vec<i64>>,
@@ -97,7 +97,7 @@ pub enum Value {
     Boolean(bool),
     /// Of a column of integers.
     Integer(i64),
-    /// Of a `Float64` column; compared in IEEE total order, as Arrow does.
+    /// Of a `Float64` column; compared in IEEE total order, in which -0.0 is below 0.0.
     Float(f64),
     /// Of a `Utf8` column.
     Text(String),
@@ -132,6 +132,29 @@ impl fmt::Debug for Value {
 }
 
 impl Condition {
+    /// Of conditions that somebody applies again, as many as a scan takes.
+    pub fn that_fit(conditions: impl IntoIterator<Item = Condition>) -> Vec<Condition> {
+        let (mut fitting, mut n_values) = (Vec::new(), 0);
+        for condition in conditions {
+            if fitting.len() == MOST_CONDITIONS {
+                break;
+            }
+            if n_values + condition.n_values() <= MOST_VALUES {
+                n_values += condition.n_values();
+                fitting.push(condition);
+            }
+        }
+        fitting
+    }
+
+    fn n_values(&self) -> usize {
+        match self {
+            Self::Compare { .. } => 1,
+            Self::In { values, .. } => values.len(),
+            Self::IsNull { .. } | Self::IsNotNull { .. } => 0,
+        }
+    }
+
     fn column(&self) -> &str {
         match self {
             Self::Compare { column, .. }
@@ -155,9 +178,15 @@ impl Filter {
     /// Conditions on a table.
     pub(crate) fn new(table: &Table, conditions: &[Condition]) -> Result<Self, StoreError> {
         let mut filter = Self { sql: String::new(), values: Vec::new(), by_index: false };
-        let too_many = || StoreError::TooManyValues { table: table.description.name.clone(), most: MOST_VALUES };
+        let too_many = |what, most| {
+            let table = table.description.name.clone();
+            Err(StoreError::TooManyConditions { table, what, most })
+        };
         if conditions.len() > MOST_CONDITIONS {
-            return Err(too_many());
+            return too_many("conditions", MOST_CONDITIONS);
+        }
+        if conditions.iter().map(Condition::n_values).sum::<usize>() > MOST_VALUES {
+            return too_many("values in its conditions", MOST_VALUES);
         }
         for condition in conditions {
             let position = table.description.position(condition.column())?;
@@ -189,9 +218,6 @@ impl Filter {
             };
             filter.sql.push_str(&format!(" AND c{position} {sql}"));
             filter.by_index |= table.leading.contains(&position) && !matches!(condition, Condition::IsNotNull { .. });
-            if filter.values.len() > MOST_VALUES {
-                return Err(too_many());
-            }
         }
         Ok(filter)
     }

@@ -10,6 +10,9 @@ use crate::encoding::StoredType;
 /// SQLite's own limit is 2,000 columns; the store adds one for the number of the row.
 const MOST_COLUMNS: usize = 1_999;
 
+/// The column in which rows carry their numbers, where they are asked for. No column of a table has this name.
+pub const ROW_NUMBER: &str = "kohort row number";
+
 /// A table's name, columns, keys and indexes. Names are compared by their bytes: `Zip` and `zip` differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
@@ -28,7 +31,7 @@ pub struct TableDescription {
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDescription {
-    /// Any text but the empty one.
+    /// Any text but the empty one and [`ROW_NUMBER`].
     pub name: String,
     /// One of the types that the store keeps: booleans, integers of up to 64 bits with a sign or up to 32 without,
     /// `Float64`, `Utf8`, `Binary`, `Date32`, `Timestamp` in microseconds, `Decimal128`.
@@ -98,6 +101,9 @@ impl TableDescription {
         let names: HashSet<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
         if names.len() < self.columns.len() {
             return bad("two columns have the same name");
+        }
+        if names.contains(ROW_NUMBER) {
+            return bad("a column is named 'kohort row number', as the numbers of rows are");
         }
         for column in &self.columns {
             StoredType::of(column)?;

@@ -89,6 +89,19 @@ impl<'a> ArrowFile<'a> {
         &self.names
     }
 
+    /// The rows as they are.
+    pub(crate) fn into_batches(self) -> Result<ArrowBatches<'a>, ReadProblem> {
+        let (format, reader): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>) = match self.batches {
+            Batches::Parquet(builder) => {
+                let build = || builder.build().map_err(|error| damaged("Parquet", &error));
+                ("Parquet", Box::new(guarded("Parquet", build)?))
+            }
+            Batches::IpcFile(reader) => ("Arrow", Box::new(reader)),
+            Batches::IpcStream(reader) => ("Arrow", Box::new(reader)),
+        };
+        Ok(ArrowBatches { reader, format, schema: self.schema, is_done: false })
+    }
+
     /// Reads the columns at these positions, which ascend.
     pub(crate) fn read(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, ReadProblem> {
         let mut columns = Vec::with_capacity(wanted.len());
@@ -108,6 +121,35 @@ impl<'a> ArrowFile<'a> {
             Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
         }
         Ok(columns.into_iter().map(ColumnBuilder::finish).collect())
+    }
+}
+
+/// The rows of a Parquet or Arrow file. Ends with the first problem.
+pub(crate) struct ArrowBatches<'a> {
+    reader: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>,
+    format: &'static str,
+    schema: SchemaRef,
+    is_done: bool,
+}
+
+impl ArrowBatches<'_> {
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl Iterator for ArrowBatches<'_> {
+    type Item = Result<RecordBatch, ReadProblem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let format = self.format;
+        let next = || self.reader.next().transpose().map_err(|error| damaged(format, &error));
+        let batch = guarded(format, next);
+        self.is_done = !matches!(batch, Ok(Some(_)));
+        batch.transpose()
     }
 }
 

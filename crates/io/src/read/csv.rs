@@ -9,6 +9,7 @@
 //! # Cost
 //! One pass: blocks are cut into cells by one thread, and the cells numbered column by column by all.
 
+mod batches;
 mod blocks;
 mod record;
 mod separator;
@@ -24,6 +25,7 @@ use super::dictionary::TextDictionary;
 use super::persons::{KnownPersons, NOBODY};
 use super::problem::{ReadProblem, Row, Rows};
 use super::{Keep, Kept, RawColumn};
+pub(crate) use batches::CsvBatches;
 use blocks::{BlockEnd, TextBlocks, Transcoder};
 use record::{AtEnd, BadQuote, Cell, Span, cut_record};
 use separator::find_separator;
@@ -128,7 +130,7 @@ impl<'a> CsvFile<'a> {
     pub(crate) fn read(mut self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadProblem>> {
         let mut columns: Vec<ColumnBuilder<'_>> =
             wanted.iter().map(|&(position, keep)| ColumnBuilder::new(position, keep)).collect();
-        let mut rows = RowCounter { n_columns: self.names.len(), n_rows: 0, n_blank: 0, ragged: None };
+        let mut rows = RowCounter::new(self.names.len());
         let mut problems = Vec::new();
         let mut spans: Vec<Span> = Vec::new();
         loop {
@@ -142,11 +144,7 @@ impl<'a> CsvFile<'a> {
             };
             let (next, stop) = rows.cut_block(block.text, block.end, self.separator, &mut spans);
             if let Some(stop) = stop {
-                problems.push(match stop {
-                    Stop::BadQuote(bad_quote) => bad_quote.problem(rows.next_row()),
-                    Stop::RowTooLong => ReadProblem::RowTooLong { row: rows.next_row() },
-                    Stop::TooManyRows => ReadProblem::TooManyRows,
-                });
+                problems.push(stop.problem(rows.next_row()));
                 break;
             }
             if rows.ragged.is_none() {
@@ -205,6 +203,16 @@ enum Stop {
     TooManyRows,
 }
 
+impl Stop {
+    fn problem(self, row: Row) -> ReadProblem {
+        match self {
+            Stop::BadQuote(bad_quote) => bad_quote.problem(row),
+            Stop::RowTooLong => ReadProblem::RowTooLong { row },
+            Stop::TooManyRows => ReadProblem::TooManyRows,
+        }
+    }
+}
+
 /// Counts rows, and checks their length.
 struct RowCounter {
     n_columns: usize,
@@ -216,6 +224,10 @@ struct RowCounter {
 }
 
 impl RowCounter {
+    fn new(n_columns: usize) -> Self {
+        RowCounter { n_columns, n_rows: 0, n_blank: 0, ragged: None }
+    }
+
     /// The row after those that were read.
     fn next_row(&self) -> Row {
         Row::Data(self.n_rows + self.n_blank + 1)

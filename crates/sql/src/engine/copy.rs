@@ -1,53 +1,123 @@
 //! `COPY table FROM 'file'`: rows of a file for a stored table.
+//!
+//! Files are read as the command reads them: of a CSV a quoted empty cell is a text and a bare one NULL, and nothing is
+//! guessed of its cells, which become what the table keeps. A path is the path of one file, whatever characters it has.
+//! Rows come in the order of the file, so that what is wrong with one is said by its number there.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::common::ScalarValue;
-use datafusion::dataframe::DataFrame;
-use datafusion::execution::context::SessionContext;
-use datafusion::execution::options::ArrowReadOptions;
-use datafusion::logical_expr::{Expr, ident, lit};
-use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use kohort_io::{ReadProblem, TableBatches};
+use kohort_store::StoreError;
 
 use crate::SqlError;
 
+/// Batches that may wait for who inserts them.
+const WAITING_BATCHES: usize = 2;
+
 /// The rows of a file, with the columns of a table found by their names. Columns that the file lacks are NULL.
-pub(super) async fn read_file(context: &SessionContext, file: &str, table: &SchemaRef) -> Result<DataFrame, SqlError> {
-    let unreadable = |error: std::io::Error| SqlError::File { file: file.to_owned(), kind: error.kind() };
-    std::fs::metadata(file).map_err(unreadable)?;
-    let extension = Path::new(file).extension().and_then(|extension| extension.to_str()).map(str::to_lowercase);
-    let rows = match extension.as_deref() {
-        Some("csv") => {
-            // Cells are read as what the table keeps, so that 01234 stays what it is.
-            let inferred = context.read_csv(file, CsvReadOptions::new().has_header(true)).await?;
-            let field = |field: &std::sync::Arc<Field>| match table.field_with_name(field.name()) {
-                Ok(known) => known.clone().with_nullable(true),
-                Err(_) => field.as_ref().clone(),
-            };
-            let schema = Schema::new(inferred.schema().fields().iter().map(field).collect::<Vec<_>>());
-            context.read_csv(file, CsvReadOptions::new().has_header(true).schema(&schema)).await?
+pub(super) fn read_file(file: &str, table: &SchemaRef) -> SendableRecordBatchStream {
+    // Whether a value may be missing is the store's to say.
+    let fields = table.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let schema: SchemaRef = Schema::new(fields.collect::<Vec<Field>>()).into();
+    let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), WAITING_BATCHES);
+    let (sender, file) = (builder.tx(), file.to_owned());
+    builder.spawn_blocking(move || {
+        let mut rows = FileRows::open(file, schema).map_err(external)?;
+        while let Some(batch) = rows.next_batch().map_err(external)? {
+            // Nobody may be listening any more.
+            if sender.blocking_send(Ok(batch)).is_err() {
+                break;
+            }
         }
-        Some("parquet") => context.read_parquet(file, ParquetReadOptions::default()).await?,
-        Some("arrow" | "feather" | "ipc") => context.read_arrow(file, ArrowReadOptions::default()).await?,
-        _ => return Err(SqlError::UnknownFormat { file: file.to_owned() }),
-    };
-    let unknown: Vec<String> = rows
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .filter(|name| table.field_with_name(name).is_err())
-        .collect();
-    if !unknown.is_empty() {
-        return Err(SqlError::OtherColumns { file: file.to_owned(), columns: unknown });
+        Ok(())
+    });
+    builder.build()
+}
+
+/// A file under way into a table.
+struct FileRows {
+    file: String,
+    batches: TableBatches,
+    /// Of the table.
+    schema: SchemaRef,
+    /// Per column of the table its position in the file, if it is there.
+    positions: Vec<Option<usize>>,
+    /// Rows that were read before.
+    n_rows: u64,
+}
+
+impl FileRows {
+    fn open(file: String, schema: SchemaRef) -> Result<FileRows, SqlError> {
+        let batches = TableBatches::open(Path::new(&file)).map_err(|problem| unreadable(&file, problem))?;
+        let found = Arc::clone(batches.schema());
+        let mut positions = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let is_it = |other: &&Arc<Field>| other.name() == field.name();
+            let times = found.fields().iter().filter(is_it).count();
+            if times > 1 {
+                return Err(unreadable(&file, ReadProblem::DuplicateColumn { column: field.name().clone(), times }));
+            }
+            positions.push(found.fields().iter().position(|other| other.name() == field.name()));
+        }
+        let (n_columns, n_known) = (found.fields().len(), positions.iter().flatten().count());
+        if n_known < n_columns {
+            return Err(SqlError::OtherColumns { file, n_unknown: n_columns - n_known, n_columns });
+        }
+        Ok(FileRows { file, batches, schema, positions, n_rows: 0 })
     }
-    let column = |field: &std::sync::Arc<Field>| -> Result<Expr, SqlError> {
-        match rows.schema().has_column_with_unqualified_name(field.name()) {
-            true => Ok(ident(field.name())),
-            false => Ok(lit(ScalarValue::try_from(field.data_type())?).alias(field.name())),
-        }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        let Some(batch) = self.batches.next().transpose().map_err(|problem| unreadable(&self.file, problem))? else {
+            return Ok(None);
+        };
+        let column = |(field, position): (&Arc<Field>, &Option<usize>)| match position {
+            Some(position) => as_stored(batch.column(*position), field).map_err(|error| error.after_rows(self.n_rows)),
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        };
+        let columns = self.schema.fields().iter().zip(&self.positions).map(column).collect::<Result<Vec<_>, _>>()?;
+        self.n_rows += batch.num_rows() as u64;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let made = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
+        made.map(Some).map_err(|error| SqlError::while_running(error.into()))
+    }
+}
+
+/// A column of a file as a table keeps it. A value that becomes none is said by its row, and not shown.
+fn as_stored(column: &ArrayRef, field: &Field) -> Result<ArrayRef, StoreError> {
+    let does_not_fit = |row: Option<u64>| StoreError::DoesNotFit {
+        column: field.name().clone(),
+        data_type: field.data_type().clone(),
+        row,
     };
-    let columns: Result<Vec<Expr>, SqlError> = table.fields().iter().map(column).collect();
-    Ok(rows.clone().select(columns?)?)
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let stored = cast_with_options(column, field.data_type(), &options).map_err(|_| does_not_fit(None))?;
+    if stored.logical_null_count() > column.logical_null_count() {
+        let (before, after) = (column.logical_nulls(), stored.logical_nulls());
+        let is_null = |nulls: &Option<datafusion::arrow::buffer::NullBuffer>, row: usize| {
+            nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+        };
+        let lost = (0..column.len()).find(|row| is_null(&after, *row) && !is_null(&before, *row));
+        return Err(does_not_fit(lost.map(|row| row as u64 + 1)));
+    }
+    Ok(stored)
+}
+
+fn unreadable(file: &str, problem: ReadProblem) -> SqlError {
+    let file = file.to_owned();
+    match problem {
+        ReadProblem::Io { source } => SqlError::File { file, kind: source.kind() },
+        ReadProblem::UnknownFormat => SqlError::UnknownFormat { file },
+        problem => SqlError::Unreadable { file, problem },
+    }
+}
+
+fn external(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }

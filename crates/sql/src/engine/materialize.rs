@@ -11,7 +11,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, col, in_list, lit};
-use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
+use kohort_store::{Change, Condition, ScanRequest, StoreError, Uniqueness, Value};
 use tokio::runtime::Handle;
 
 use super::create::{Built, Planned};
@@ -95,12 +95,14 @@ impl Session {
         let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
         let now = (shared.clock)().timestamp_micros();
         let made = blocking(move || {
+            index_persons(&origin, &change)?;
             let catalog = shared.hierarchies();
             let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
-            match old {
+            let made = match old {
                 None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
                 Some((old, how)) => old.remake(&change, &making, how),
-            }
+            };
+            made.map_err(SqlError::from)
         });
         let Remade { view, told } = made.await?;
         let view = Arc::new(view);
@@ -380,6 +382,19 @@ fn origin(planned: &Planned) -> Result<Origin, SqlError> {
         (None, _) => None,
     };
     Ok(Origin { table, identifier: identifier.name.clone(), policy })
+}
+
+/// Lets rows and choices of a person be found without a look at all others: each change looks for some.
+fn index_persons(origin: &Origin, change: &Change) -> Result<(), StoreError> {
+    let choices = origin.policy.iter().map(|(table, key)| (table, key));
+    for (table, column) in [(&origin.table, &origin.identifier)].into_iter().chain(choices) {
+        let Some(description) = change.table(table)? else { continue };
+        let mut indexes = description.indexes.iter().map(|index| &index.columns).chain([&description.primary_key]);
+        if !indexes.any(|columns| columns.first() == Some(column)) {
+            change.create_index(table, std::slice::from_ref(column), Uniqueness::Plain)?;
+        }
+    }
+    Ok(())
 }
 
 /// The name of a stored table that is scanned.

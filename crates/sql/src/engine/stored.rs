@@ -22,7 +22,7 @@ use super::transactions::{Transaction, blocking};
 use super::values::literal_rows;
 use super::{Role, Session};
 use crate::SqlError;
-use crate::store::{Reading, StoredTable, numbered};
+use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
 impl Session {
     /// What is the data folder's of a plan; `None` where it is not.
@@ -85,12 +85,11 @@ impl Session {
             return Err(SqlError::NotStored { name: table.table().to_owned() });
         };
         let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
-        let input = super::copy::read_file(&context, file, &schema).await?;
         let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
         let n_rows = self
             .in_transaction(async |transaction| {
                 let watched = shared.watched(&name);
-                let stream = input.execute_stream().await.map_err(SqlError::while_running)?;
+                let stream = super::copy::read_file(file, &schema);
                 insert(transaction, &name, &schema, stream, &watched).await
             })
             .await?;
@@ -246,10 +245,11 @@ async fn insert(
     let mut n_rows = 0;
     while let Some(batch) = stream.try_next().await.map_err(SqlError::while_running)? {
         let batch = as_table(&batch, schema)?;
+        let n_before = n_rows;
         n_rows += batch.num_rows() as u64;
         transaction.touch(table, &batch, watched)?;
         let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
-        blocking(move || change.insert(&table, &batch)).await?;
+        blocking(move || change.insert(&table, &batch).map_err(|error| error.after_rows(n_before))).await?;
     }
     Ok(n_rows)
 }
@@ -261,7 +261,7 @@ async fn delete(
     input: &LogicalPlan,
     watched: &[String],
 ) -> Result<u64, SqlError> {
-    let old = numbered_rows(context, input).await?;
+    let old = numbered_rows(context, numbers_and(watched, input)?).await?;
     let mut n_rows = 0;
     for batch in old {
         let (numbers, rest) = split_numbers(&batch)?;
@@ -286,12 +286,12 @@ async fn update(
         return Err(SqlError::NotForStored { what: "this UPDATE" });
     };
     if !watched.is_empty() {
-        for batch in numbered_rows(context, &projection.input).await? {
+        for batch in numbered_rows(context, numbers_and(watched, &projection.input)?).await? {
             transaction.touch(table, &split_numbers(&batch)?.1, watched)?;
         }
     }
     let mut n_rows = 0;
-    for batch in numbered_rows(context, input).await? {
+    for batch in numbered_rows(context, numbered(input)?).await? {
         let (numbers, new) = split_numbers(&batch)?;
         let new = as_table(&new, schema)?;
         n_rows += numbers.len() as u64;
@@ -303,8 +303,8 @@ async fn update(
 }
 
 /// Rows with their numbers. All are read before one is changed.
-async fn numbered_rows(context: &SessionContext, input: &LogicalPlan) -> Result<Vec<RecordBatch>, SqlError> {
-    let frame = context.execute_logical_plan(numbered(input)?).await?;
+async fn numbered_rows(context: &SessionContext, numbered: LogicalPlan) -> Result<Vec<RecordBatch>, SqlError> {
+    let frame = context.execute_logical_plan(numbered).await?;
     frame.collect().await.map_err(SqlError::while_running)
 }
 

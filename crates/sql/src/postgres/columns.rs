@@ -1,4 +1,4 @@
-//! [`Column`]: the columns of a table on a server, and their types here.
+//! [`Layout`]: the columns of a table on a server, and their types here.
 //!
 //! | there | here |
 //! | --- | --- |
@@ -32,6 +32,22 @@ const COLUMNS: &str = "
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
       AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum";
+
+/// What a table on a server looks like.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) columns: Vec<Column>,
+    pub(super) encoding: Encoding,
+}
+
+/// How a server keeps texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// As they are here, so that their bytes have the same order.
+    Utf8,
+    /// Otherwise, perhaps not every text; ASCII has the same meaning in all.
+    Other,
+}
 
 /// A column of a table on a server.
 #[derive(Clone, Debug)]
@@ -80,6 +96,12 @@ impl Kind {
 }
 
 impl Column {
+    /// A column of texts.
+    #[cfg(test)]
+    pub(super) fn text(name: &str) -> Column {
+        Column { name: name.to_owned(), kind: Kind::Text, nullable: true, is_cast: false }
+    }
+
     /// The column here.
     pub(super) fn field(&self) -> Field {
         Field::new(&self.name, self.kind.data_type(), self.nullable)
@@ -116,11 +138,11 @@ impl Column {
     }
 }
 
-/// The columns of a table, as its server tells them.
+/// What a table looks like, as its server tells it.
 ///
 /// # Errors
 /// Where the server can't be asked, there is no such table, or a column is of a type that is not read.
-pub(super) async fn of_table(address: &Address) -> Result<Vec<Column>, PostgresProblem> {
+pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresProblem> {
     let connection = Connection::begin(address).await?;
     let names = [(&address.schema as _, Type::TEXT), (&address.table as _, Type::TEXT)];
     let rows = connection.client.query_typed(COLUMNS, &names).await.map_err(|error| address.problem(&error))?;
@@ -142,7 +164,8 @@ pub(super) async fn of_table(address: &Address) -> Result<Vec<Column>, PostgresP
             }
         }
     };
-    rows.into_iter().map(column).collect()
+    let columns = rows.into_iter().map(column).collect::<Result<Vec<Column>, PostgresProblem>>()?;
+    Ok(Layout { columns, encoding: connection.encoding })
 }
 
 /// What the values of a type are, and whether they are read as texts.

@@ -2,23 +2,25 @@
 //!
 //! # Guarantee
 //! A row that a filter keeps is a row that its condition keeps. The other way round need not hold: filters are applied
-//! again. So texts are put in order by their bytes, as here; floating point numbers, of which the two think differently,
-//! are not compared there at all.
+//! again. So texts are put in order by their bytes, as here, and only by a server whose bytes they are; floating point
+//! numbers, of which the two think differently, are not compared there at all.
 //!
-//! Values travel as parameters, as texts that the server converts; nothing of them is part of a statement.
+//! Values travel as parameters, as texts that the server converts; nothing of them is part of a statement. A text that
+//! the server may have no bytes for is not sent: it would refuse the statement.
 
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Datelike, NaiveDate};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::Expr;
+use kohort_store::Comparison;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::columns::{Column, Kind};
+use super::columns::{Column, Encoding, Kind, Layout};
+use crate::filter::{Filter, Test};
 
-/// What a server looks up at once; longer lists are compared here.
-const MOST_VALUES: usize = 10_000;
+/// A statement takes 65,535; what has more is left to the query.
+const MOST_PARAMETERS: usize = 10_000;
 
 /// A parameter of a statement and its type.
 pub(super) type Parameter = (Box<dyn ToSql + Sync + Send>, Type);
@@ -39,21 +41,18 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// What the server can make of these filters.
-    pub(super) fn of(filters: &[Expr], columns: &[Column]) -> Conditions {
+    pub(super) fn of(filters: &[Expr], layout: &Layout) -> Conditions {
         let mut conditions = Conditions::default();
-        for filter in filters {
-            let n_values = conditions.values.len();
-            match conditions.clause(filter, columns) {
-                Some(clause) => conditions.clauses.push(clause),
-                None => conditions.values.truncate(n_values),
-            }
+        for filter in filters.iter().filter_map(Filter::of) {
+            let clause = conditions.clause(&filter, layout);
+            conditions.clauses.extend(clause);
         }
         conditions
     }
 
     /// Whether the server can make something of a filter.
-    pub(super) fn understands(filter: &Expr, columns: &[Column]) -> bool {
-        Conditions::default().clause(filter, columns).is_some()
+    pub(super) fn understands(filter: &Expr, layout: &Layout) -> bool {
+        Filter::of(filter).is_some_and(|filter| Conditions::default().clause(&filter, layout).is_some())
     }
 
     /// How many filters they stand for.
@@ -82,57 +81,60 @@ impl Conditions {
         self.values.iter().map(parameter).collect()
     }
 
-    fn clause(&mut self, filter: &Expr, columns: &[Column]) -> Option<String> {
-        match filter {
-            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                let (left, right) = (self.clause(left, columns)?, self.clause(right, columns)?);
-                let word = if *op == Operator::And { "AND" } else { "OR" };
-                Some(format!("({left} {word} {right})"))
+    /// A filter as a part of a statement. Of one that is not understood, no value is kept.
+    fn clause(&mut self, filter: &Filter<'_>, layout: &Layout) -> Option<String> {
+        let n_values = self.values.len();
+        let clause = match filter {
+            Filter::Column(name, test) => {
+                let column = layout.columns.iter().find(|column| column.name == *name);
+                column.and_then(|column| self.test(column, test, layout.encoding))
             }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (left.as_ref(), right.as_ref()) {
-                (column, Expr::Literal(value, _)) => self.comparison(column_of(column, columns)?, *op, value),
-                (Expr::Literal(value, _), column) => self.comparison(column_of(column, columns)?, op.swap()?, value),
-                _ => None,
-            },
-            Expr::Between(Between { expr, negated: false, low, high }) => {
-                let column = column_of(expr, columns)?;
-                let (Expr::Literal(low, _), Expr::Literal(high, _)) = (low.as_ref(), high.as_ref()) else {
-                    return None;
-                };
-                let low = self.comparison(column, Operator::GtEq, low)?;
-                let high = self.comparison(column, Operator::LtEq, high)?;
-                Some(format!("({low} AND {high})"))
+            Filter::All(parts) => {
+                let clauses: Vec<String> = parts.iter().filter_map(|part| self.clause(part, layout)).collect();
+                (!clauses.is_empty()).then(|| format!("({})", clauses.join(" AND ")))
             }
-            Expr::InList(InList { expr, list, negated: false }) if list.len() <= MOST_VALUES => {
-                let column = column_of(expr, columns)?;
-                let cast = cast_of(column.kind)?;
-                let text = |item: &Expr| match item {
-                    Expr::Literal(value, _) => text_of(value),
-                    _ => None,
-                };
-                let texts = list.iter().map(text).collect::<Option<Vec<String>>>()?;
-                let place = self.note(Value::Many(texts));
-                Some(format!("{} = ANY (${place}::text[]::{cast}[])", column.compared()))
+            Filter::Any(parts) => {
+                let clauses: Option<Vec<String>> = parts.iter().map(|part| self.clause(part, layout)).collect();
+                clauses.map(|clauses| format!("({})", clauses.join(" OR ")))
             }
-            Expr::IsNull(inner) => Some(format!("{} IS NULL", column_of(inner, columns)?.compared())),
-            Expr::IsNotNull(inner) => Some(format!("{} IS NOT NULL", column_of(inner, columns)?.compared())),
-            _ => None,
+        };
+        let clause = clause.filter(|_| self.values.len() <= MOST_PARAMETERS);
+        if clause.is_none() {
+            self.values.truncate(n_values);
         }
+        clause
     }
 
-    fn comparison(&mut self, column: &Column, op: Operator, value: &ScalarValue) -> Option<String> {
-        let sign = match op {
-            Operator::Eq => "=",
-            Operator::Lt => "<",
-            Operator::LtEq => "<=",
-            Operator::Gt => ">",
-            Operator::GtEq => ">=",
-            _ => return None,
-        };
-        let cast = cast_of(column.kind)?;
-        let by_bytes = if column.kind == Kind::Text && op != Operator::Eq { " COLLATE \"C\"" } else { "" };
-        let place = self.note(Value::One(text_of(value)?));
-        Some(format!("{}{by_bytes} {sign} ${place}::text::{cast}", column.compared()))
+    fn test(&mut self, column: &Column, test: &Test<'_>, encoding: Encoding) -> Option<String> {
+        let compared = column.compared();
+        match test {
+            Test::Compare(comparison, value) => {
+                let sign = match comparison {
+                    Comparison::Eq => "=",
+                    Comparison::Lt => "<",
+                    Comparison::Le => "<=",
+                    Comparison::Gt => ">",
+                    Comparison::Ge => ">=",
+                };
+                let cast = cast_of(column.kind)?;
+                let by_bytes = match (column.kind, comparison, encoding) {
+                    (Kind::Text, Comparison::Eq, _) => "",
+                    (Kind::Text, _, Encoding::Utf8) => " COLLATE \"C\"",
+                    (Kind::Text, _, Encoding::Other) => return None,
+                    _ => "",
+                };
+                let place = self.note(Value::One(text_of(value, encoding)?));
+                Some(format!("{compared}{by_bytes} {sign} ${place}::text::{cast}"))
+            }
+            Test::In(values) => {
+                let cast = cast_of(column.kind)?;
+                let texts = values.iter().map(|value| text_of(value, encoding)).collect::<Option<Vec<String>>>()?;
+                let place = self.note(Value::Many(texts));
+                Some(format!("{compared} = ANY (${place}::text[]::{cast}[])"))
+            }
+            Test::IsNull => Some(format!("{compared} IS NULL")),
+            Test::IsNotNull => Some(format!("{compared} IS NOT NULL")),
+        }
     }
 
     /// Takes up a value, and says its place.
@@ -140,11 +142,6 @@ impl Conditions {
         self.values.push(value);
         self.values.len()
     }
-}
-
-fn column_of<'c>(expression: &Expr, columns: &'c [Column]) -> Option<&'c Column> {
-    let Expr::Column(named) = expression else { return None };
-    columns.iter().find(|column| column.name == named.name)
 }
 
 /// The type in which values are compared with a column.
@@ -163,7 +160,7 @@ fn cast_of(kind: Kind) -> Option<&'static str> {
 }
 
 /// A value as a text that the server converts; `None` where that is not sure to be the same.
-fn text_of(value: &ScalarValue) -> Option<String> {
+fn text_of(value: &ScalarValue, encoding: Encoding) -> Option<String> {
     Some(match value {
         ScalarValue::Boolean(Some(value)) => value.to_string(),
         ScalarValue::Int8(Some(value)) => value.to_string(),
@@ -172,7 +169,8 @@ fn text_of(value: &ScalarValue) -> Option<String> {
         ScalarValue::Int64(Some(value)) => value.to_string(),
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
             // The server has no text with a zero in it.
-            (!text.contains('\0')).then(|| text.clone())?
+            let is_sent = !text.contains('\0') && (encoding == Encoding::Utf8 || text.is_ascii());
+            is_sent.then(|| text.clone())?
         }
         ScalarValue::Date32(Some(days)) => {
             let day = NaiveDate::from_epoch_days(*days).filter(|day| has_four_digits(day.year()))?;
@@ -216,7 +214,37 @@ mod tests {
             (ScalarValue::Int32(None), None),
         ];
         for (value, text) in cases {
-            assert_eq!(text_of(&value).as_deref(), text);
+            assert_eq!(text_of(&value, Encoding::Utf8).as_deref(), text);
         }
+    }
+
+    #[test]
+    fn a_server_of_another_encoding_is_asked_for_ascii_only_and_for_no_order() {
+        use datafusion::logical_expr::{col, in_list, lit};
+        let layout = |encoding| Layout { columns: vec![Column::text("name"), Column::text("ward")], encoding };
+        let filters = [
+            (col("name").eq(lit("Ann")), true),
+            (col("name").eq(lit("René")), false),
+            (in_list(col("name"), vec![lit("Ann"), lit("René")], false), false),
+            (col("name").lt(lit("Ann")), false),
+            (col("name").is_null().or(col("ward").eq(lit("north"))), true),
+            (col("name").eq(lit("Ann")).or(col("ward").gt(lit("north"))), false),
+            (col("name").eq(lit("Ann")).and(col("ward").gt(lit("north"))), true),
+        ];
+        for (filter, is_asked) in filters {
+            assert!(Conditions::understands(&filter, &layout(Encoding::Utf8)), "{filter}");
+            assert_eq!(Conditions::understands(&filter, &layout(Encoding::Other)), is_asked, "{filter}");
+        }
+    }
+
+    #[test]
+    fn values_of_what_is_not_asked_do_not_travel() {
+        use datafusion::logical_expr::{col, lit};
+        let layout = Layout { columns: vec![Column::text("name"), Column::text("ward")], encoding: Encoding::Other };
+        let ann = || col("name").eq(lit("Ann"));
+        let filters = [ann().or(col("ward").eq(lit("Süd"))), ann().and(col("ward").eq(lit("Süd"))), ann()];
+        let conditions = Conditions::of(&filters, &layout);
+        assert_eq!(conditions.to_sql(), r#" WHERE ("name" = $1::text::text) AND "name" = $2::text::text"#);
+        assert_eq!(conditions.parameters().len(), 2);
     }
 }

@@ -16,6 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::PostgresProblem;
 use super::address::Address;
+use super::columns::Encoding;
 
 /// What everything that is asked of a server stands in: one state, nothing written, no function or operator but the
 /// server's own, and days and times that mean the same everywhere.
@@ -25,6 +26,8 @@ const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
 /// A transaction on a server. It ends when this goes.
 pub(super) struct Connection {
     pub(super) client: Client,
+    /// How the database keeps texts.
+    pub(super) encoding: Encoding,
     task: JoinHandle<()>,
 }
 
@@ -46,17 +49,20 @@ impl Connection {
             config.password(password);
         }
         let failed = |error: Error| address.problem(&error);
-        let (client, task) = match config.get_ssl_mode() {
+        let encoding = |told: Option<&str>| if told == Some("UTF8") { Encoding::Utf8 } else { Encoding::Other };
+        let (client, encoding, task) = match config.get_ssl_mode() {
             SslMode::Disable => {
                 let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-                (client, tokio::spawn(async move { drop(connection.await) }))
+                let encoding = encoding(connection.parameter("server_encoding"));
+                (client, encoding, tokio::spawn(async move { drop(connection.await) }))
             }
             _ => {
                 let (client, connection) = config.connect(tls(address)?).await.map_err(failed)?;
-                (client, tokio::spawn(async move { drop(connection.await) }))
+                let encoding = encoding(connection.parameter("server_encoding"));
+                (client, encoding, tokio::spawn(async move { drop(connection.await) }))
             }
         };
-        let connection = Connection { client, task };
+        let connection = Connection { client, encoding, task };
         connection.client.batch_execute(BEGIN).await.map_err(failed)?;
         Ok(connection)
     }

@@ -21,7 +21,7 @@ use tokio_postgres::Row;
 
 use super::address::Address;
 use super::cells::Cells;
-use super::columns::Column;
+use super::columns::{Column, Encoding};
 use super::conditions::Conditions;
 use super::connection::Connection;
 use super::{PostgresProblem, external};
@@ -34,6 +34,8 @@ const WAITING_BATCHES: usize = 2;
 pub(super) struct Asked {
     pub(super) columns: Vec<Column>,
     pub(super) conditions: Conditions,
+    /// That the conditions were made for.
+    pub(super) encoding: Encoding,
     pub(super) limit: Option<usize>,
     pub(super) batch_size: usize,
 }
@@ -132,6 +134,9 @@ async fn read(
 ) -> Result<(), PostgresProblem> {
     let failed = |error| address.problem(&error);
     let connection = Connection::begin(address).await?;
+    if connection.encoding != asked.encoding {
+        return Err(changed(address));
+    }
     let sent = connection.client.query_typed_raw(&asked.sql(address), asked.conditions.parameters()).await;
     let mut sent = pin!(sent.map_err(failed)?);
     let mut cells: Vec<Cells> = asked.columns.iter().map(Cells::new).collect();
@@ -153,11 +158,15 @@ async fn read(
     Ok(())
 }
 
+/// The table is not what it was when it was first looked at.
+fn changed(address: &Address) -> PostgresProblem {
+    PostgresProblem::Changed { schema: address.schema.clone(), table: address.table.clone() }
+}
+
 fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -> Result<(), PostgresProblem> {
     for (place, (column, cells)) in columns.iter().zip(cells).enumerate() {
         if !column.sent_as().contains(row.columns()[place].type_()) {
-            let (schema, table) = (address.schema.clone(), address.table.clone());
-            return Err(PostgresProblem::Changed { schema, table });
+            return Err(changed(address));
         }
         cells.push(row.try_get(place).map_err(|error| address.problem(&error))?, column)?;
     }

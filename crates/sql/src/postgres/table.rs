@@ -11,14 +11,14 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::address::Address;
-use super::columns::Column;
+use super::columns::{Column, Layout};
 use super::conditions::Conditions;
 use super::scan::{Asked, PostgresScan};
 
 /// A table of a server.
 pub(super) struct PostgresTable {
     address: Arc<Address>,
-    columns: Vec<Column>,
+    layout: Layout,
     schema: SchemaRef,
 }
 
@@ -29,9 +29,9 @@ impl fmt::Debug for PostgresTable {
 }
 
 impl PostgresTable {
-    pub(super) fn new(address: Arc<Address>, columns: Vec<Column>) -> PostgresTable {
-        let schema = Schema::new(columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
-        PostgresTable { address, columns, schema }
+    pub(super) fn new(address: Arc<Address>, layout: Layout) -> PostgresTable {
+        let schema = Schema::new(layout.columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
+        PostgresTable { address, layout, schema }
     }
 }
 
@@ -46,7 +46,7 @@ impl TableProvider for PostgresTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match Conditions::understands(filter, &self.columns) {
+        let support = |filter: &&Expr| match Conditions::understands(filter, &self.layout) {
             true => TableProviderFilterPushDown::Inexact,
             false => TableProviderFilterPushDown::Unsupported,
         };
@@ -61,12 +61,13 @@ impl TableProvider for PostgresTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let columns: Vec<Column> = match projection {
-            Some(projection) => projection.iter().map(|&position| self.columns[position].clone()).collect(),
-            None => self.columns.clone(),
+            Some(projection) => projection.iter().map(|&position| self.layout.columns[position].clone()).collect(),
+            None => self.layout.columns.clone(),
         };
         let asked = Asked {
             columns,
-            conditions: Conditions::of(filters, &self.columns),
+            conditions: Conditions::of(filters, &self.layout),
+            encoding: self.layout.encoding,
             // Filters that are applied again may leave fewer.
             limit: limit.filter(|_| filters.is_empty()),
             batch_size: session.config().batch_size(),

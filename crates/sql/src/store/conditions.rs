@@ -1,66 +1,75 @@
-//! [`condition`]: a filter as the store understands it.
+//! [`conditions`]: a filter as the store understands it.
+//!
+//! The store has floating point numbers in total order, in which -0.0 is below 0.0. For a query the two are one number,
+//! so a comparison with either asks for what is right for both.
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use kohort_store::{Comparison, Condition, Value};
+use datafusion::logical_expr::Expr;
+use kohort_store::{Comparison, Condition, TableDescription, Value};
 
-/// What the store looks up at once; longer lists are compared above it.
-const MOST_VALUES: usize = 10_000;
+use crate::filter::{Filter, Test};
 
-/// A filter as a condition of the store, `None` where it says more than one column's comparison with values.
-pub(super) fn condition(filter: &Expr, schema: &Schema) -> Option<Condition> {
-    let known = |column: &str| schema.field_with_name(column).is_ok();
-    let condition = match filter {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (column, op, value) = match (left.as_ref(), right.as_ref()) {
-                (Expr::Column(column), Expr::Literal(value, _)) => (column, *op, value),
-                (Expr::Literal(value, _), Expr::Column(column)) => (column, op.swap()?, value),
-                _ => return None,
-            };
-            let comparison = match op {
-                Operator::Eq => Comparison::Eq,
-                Operator::Lt => Comparison::Lt,
-                Operator::LtEq => Comparison::Le,
-                Operator::Gt => Comparison::Gt,
-                Operator::GtEq => Comparison::Ge,
-                _ => return None,
-            };
-            Condition::Compare { column: column.name.clone(), comparison, value: value_of(value)? }
+/// The conditions that every row meets that a filter keeps; none where the store can make nothing of it.
+pub(super) fn conditions(filter: &Expr, table: &TableDescription) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    let mut open: Vec<Filter<'_>> = Filter::of(filter).into_iter().collect();
+    while let Some(next) = open.pop() {
+        match next {
+            Filter::Column(column, test) => conditions.extend(condition(column, &test, table)),
+            Filter::All(parts) => open.extend(parts),
+            Filter::Any(_) => {}
         }
-        Expr::InList(list) if !list.negated && list.list.len() <= MOST_VALUES => {
-            let Expr::Column(column) = list.expr.as_ref() else { return None };
-            let value = |item: &Expr| match item {
-                Expr::Literal(value, _) => value_of(value),
-                _ => None,
-            };
-            Condition::In { column: column.name.clone(), values: list.list.iter().map(value).collect::<Option<_>>()? }
-        }
-        Expr::Between(Between { expr, negated: false, low, high }) if low == high => {
-            let (Expr::Column(column), Expr::Literal(value, _)) = (expr.as_ref(), low.as_ref()) else { return None };
-            Condition::Compare { column: column.name.clone(), comparison: Comparison::Eq, value: value_of(value)? }
-        }
-        Expr::IsNull(inner) => Condition::IsNull { column: column_of(inner)? },
-        Expr::IsNotNull(inner) => Condition::IsNotNull { column: column_of(inner)? },
-        _ => return None,
-    };
-    let column = match &condition {
-        Condition::Compare { column, .. }
-        | Condition::In { column, .. }
-        | Condition::IsNull { column }
-        | Condition::IsNotNull { column } => column,
-    };
-    (known(column) && column != super::ROW_NUMBER).then_some(condition)
+    }
+    conditions
 }
 
-fn column_of(expression: &Expr) -> Option<String> {
-    match expression {
-        Expr::Column(column) => Some(column.name.clone()),
-        _ => None,
+fn condition(column: &str, test: &Test<'_>, table: &TableDescription) -> Option<Condition> {
+    let data_type = &table.columns.iter().find(|known| known.name == column)?.data_type;
+    let value = |value: &ScalarValue| value_of(value).filter(|value_of| is_of(value, value_of, data_type));
+    let column = column.to_owned();
+    Some(match test {
+        Test::Compare(comparison, with) => match (value(with)?, *comparison) {
+            (Value::Float(0.0), Comparison::Eq) => Condition::In { column, values: zeros().to_vec() },
+            (with, comparison) => Condition::Compare { column, comparison, value: beyond_zeros(with, comparison) },
+        },
+        Test::In(values) => {
+            let mut found = values.iter().map(|listed| value(listed)).collect::<Option<Vec<Value>>>()?;
+            if found.iter().any(|value| matches!(value, Value::Float(0.0))) {
+                found.extend(zeros());
+            }
+            Condition::In { column, values: found }
+        }
+        Test::IsNull => Condition::IsNull { column },
+        Test::IsNotNull => Condition::IsNotNull { column },
+    })
+}
+
+fn zeros() -> [Value; 2] {
+    [Value::Float(-0.0), Value::Float(0.0)]
+}
+
+/// What to compare with instead of a zero, so that both are on the same side.
+fn beyond_zeros(value: Value, comparison: Comparison) -> Value {
+    match (&value, comparison) {
+        (Value::Float(0.0), Comparison::Lt | Comparison::Ge) => Value::Float(-0.0),
+        (Value::Float(0.0), Comparison::Le | Comparison::Gt) => Value::Float(0.0),
+        _ => value,
     }
 }
 
-/// A literal as a value of the store. Types were made to agree with the column's when the query was planned.
+/// Whether a literal is of a column's type. Planning makes them agree, or converts the column, which then is none.
+fn is_of(literal: &ScalarValue, value: &Value, data_type: &DataType) -> bool {
+    match (value, data_type) {
+        (Value::Text(_), DataType::Utf8) => true,
+        (Value::Decimal { digits, .. }, DataType::Decimal128(precision, _)) => {
+            literal.data_type() == *data_type && digits.unsigned_abs() < 10_u128.pow((*precision).into())
+        }
+        _ => literal.data_type() == *data_type,
+    }
+}
+
+/// A literal as a value of the store.
 pub fn value_of(value: &ScalarValue) -> Option<Value> {
     Some(match value {
         ScalarValue::Boolean(Some(value)) => Value::Boolean(*value),
@@ -79,4 +88,74 @@ pub fn value_of(value: &ScalarValue) -> Option<Value> {
         ScalarValue::Decimal128(Some(digits), _, scale) => Value::Decimal { digits: *digits, scale: *scale },
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::{col, in_list, lit};
+    use kohort_store::{ColumnDescription, TableKind};
+
+    use super::*;
+
+    fn table() -> TableDescription {
+        let column = |(name, data_type): (&str, DataType)| ColumnDescription {
+            name: name.to_owned(),
+            data_type,
+            nullable: true,
+        };
+        let columns = [("n", DataType::Int64), ("x", DataType::Float64), ("price", DataType::Decimal128(4, 2))];
+        TableDescription {
+            name: "t".to_owned(),
+            columns: columns.into_iter().map(column).collect(),
+            primary_key: Vec::new(),
+            indexes: Vec::new(),
+            kind: TableKind::Base,
+        }
+    }
+
+    /// The bits of the floats that a filter asks for, which tell the zeros apart.
+    fn floats(filter: &Expr) -> Vec<u64> {
+        let bits = |value: &Value| match value {
+            Value::Float(value) => value.to_bits(),
+            other => panic!("{other:?}"),
+        };
+        match conditions(filter, &table()).as_slice() {
+            [Condition::Compare { value, .. }] => vec![bits(value)],
+            [Condition::In { values, .. }] => values.iter().map(bits).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_zeros_are_asked_for_where_one_is_named() {
+        let [below, above] = [-0.0_f64, 0.0].map(f64::to_bits);
+        for zero in [0.0, -0.0] {
+            assert_eq!(floats(&col("x").eq(lit(zero))), [below, above]);
+            assert_eq!(floats(&col("x").gt_eq(lit(zero))), [below]);
+            assert_eq!(floats(&col("x").lt(lit(zero))), [below]);
+            assert_eq!(floats(&col("x").lt_eq(lit(zero))), [above]);
+            assert_eq!(floats(&col("x").gt(lit(zero))), [above]);
+            let listed = floats(&in_list(col("x"), vec![lit(1.0), lit(zero)], false));
+            assert!(listed.contains(&below) && listed.contains(&above));
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_left_to_the_query() {
+        let decimal = |digits, precision, scale| lit(ScalarValue::Decimal128(Some(digits), precision, scale));
+        for filter in [
+            col("n").eq(lit(1_i32)),
+            col("n").eq(lit("1")),
+            col("x").lt(lit(1_i64)),
+            col("price").eq(decimal(150, 4, 1)),
+            col("price").eq(decimal(15_000, 4, 2)),
+            col("other").eq(lit(1_i64)),
+            col(kohort_store::ROW_NUMBER).eq(lit(1_i64)),
+        ] {
+            assert_eq!(conditions(&filter, &table()), [], "{filter}");
+        }
+        assert_eq!(conditions(&col("price").eq(decimal(150, 4, 2)), &table()).len(), 1);
+        let both = col("n").gt(lit(1_i64)).and(col("n").eq(lit(1_i32)));
+        assert_eq!(conditions(&both, &table()).len(), 1);
+    }
 }

@@ -1,15 +1,14 @@
-//! [`numbered`]: which rows a statement changes.
+//! [`numbered`] and [`numbers_and`]: which rows a statement changes.
 
 use std::sync::Arc;
 
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
+use datafusion::common::Column;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use kohort_store::ROW_NUMBER;
 
 use super::StoredTable;
-
-/// The column in which rows carry their numbers.
-pub const ROW_NUMBER: &str = "kohort row number";
 
 /// The plan of what DELETE or UPDATE reads, with the number of each row as its last column.
 ///
@@ -31,11 +30,23 @@ pub fn numbered(plan: &LogicalPlan) -> Result<LogicalPlan> {
         }
         LogicalPlan::SubqueryAlias(alias) => below(&alias.input)?.alias(alias.alias.clone())?.build(),
         LogicalPlan::Projection(projection) => {
-            let number = Expr::Column(datafusion::common::Column::new_unqualified(ROW_NUMBER));
+            let number = Expr::Column(Column::new_unqualified(ROW_NUMBER));
             below(&projection.input)?.project(projection.expr.iter().cloned().chain([number]))?.build()
         }
         _ => Err(other_tables()),
     }
+}
+
+/// The same, of which nothing but these columns and the numbers is read.
+///
+/// # Errors
+/// As [`numbered`].
+pub fn numbers_and(columns: &[String], plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let numbered = numbered(plan)?;
+    let is_read = |name: &String| name == ROW_NUMBER || columns.contains(name);
+    let read = numbered.schema().iter().filter(|(_, field)| is_read(field.name()));
+    let read: Vec<Expr> = read.map(|shown| Expr::Column(Column::from(shown))).collect();
+    LogicalPlanBuilder::from(numbered).project(read)?.build()
 }
 
 fn other_tables() -> DataFusionError {

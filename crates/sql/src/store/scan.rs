@@ -16,7 +16,7 @@ use datafusion::physical_plan::{
 };
 use kohort_store::{ScanRequest, Store, StoreError};
 
-use super::{ROW_NUMBER, Reading};
+use super::Reading;
 
 /// Batches that may wait for the operator above.
 const WAITING_BATCHES: usize = 2;
@@ -27,18 +27,26 @@ pub(super) struct StoredScan {
     table: String,
     request: ScanRequest,
     schema: SchemaRef,
+    /// Where among the columns the numbers of the rows are, if they are asked for.
+    number: Option<usize>,
     properties: Arc<PlanProperties>,
 }
 
 impl StoredScan {
-    pub(super) fn new(store: Store, table: String, request: ScanRequest, schema: SchemaRef) -> StoredScan {
+    pub(super) fn new(
+        store: Store,
+        table: String,
+        request: ScanRequest,
+        schema: SchemaRef,
+        number: Option<usize>,
+    ) -> StoredScan {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        StoredScan { store, table, request, schema, properties: Arc::new(properties) }
+        StoredScan { store, table, request, schema, number, properties: Arc::new(properties) }
     }
 }
 
@@ -95,9 +103,10 @@ impl ExecutionPlan for StoredScan {
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING_BATCHES);
         let sender = builder.tx();
         let (table, request, schema) = (self.table.clone(), self.request.clone(), Arc::clone(&self.schema));
+        let number = self.number;
         builder.spawn_blocking(move || {
             for batch in reading.state().scan(&table, &request).map_err(external)? {
-                let batch = batch.map_err(external).and_then(|batch| as_projected(&batch, &schema));
+                let batch = batch.map_err(external).and_then(|batch| as_projected(&batch, &schema, number));
                 // Nobody may be listening any more.
                 if sender.blocking_send(batch).is_err() {
                     break;
@@ -110,8 +119,7 @@ impl ExecutionPlan for StoredScan {
 }
 
 /// A batch of the store, in which numbers of rows come first, with its columns where they were asked for.
-fn as_projected(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let number = schema.index_of(ROW_NUMBER).ok();
+fn as_projected(batch: &RecordBatch, schema: &SchemaRef, number: Option<usize>) -> Result<RecordBatch> {
     let mut columns = batch.columns().to_vec();
     if let Some(place) = number {
         let numbers = columns.remove(0);

@@ -10,10 +10,9 @@ use datafusion::common::{Constraint, Constraints};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use kohort_store::{ColumnDescription, ScanRequest, Store, TableDescription};
+use kohort_store::{ColumnDescription, Condition, ROW_NUMBER, ScanRequest, Store, TableDescription};
 
-use super::conditions::condition;
-use super::numbered::ROW_NUMBER;
+use super::conditions::conditions;
 use super::scan::StoredScan;
 
 /// A table of the store.
@@ -86,11 +85,11 @@ impl TableProvider for StoredTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        // Conditions find rows by an index where there is one. Filters are applied again: comparing is cheap, and what
-        // two engines think of NaN need not agree.
-        let support = |filter: &&Expr| match condition(filter, &self.schema) {
-            Some(_) => TableProviderFilterPushDown::Inexact,
-            None => TableProviderFilterPushDown::Unsupported,
+        // Conditions find rows by an index where there is one. Filters are applied again: comparing is cheap, and
+        // conditions may say less.
+        let support = |filter: &&Expr| match conditions(filter, &self.description).is_empty() {
+            false => TableProviderFilterPushDown::Inexact,
+            true => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
     }
@@ -105,17 +104,18 @@ impl TableProvider for StoredTable {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all);
         let schema = Arc::new(self.schema.project(projection)?);
-        let conditions = filters.iter().filter_map(|filter| condition(filter, &self.schema)).collect();
-        let has_number = self.numbering == Numbering::With && projection.contains(&(all.len() - 1));
-        let columns = schema.fields().iter().map(|field| field.name().clone());
+        let conditions = filters.iter().flat_map(|filter| conditions(filter, &self.description));
+        let is_number = |position: &usize| self.numbering == Numbering::With && *position == all.len() - 1;
+        let number = projection.iter().position(is_number);
+        let columns = projection.iter().filter(|position| !is_number(position));
         let request = ScanRequest {
-            columns: Some(columns.filter(|name| !(has_number && name == ROW_NUMBER)).collect()),
-            with_rowid: has_number,
+            columns: Some(columns.map(|position| self.schema.field(*position).name().clone()).collect()),
+            with_rowid: number.is_some(),
             numbers: None,
-            conditions,
+            conditions: Condition::that_fit(conditions),
             limit: limit.filter(|_| filters.is_empty()).map(|limit| limit as u64),
             batch_size: session.config().batch_size(),
         };
-        Ok(Arc::new(StoredScan::new(self.store.clone(), self.description.name.clone(), request, schema)))
+        Ok(Arc::new(StoredScan::new(self.store.clone(), self.description.name.clone(), request, schema, number)))
     }
 }

@@ -119,6 +119,38 @@ async fn what_is_asked_of_the_server_answers_as_a_table_here_would() {
 }
 
 #[tokio::test]
+async fn texts_of_a_server_in_another_encoding_compare_as_they_do_here() {
+    let server = Server::running();
+    // The bytes of Cyrillic letters are not in the order of their numbers there.
+    let made_by = "CREATE TABLE word (word text); INSERT INTO word VALUES ('я'), ('а'), ('ё'), ('z'), ('A'), (NULL);";
+    let database = server.database_in("cyrillic", "KOI8R", made_by).await;
+    let engine = engine();
+    let mut session = owner(&engine);
+    rows(&mut session, &database.external("word")).await;
+    rows(&mut session, "CREATE TABLE here AS SELECT * FROM word").await;
+    for (condition, n_asked) in [
+        ("word = 'z'", 1),
+        ("word IN ('z', 'A')", 1),
+        ("word = 'ё'", 0),
+        ("word = '🦆'", 0),
+        ("word IN ('z', '🦆')", 0),
+        ("word > 'б'", 0),
+        ("word < 'z'", 0),
+        ("word IS NULL OR word = 'A'", 1),
+    ] {
+        let [there, here] = ["word", "here"].map(|table| format!("SELECT * FROM {table} WHERE {condition}"));
+        assert_eq!(sorted(&mut session, &there).await, sorted(&mut session, &here).await, "{condition}");
+        let plan = rows(&mut session, &format!("EXPLAIN {there}")).await.concat().concat();
+        assert!(plan.contains(&format!("table=public.word, conditions={n_asked}")), "{condition}: {plan}");
+    }
+    // Another database in its place keeps other texts than were asked about.
+    let made_by = "CREATE TABLE word (word text); INSERT INTO word VALUES ('я');";
+    server.database_in("cyrillic", "UTF8", made_by).await;
+    let problem = problem(&mut session, "SELECT * FROM word").await;
+    assert!(matches!(problem, PostgresProblem::Changed { .. }), "{problem}");
+}
+
+#[tokio::test]
 async fn a_scan_is_one_state_and_writes_nothing() {
     let server = Server::running();
     let made_by = "CREATE VIEW state AS SELECT current_setting('transaction_isolation') AS isolation,

@@ -177,3 +177,36 @@ async fn a_view_that_is_computed_is_stale_after_a_change_until_a_refresh() {
     rows(&mut session, "REFRESH ANONYMIZATION_VIEW computed").await;
     assert_eq!(rows(&mut reader, "SELECT * FROM computed").await.len(), 7);
 }
+
+#[tokio::test]
+async fn a_materialized_view_has_an_index_by_person_on_each_of_its_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let view = |name: &str, table: &str, choices: &str| {
+        format!(
+            "CREATE MATERIALIZED ANONYMIZATION_VIEW {name} ON SELECT id AS who, age FROM {table} WITH ANONYMIZATION_ID who
+             ANONYMIZATION_QUASI_ID (age DGH_NAME any) who REFERENCES {choices} (k);"
+        )
+    };
+    let made_by = [
+        "CREATE DGH any FROM FLAT; CREATE TABLE patient (age INT, id TEXT); CREATE TABLE choice (k INT, WHO TEXT);
+         CREATE TABLE keyed (id TEXT PRIMARY KEY, age INT); CREATE TABLE chosen (who TEXT, k INT, UNIQUE (who, k));",
+        &["patient", "keyed"].map(|table| format!("INSERT INTO {table} (id, age) VALUES ('a', 1), ('b', 2);")).concat(),
+        "INSERT INTO choice VALUES (2, '*'); INSERT INTO chosen VALUES ('*', 2);",
+        &view("v", "patient", "choice"),
+        &view("w", "keyed", "chosen"),
+        "REFRESH ANONYMIZATION_VIEW v;",
+    ];
+    rows(&mut session, &made_by.concat()).await;
+    drop((session, engine));
+    let tables = kohort_store::Store::open(folder.path()).unwrap().read().unwrap().tables().unwrap();
+    let indexes = |name: &str| {
+        let table = tables.iter().find(|table| table.name == name).unwrap();
+        table.indexes.iter().map(|index| index.columns.join(" ")).collect::<Vec<String>>()
+    };
+    assert_eq!(indexes("patient"), ["id"]);
+    assert_eq!(indexes("choice"), ["who"]);
+    assert_eq!(indexes("keyed"), [""; 0]);
+    assert_eq!(indexes("chosen"), ["who k"]);
+}

@@ -18,9 +18,9 @@ use rusqlite::types::Value as Stored;
 use rusqlite::{Connection, Row, Statement};
 
 use super::{FIRST_VALUE, Filter, ScanRequest};
-use crate::StoreError;
 use crate::encoding::{ColumnBuilder, StoredType};
 use crate::session::{Held, Session};
+use crate::{ROW_NUMBER, StoreError};
 
 /// A batch ends early when its texts and blobs have so many bytes: offsets are of 32 bits.
 const MOST_BYTES: usize = 1 << 28;
@@ -83,7 +83,7 @@ impl Rows {
                 Some(columns) => found.description.positions(columns)?,
                 None => (0..found.description.columns.len()).collect(),
             };
-            let rowid = request.with_rowid.then(|| Field::new("rowid", DataType::Int64, false));
+            let rowid = request.with_rowid.then(|| Field::new(ROW_NUMBER, DataType::Int64, false));
             let fields = positions.iter().map(|position| found.description.columns[*position].field());
             let schema = Schema::new(rowid.into_iter().chain(fields).collect::<Vec<_>>());
             Ok(Self {

@@ -110,7 +110,10 @@ fn a_scan_gives_the_columns_asked_for_in_batches_of_the_size_asked_for() {
     };
     let batches: Vec<RecordBatch> = snapshot.scan("people", &request).unwrap().map(Result::unwrap).collect();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(batches[0].schema().fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["rowid", "town"]);
+    assert_eq!(
+        batches[0].schema().fields().iter().map(|field| field.name()).collect::<Vec<_>>(),
+        [kohort_store::ROW_NUMBER, "town"]
+    );
     assert_eq!(batches[1].column(0).as_primitive::<Int64Type>().values(), &[3]);
 
     let none = ScanRequest { columns: Some(vec![]), ..ScanRequest::default() };

@@ -67,9 +67,17 @@ impl Server {
 
     /// A new database, made by statements.
     pub(crate) async fn database(&self, name: &str, made_by: &str) -> Database {
+        self.database_in(name, "UTF8", made_by).await
+    }
+
+    /// The same, which keeps texts in this encoding.
+    pub(crate) async fn database_in(&self, name: &str, encoding: &str, made_by: &str) -> Database {
         let client = self.connect("postgres").await;
         client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.unwrap();
-        client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        client
+            .batch_execute(&format!("CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0"))
+            .await
+            .unwrap();
         let client = self.connect(name).await;
         client.batch_execute(made_by).await.unwrap();
         Database { client, location: self.location(name), passfile: self.folder.path().join("pgpass") }
