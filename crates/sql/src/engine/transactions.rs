@@ -13,9 +13,9 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Change, Savepoint, StoreError};
 
 use super::Session;
-use super::plain::spelled;
 use super::session::Outcome;
 use crate::SqlError;
+use crate::parser::spelled;
 
 /// A change under way.
 pub(super) struct Transaction {
