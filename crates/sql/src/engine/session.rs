@@ -8,14 +8,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ExtensionOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
+use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
@@ -26,16 +24,17 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::granted::GrantedViews;
 use super::growth::check_growth;
+use super::plans::{changed_table, views_of};
 use super::readers::begun;
 use super::transactions::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
-use crate::access::Accounts;
+use crate::access::{AccessProblem, Accounts};
 use crate::options::ViewOptions;
-use crate::parser::{Access, Answers, Parsed, Statement, StatementText};
+use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
 use crate::store::Reading;
-use crate::view::{AView, Force, State, ViewProblem};
+use crate::view::{AView, Force, ViewProblem};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -246,43 +245,22 @@ impl Session {
         match statement {
             Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
-                self.shared.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
-                self.keep_hierarchy(&name).await?;
+                let dgh = name.clone();
+                self.change_hierarchy(&name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref())).await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
-                self.shared.hierarchies_mut().insert(&name, &pairs)?;
-                self.keep_hierarchy(&name).await?;
-                Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
+                let (dgh, n_pairs) = (name.clone(), pairs.len());
+                self.change_hierarchy(&name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
+                Ok(Outcome::Done(format!("added {} to DGH {name}", counted(n_pairs, "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
-                let was_there = self.shared.hierarchies_mut().remove(&name, if_exists)?;
-                self.keep_hierarchy(&name).await?;
+                let dgh = name.clone();
+                let was_there = self.change_hierarchy(&name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => {
-                let name = statement.name.clone();
-                let created = self.create_view(*statement).await;
-                if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
-                    self.keep_statement(&name, &text.written).await?;
-                }
-                created
-            }
-            Statement::DropView { name, if_exists } => {
-                let known = self.shared.view(&name);
-                if known.is_none() && self.context.table_exist(name.as_str())? {
-                    return Err(SqlError::UnknownView { name });
-                }
-                let materialized = known.clone().filter(|view| matches!(view.state(), State::Materialized { .. }));
-                // First: were it to end in between, another view of this name must not be theirs who read this one.
-                self.revoke_from_all(&name).await?;
-                let (was_kept, _turn) = self.forget_view(&name, materialized).await?;
-                match known {
-                    // It lost its tables, and was not there since.
-                    None if was_kept => Ok(Outcome::Done(format!("dropped anonymization view {name}"))),
-                    _ => self.drop_view(&name, if_exists),
-                }
-            }
+            Statement::CreateView(statement) => self.create_view(*statement, &text.written).await,
+            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists).await,
             Statement::RefreshView { name, force } => {
                 self.refresh_view(&name, if force { Force::Yes } else { Force::No }).await
             }
@@ -332,7 +310,7 @@ impl Session {
         {
             return Ok(outcome);
         }
-        let mut context = self.scoped(granted.as_ref().unwrap_or(access))?;
+        let context = self.scoped(granted.as_ref().unwrap_or(access))?;
         let plan = self.planned(&context, &statement).await?;
         if self.role == Role::Analyst {
             check_growth(&plan)?;
@@ -342,6 +320,44 @@ impl Session {
             self.granted(access)?;
             self.check_readable(views).await?;
         }
+        if let Some(name) = changed_table(&plan).filter(|name| self.shared.view(name).is_some()) {
+            return Err(SqlError::IsView { name });
+        }
+        match plan {
+            LogicalPlan::Ddl(ddl) => self.define(&context, ddl, &text.written).await,
+            LogicalPlan::Statement(PlanStatement::Execute(_)) => {
+                self.query(context, plan, granted, access, views).await
+            }
+            LogicalPlan::Statement(statement) => self.set(statement, access).await,
+            LogicalPlan::Dml(dml) => match self.change_stored(&context, &dml).await? {
+                Some(outcome) => Ok(outcome),
+                None => self.query(context, LogicalPlan::Dml(dml), granted, access, views).await,
+            },
+            plan => self.query(context, plan, granted, access, views).await,
+        }
+    }
+
+    /// Runs what says something of the session: its options, and statements it prepares.
+    async fn set(&self, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
+        if *access != Access::default() {
+            return Err(SqlError::NothingAsked);
+        }
+        if matches!(&statement, PlanStatement::Prepare(prepared) if matches!(*prepared.input, LogicalPlan::Ddl(_))) {
+            return Err(SqlError::NotPrepared);
+        }
+        self.context.execute_logical_plan(LogicalPlan::Statement(statement)).await?.collect().await?;
+        Ok(Outcome::Done("done".to_owned()))
+    }
+
+    /// Runs what gives rows, or changes those of tables that are not stored.
+    async fn query(
+        &self,
+        mut context: SessionContext,
+        plan: LogicalPlan,
+        granted: Result<Access, AccessProblem>,
+        access: &Access,
+        views: &mut Vec<UsedView>,
+    ) -> Result<Outcome, SqlError> {
         let mut changed = changed_table(&plan);
         let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
         let mut turn = None;
@@ -352,38 +368,7 @@ impl Session {
             turn = self.readers_turn().await;
             context = self.scoped(granted.as_ref().unwrap_or(access))?;
         }
-        if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
-            let is_new =
-                matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateView(_)));
-            let name = name.to_owned();
-            return Err(if is_new { SqlError::Exists { name } } else { SqlError::IsView { name } });
-        }
-        if matches!(plan, LogicalPlan::Ddl(_)) {
-            self.outside_of_transactions()?;
-        }
-        let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
-        if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
-            return Err(SqlError::NothingAsked);
-        }
-        if let Some(outcome) = self.stored_plan(&context, &plan).await? {
-            return Ok(outcome);
-        }
-        // What a statement sets stays with the session.
-        let context =
-            if is_silent && matches!(plan, LogicalPlan::Statement(_)) { self.context.clone() } else { context };
-        let done = done_to_table(&plan);
-        let kept = kept_statement(&plan);
-        let frame = match &plan {
-            // The query of a new table runs here.
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
-                let name = create.name.table().to_owned();
-                if !create.or_replace && !create.if_not_exists && context.table_exist(create.name.clone())? {
-                    return Err(SqlError::Exists { name });
-                }
-                context.execute_logical_plan(plan).await.map_err(SqlError::while_running)?
-            }
-            _ => context.execute_logical_plan(plan).await?,
-        };
+        let frame = context.execute_logical_plan(plan).await?;
         if is_prepared {
             *views = views_of(frame.logical_plan())?;
             if views.is_empty() {
@@ -393,17 +378,6 @@ impl Session {
                 self.check_readable(views).await?;
             }
             changed = changed_table(frame.logical_plan());
-        }
-        if is_silent {
-            frame.collect().await?;
-            let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
-            match kept {
-                Kept::Made => self.keep_statement(&name, &text.written).await?,
-                Kept::Dropped => self.forget_statement(&name).await?,
-                Kept::Neither => {}
-            }
-            self.shared.generations.bump(&name);
-            return Ok(Outcome::Done(format!("{done} {name}")));
         }
         // A view may get another version between two looks at it: an answer is of one.
         let stream = loop {
@@ -540,76 +514,6 @@ pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
     let schema = batch.schema();
     let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
     Ok(Outcome::Rows(Box::pin(stream)))
-}
-
-/// The views a plan reads.
-///
-/// # Errors
-/// Where a view whose answers depend on its members' values is joined with anything.
-fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
-    let mut views: Vec<UsedView> = Vec::new();
-    let (mut n_scans, mut is_joined, mut matching) = (0, false, None);
-    plan.apply_with_subqueries(|node| {
-        is_joined |= matches!(node, LogicalPlan::Join(_));
-        let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
-        n_scans += 1;
-        if let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>() {
-            let name = view.definition.name.clone();
-            if view.definition.answers == Answers::Matching {
-                matching = Some(name.clone());
-            }
-            let used = UsedView { name, version: view.version().map_or(0, |version| version.number) };
-            if !views.contains(&used) {
-                views.push(used);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    match matching {
-        Some(name) if is_joined || n_scans > 1 => Err(SqlError::MatchingJoined { name }),
-        _ => Ok(views),
-    }
-}
-
-/// The table a plan changes.
-fn changed_table(plan: &LogicalPlan) -> Option<String> {
-    let name = match plan {
-        LogicalPlan::Analyze(analyzed) => return changed_table(&analyzed.input),
-        LogicalPlan::Dml(change) => &change.table_name,
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::CreateView(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => &drop.name,
-        LogicalPlan::Ddl(DdlStatement::DropView(drop)) => &drop.name,
-        _ => return None,
-    };
-    Some(name.table().to_owned())
-}
-
-/// What a plan does to the table it changes, in words.
-fn done_to_table(plan: &LogicalPlan) -> &'static str {
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateExternalTable(_)) => "created table",
-        LogicalPlan::Ddl(DdlStatement::CreateView(_)) => "created view",
-        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => "dropped",
-        _ => "changed",
-    }
-}
-
-/// What a data folder keeps of a statement.
-enum Kept {
-    Made,
-    Dropped,
-    Neither,
-}
-
-fn kept_statement(plan: &LogicalPlan) -> Kept {
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) if !create.temporary => Kept::Made,
-        LogicalPlan::Ddl(DdlStatement::CreateView(create)) if !create.temporary => Kept::Made,
-        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => Kept::Dropped,
-        _ => Kept::Neither,
-    }
 }
 
 fn session_id() -> String {
