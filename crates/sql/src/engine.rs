@@ -20,6 +20,7 @@ mod pinned;
 mod plain;
 mod plans;
 mod point;
+mod query;
 mod readers;
 mod session;
 mod show;

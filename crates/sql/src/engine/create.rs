@@ -126,16 +126,16 @@ impl Session {
     pub(super) async fn drop_view(&self, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
         // Whom it were granted meanwhile, another view of this name would be granted.
         let _granting = self.shared.granting.lock().await;
-        if !self.is_view(name)? {
-            // It is something else, or nothing.
-            let is_other = self.shared.owner.table_exist(TableReference::bare(name))?;
-            return match if_exists && !is_other {
-                true => Ok(Outcome::Done(format!("there is no view {name}"))),
-                false => Err(SqlError::UnknownView { name: name.to_owned() }),
-            };
+        let (unknown, is_there) = (SqlError::UnknownView { name: name.to_owned() }, self.is_view(name)?);
+        if !is_there && self.shared.owner.table_exist(TableReference::bare(name))? {
+            return Err(unknown);
         }
-        // First: were it to end in between, another view of this name must not be theirs who read this one.
+        // First: were it to end in between, another view of this name must not be theirs who read this one. Some may hold
+        // one that is gone.
         self.revoke_from_all(name).await?;
+        if !is_there {
+            return if if_exists { Ok(Outcome::Done(format!("there is no view {name}"))) } else { Err(unknown) };
+        }
         let mut change = self.change_catalog().await?;
         if let Some(transaction) = change.transaction() {
             transaction.forget_statement(name)?;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use kohort_sql::{Session, SqlError};
+use kohort_sql::{Engine, Session, SqlError};
+use kohort_store::StoreError;
 
-use crate::folder::{analyst, known, open, sorted};
+use crate::folder::{analyst, known, open, sorted, try_open};
 use crate::session::{owner, rows, try_rows};
 
 const TABLE: &str = "
@@ -227,6 +228,16 @@ fn made_and_dropped(folder: &Path) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
+/// Opens a folder once the last who was given up has let go of it.
+async fn open_when_free(folder: &Path) -> Engine {
+    loop {
+        match try_open(folder).await {
+            Err(SqlError::Store(StoreError::Locked { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
 const MADE: [&str; 7] = ["patient", "other", "young", "kind", "choice", "v", "computed"];
 
 #[tokio::test]
@@ -244,7 +255,7 @@ async fn statements_that_are_given_up_make_something_in_memory_and_in_the_folder
             rows(&mut owner(&engine), "BEGIN; ROLLBACK").await;
             let in_memory = known(&engine, &MADE).await;
             drop(engine);
-            engine = open(&data).await;
+            engine = open_when_free(&data).await;
             assert_eq!(known(&engine, &MADE).await, in_memory, "{sql} after {n_looks}");
             n_given_up += usize::from(is_given_up);
             n_done += usize::from(!is_given_up);
