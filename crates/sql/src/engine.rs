@@ -7,6 +7,7 @@
 mod access;
 mod allowed;
 mod calendar;
+mod catalog;
 mod copy;
 mod create;
 mod folder;
@@ -17,7 +18,9 @@ mod materialize;
 mod memory;
 mod pinned;
 mod plain;
+mod plans;
 mod point;
+mod query;
 mod readers;
 mod session;
 mod show;
@@ -124,6 +127,9 @@ struct Shared {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// What the data folder keeps and could not be made again.
     lost: Mutex<Vec<Lost>>,
+    /// Materialized views that could not be opened, and the tables they are made from. Nobody may change those: the view
+    /// would not follow.
+    unfollowed: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
 impl Engine {
@@ -158,6 +164,7 @@ impl Engine {
             data,
             turn: Arc::default(),
             lost: Mutex::default(),
+            unfollowed: Mutex::default(),
         };
         Engine { shared: Arc::new(shared) }
     }
@@ -224,6 +231,10 @@ impl Shared {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn unfollowed(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<String>>> {
+        self.unfollowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn view(&self, name: &str) -> Option<Arc<AView>> {
         self.views.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -252,11 +263,6 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
     // Rows fetched by identifier are found while a file is decoded.
     config.options_mut().execution.parquet.pushdown_filters = true;
     config.options_mut().extensions.insert(ViewOptions::default());
-    let catalog = MemoryCatalogProvider::new();
-    let registered = catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()));
-    registered.expect("catalogs in memory take any schema");
-    let catalogs = MemoryCatalogProviderList::new();
-    catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
     let protected = ProtectedColumns::new(meanings_of);
     let mut analyzer = Analyzer::new().rules;
     analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
@@ -269,7 +275,7 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
         .with_default_features()
         .with_runtime_env(runtime.expect("it asks nothing of the system"))
         .with_config(config)
-        .with_catalog_list(Arc::new(catalogs))
+        .with_catalog_list(empty_catalogs())
         .with_table_factory(POSTGRES.to_owned(), Arc::new(PostgresTables))
         .with_analyzer_rules(analyzer)
         .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
@@ -278,6 +284,16 @@ fn context(memory: &Arc<QueryMemory>) -> SessionContext {
     let context = SessionContext::new_with_state(state);
     context.register_udf(avlike());
     context
+}
+
+/// The one catalog and schema, without tables.
+fn empty_catalogs() -> Arc<dyn CatalogProviderList> {
+    let catalog = MemoryCatalogProvider::new();
+    let registered = catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()));
+    registered.expect("catalogs in memory take any schema");
+    let catalogs = MemoryCatalogProviderList::new();
+    catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+    Arc::new(catalogs)
 }
 
 /// What the labels of a scanned view can stand for.

@@ -63,6 +63,20 @@ pub enum SqlError {
         /// The name.
         name: String,
     },
+    /// A table or plain view that is none.
+    #[error("there is no {noun} '{name}'")]
+    UnknownTable {
+        /// What it should be.
+        noun: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A statement about schemas.
+    #[error("there is one schema, public, which is neither made nor dropped")]
+    OneSchema,
+    /// A statement that can't be prepared.
+    #[error("what makes or drops something can't be prepared")]
+    NotPrepared,
     /// A statement about tables that names a view.
     #[error("'{name}' is an anonymization view, which this statement can't change")]
     IsView {
@@ -114,7 +128,7 @@ pub enum SqlError {
         name: String,
     },
     /// A transaction whose statement was given up.
-    #[error("the transaction was given up with the statement that was stopped, and nothing of it is kept")]
+    #[error("the transaction was given up with the statement that was stopped or failed, and nothing of it is kept")]
     TransactionLost,
     /// A statement about tables in a transaction.
     #[error("tables, indexes, views, users and grants are made and dropped outside of transactions")]
@@ -145,6 +159,12 @@ pub enum SqlError {
     /// A materialized view that would be replaced.
     #[error("'{name}' is a materialized view: whoever kept its answers could combine them with those of another")]
     Kept {
+        /// The view.
+        name: String,
+    },
+    /// A view that is computed and would be replaced by one that is materialized.
+    #[error("'{name}' is computed: whoever kept its answers could combine them with those of a materialized view")]
+    Computed {
         /// The view.
         name: String,
     },
@@ -226,6 +246,9 @@ impl SqlError {
             }
             SqlError::UnknownView { .. } => Some("SHOW ANONYMIZATION_VIEWS lists them".to_owned()),
             SqlError::Exists { .. } => Some("write CREATE OR REPLACE to replace it".to_owned()),
+            SqlError::UnknownTable { .. } => Some("SHOW TABLES lists tables and views".to_owned()),
+            SqlError::OneSchema => Some("tables are made and dropped one by one".to_owned()),
+            SqlError::NotPrepared => Some("run it as it is".to_owned()),
             SqlError::IsView { name } => {
                 Some(format!("change its tables and REFRESH it, or DROP ANONYMIZATION_VIEW {name}"))
             }
@@ -247,6 +270,9 @@ impl SqlError {
             SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),
             SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
             SqlError::Kept { name } => Some(format!("REFRESH it, or DROP ANONYMIZATION_VIEW {name} first")),
+            SqlError::Computed { name } => {
+                Some(format!("take another name, or DROP ANONYMIZATION_VIEW {name} first and grant it anew"))
+            }
             SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
             SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
             SqlError::OtherColumns { .. } => {

@@ -31,7 +31,16 @@ pub struct Hierarchies {
     by_name: BTreeMap<String, Dgh>,
 }
 
+/// What a DGH becomes by a change that is not made yet.
 #[derive(Debug)]
+pub struct Tried {
+    key: String,
+    dgh: Option<Dgh>,
+    /// What it becomes as text that [`Hierarchies::restore`] takes; `None` where it is no more.
+    pub record: Option<String>,
+}
+
+#[derive(Clone, Debug)]
 enum Dgh {
     Pairs(Pairs),
     Tree(Arc<Hierarchy>),
@@ -49,6 +58,13 @@ pub struct HierarchySummary {
     pub n_values: Option<usize>,
     /// Steps from the root to the deepest value.
     pub height: Option<usize>,
+}
+
+impl Tried {
+    /// The name under which it is kept.
+    pub fn name(&self) -> &str {
+        &self.key
+    }
 }
 
 impl Hierarchies {
@@ -107,6 +123,34 @@ impl Hierarchies {
             None if !if_exists => Err(unknown),
             removed => Ok(removed.is_some()),
         }
+    }
+
+    /// Tries a change of one DGH, and leaves that as it was.
+    ///
+    /// # Errors
+    /// Where the change fails.
+    pub fn tried<T>(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault>,
+    ) -> Result<(T, Tried), HierarchyFault> {
+        let key = name.to_lowercase();
+        let before = self.by_name.get(&key).cloned();
+        let done = change(self)?;
+        let record = self.record(&key);
+        let dgh = match before {
+            Some(before) => self.by_name.insert(key.clone(), before),
+            None => self.by_name.remove(&key),
+        };
+        Ok((done, Tried { key, dgh, record }))
+    }
+
+    /// Makes a change that was tried.
+    pub fn make(&mut self, tried: Tried) {
+        match tried.dgh {
+            Some(dgh) => self.by_name.insert(tried.key, dgh),
+            None => self.by_name.remove(&tried.key),
+        };
     }
 
     /// The tree of a column with these distinct values, below a root where that is known already.

@@ -22,7 +22,7 @@ mod view;
 
 use datafusion::common::TableReference;
 use datafusion::sql::parser::{DFParserBuilder, Statement as DFStatement};
-use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Ident, Query, Statement as SqlStatement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
@@ -39,6 +39,16 @@ pub use structure::StatementText;
 pub use view::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement};
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// A name as the planner reads it: in small letters unless it is quoted, and letters beyond ASCII as they are. Whoever
+/// finds something by a name without the planner finds it by this, or finds another.
+pub fn spelled(name: &Ident) -> String {
+    folded(&name.value, name.quote_style)
+}
+
+fn folded(name: &str, quote: Option<char>) -> String {
+    if quote.is_some() { name.to_owned() } else { name.to_ascii_lowercase() }
+}
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,13 +16,19 @@ use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_core::changing::UNSAFE;
 
-use super::Session;
+use super::catalog::CatalogChange;
+use super::folder::{Makes, kept};
+use super::pinned::Pinned;
 use super::session::{Outcome, counted};
+use super::transactions::Transaction;
 use super::warnings::told_of_refresh;
+use super::{Session, Shared};
 use crate::SqlError;
 use crate::parser::{Changes, Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
-use crate::view::{AView, Definition, Digest, Fingerprint, Owner, Sources, State, Trees, Version, ViewProblem, build};
+use crate::view::{
+    AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewProblem, build,
+};
 
 /// A definition and the plans it reads by.
 pub(super) struct Planned {
@@ -40,49 +46,57 @@ pub(super) struct Built {
 }
 
 impl Session {
-    pub(super) async fn create_view(&mut self, statement: ViewStatement) -> Result<Outcome, SqlError> {
-        let name = statement.name.clone();
-        let known = self.shared.view(&name);
-        let taken = known.is_some() && !statement.or_replace
-            || known.is_none() && self.context.table_exist(TableReference::bare(name.as_str()))?;
-        if taken {
-            return Err(SqlError::Exists { name });
-        }
+    pub(super) async fn create_view(&self, statement: ViewStatement, text: &str) -> Result<Outcome, SqlError> {
+        self.replaced_by(&statement)?;
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
         let planned = self.plan_view(&statement, query).await?;
-        let is_replaced = known.as_ref().is_some_and(|view| matches!(view.state(), State::Materialized { .. }));
-        if is_replaced && !self.is_restoring {
-            return Err(SqlError::Kept { name });
-        }
-        let (state, _turn) = match planned.definition.is_materialized {
+        let (mut change, state) = match statement.materialized {
             true => self.materialize(&planned).await?,
-            false => (self.state(&planned).await?, None),
+            false => {
+                let state = self.state(&planned).await?;
+                (self.change_catalog().await?, state)
+            }
         };
-        let mut message = self.described(&planned.definition, &state);
-        if let Ok(message) = &mut message {
-            *message += &self.warnings(&planned, &state, known.as_ref())?;
+        // The name may have been taken while this waited for its turn.
+        let replaced = self.replaced_by(&statement)?;
+        if let Some(transaction) = change.transaction().filter(|_| !self.is_restoring) {
+            transaction.check_lost(&statement)?;
+            transaction.keep_statement(&statement.name, text, Pinned::of(&state))?;
         }
+        let said = self.said(&planned, &state, replaced.as_ref(), &mut change, "")?;
         let view = Arc::new(AView::new(planned.definition, state, self.owner()));
-        for context in [&self.shared.owner, &self.shared.analyst] {
-            context.deregister_table(TableReference::bare(name.as_str()))?;
-            context.register_table(TableReference::bare(name.as_str()), Arc::clone(&view) as _)?;
-        }
-        self.shared.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
-        // Prepared statements still hold the one before.
-        if let Some(replaced) = known {
-            replaced.set_state(State::Unusable("it was replaced".to_owned()));
-        }
-        Ok(Outcome::Done(message?))
+        self.publish(change, move |shared| shared.put_view(view, replaced)).await?;
+        Ok(Outcome::Done(said?))
     }
 
-    pub(super) async fn refresh_view(&mut self, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
+    /// The view that a new one replaces, where it may.
+    fn replaced_by(&self, statement: &ViewStatement) -> Result<Option<Arc<AView>>, SqlError> {
+        let name = statement.name.clone();
+        let Some(known) = self.shared.view(&name) else {
+            let is_lost = self.shared.unfollowed().contains_key(&name) && !self.is_restoring;
+            let is_taken = is_lost || self.shared.owner.table_exist(TableReference::bare(name.as_str()))?;
+            return if is_taken { Err(SqlError::Taken { name }) } else { Ok(None) };
+        };
+        if !statement.or_replace {
+            return Err(SqlError::Exists { name });
+        }
+        // Whoever reads it would hold two partitions of the same persons.
+        match (known.definition.is_materialized, statement.materialized) {
+            (true, _) => Err(SqlError::Kept { name }),
+            (false, true) => Err(SqlError::Computed { name }),
+            (false, false) => Ok(Some(known)),
+        }
+    }
+
+    pub(super) async fn refresh_view(&self, name: &str, how: Refresh) -> Result<Outcome, SqlError> {
         if self.shared.view(name).is_none() {
             // It runs statements, and this is one.
             Box::pin(self.restore_lost(name)).await?;
         }
-        let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+        let unknown = || SqlError::UnknownView { name: name.to_owned() };
+        let view = self.shared.view(name).ok_or_else(unknown)?;
         let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
-        let Some(Statement::Sql(query)) = query else { return Err(SqlError::UnknownView { name: name.to_owned() }) };
+        let Some(Statement::Sql(query)) = query else { return Err(unknown()) };
         let plan = self.plan_query(*query).await?;
         let planned = Planned {
             definition: Arc::clone(&view.definition),
@@ -90,65 +104,84 @@ impl Session {
             policies: self.plan_policies(&view.definition).await?,
         };
         let mut told = String::new();
-        let (state, _turn) = match view.state() {
+        let (mut change, state) = match view.state() {
             State::Materialized { view: old, .. } => {
-                let (state, of_refresh, turn) = self.rematerialize(&planned, Arc::clone(&view), old, how).await?;
+                let (change, state, of_refresh) = self.rematerialize(&planned, old, how).await?;
                 told = told_of_refresh(of_refresh);
-                (state, Some(turn))
+                (change, state)
             }
             State::Usable { .. } | State::Unusable(_) | State::Stale(_) => {
                 let state = self.state(&planned).await?;
-                self.keep_pinned(name, &state).await?;
-                (state, None)
+                (self.change_catalog().await?, state)
             }
         };
-        let mut message = self.described(&view.definition, &state);
-        if let Ok(message) = &mut message {
-            *message += &told;
-            *message += &self.warnings(&planned, &state, Some(&view))?;
+        // It may have been dropped or replaced while this waited for its turn.
+        if !self.shared.view(name).is_some_and(|known| Arc::ptr_eq(&known, &view)) {
+            return Err(unknown());
         }
-        view.set_state(state);
-        Ok(Outcome::Done(message?))
+        if let Some(transaction) = change.transaction().filter(|_| !view.definition.is_materialized) {
+            transaction.keep_pinned(name, &state)?;
+        }
+        let said = self.said(&planned, &state, Some(&view), &mut change, &told)?;
+        // The old one must not follow once the new one is kept.
+        self.publish(change, move |_| view.set_state(state)).await?;
+        Ok(Outcome::Done(said?))
     }
 
-    pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
-        let removed = self.shared.views.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        match removed {
-            Some(view) => view.set_state(State::Unusable("it was dropped".to_owned())),
-            None if if_exists => return Ok(Outcome::Done(format!("there is no view {name}"))),
-            None => return Err(SqlError::UnknownView { name: name.to_owned() }),
+    /// Drops a view, also one that a data folder keeps and could not make again.
+    pub(super) async fn drop_view(&self, name: &str, if_exists: bool) -> Result<Outcome, SqlError> {
+        // Whom it were granted meanwhile, another view of this name would be granted.
+        let _granting = self.shared.granting.lock().await;
+        let (unknown, is_there) = (SqlError::UnknownView { name: name.to_owned() }, self.is_view(name)?);
+        if !is_there && self.shared.owner.table_exist(TableReference::bare(name))? {
+            return Err(unknown);
         }
-        for context in [&self.shared.owner, &self.shared.analyst] {
-            context.deregister_table(TableReference::bare(name))?;
+        // First: were it to end in between, another view of this name must not be theirs who read this one. Some may hold
+        // one that is gone.
+        self.revoke_from_all(name).await?;
+        if !is_there {
+            return if if_exists { Ok(Outcome::Done(format!("there is no view {name}"))) } else { Err(unknown) };
         }
+        let mut change = self.change_catalog().await?;
+        if let Some(transaction) = change.transaction() {
+            transaction.forget_statement(name)?;
+            Session::unmaterialize(name, transaction).await?;
+        }
+        let dropped = name.to_owned();
+        self.publish(change, move |shared| shared.take_view(&dropped)).await?;
         Ok(Outcome::Done(format!("dropped anonymization view {name}")))
     }
 
-    /// What is said of a view that was made.
-    fn described(&self, definition: &Definition, state: &State) -> Result<String, SqlError> {
-        let (State::Materialized { view, .. }, Some(data)) = (state, &self.shared.data) else {
-            return Ok(described(definition, state)?);
+    /// Whether there is an anonymization view of this name, or one that is kept and could not be made again.
+    fn is_view(&self, name: &str) -> Result<bool, SqlError> {
+        let (None, Some(data)) = (self.shared.view(name), &self.shared.data) else {
+            return Ok(self.shared.view(name).is_some());
         };
-        // To count its rows is to read it all, and nobody listens while a folder is opened.
-        if self.is_restoring {
-            return Ok(String::new());
-        }
         let snapshot = data.store.read()?;
-        let standing = view.standing(&snapshot)?;
-        let mut message = format!(
-            "materialized anonymization view {}: {} in {}, loss {:.4}",
-            definition.name,
-            counted(standing.n_shown as usize, "row"),
-            if standing.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", standing.n_classes) },
-            standing.ncp,
-        );
-        if standing.n_hidden > 0 {
-            message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
+        Ok(matches!(kept(&snapshot, name)?, Some(Makes::AnonymizationView(_))))
+    }
+
+    /// What is said of a view once it is kept. One that is unusable is kept too, and an error.
+    fn said(
+        &self,
+        planned: &Planned,
+        state: &State,
+        before: Option<&Arc<AView>>,
+        change: &mut CatalogChange,
+        told: &str,
+    ) -> Result<Result<String, ViewProblem>, SqlError> {
+        // Nobody listens while a folder is opened, and to count the rows of a materialized view is to read it all.
+        if self.is_restoring {
+            return Ok(described(&planned.definition, state));
         }
-        if definition.changes == Changes::Paper {
-            message += &format!("\nwarning: {UNSAFE}");
-        }
-        Ok(message)
+        let described = match (state, change.transaction()) {
+            (State::Materialized { view, .. }, Some(transaction)) => {
+                Ok(described_materialized(&planned.definition, &view.standing(&transaction.change)?))
+            }
+            _ => described(&planned.definition, state),
+        };
+        let warnings = self.warnings(planned, state, before)?;
+        Ok(described.map(|described| described + told + &warnings))
     }
 
     async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
@@ -270,6 +303,65 @@ fn check_sources(plan: &LogicalPlan) -> Result<(), SqlError> {
         None if !is_constant => Err(SqlError::Volatile),
         None => Ok(()),
     }
+}
+
+impl Shared {
+    /// Lets everybody know of a view, in place of another.
+    fn put_view(&self, view: Arc<AView>, replaced: Option<Arc<AView>>) {
+        let name = view.definition.name.clone();
+        self.register(&TableReference::bare(name.as_str()), Arc::clone(&view) as _);
+        // As with the owner's catalog, whoever changes it has the turn.
+        let _ = self.analyst.deregister_table(TableReference::bare(name.as_str()));
+        let _ = self.analyst.register_table(TableReference::bare(name.as_str()), Arc::clone(&view) as _);
+        self.unfollowed().remove(&name);
+        self.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
+        // Prepared statements still hold the one before.
+        if let Some(replaced) = replaced {
+            replaced.set_state(State::Unusable("it was replaced".to_owned()));
+        }
+    }
+
+    /// Takes a view away from everybody.
+    fn take_view(&self, name: &str) {
+        self.unfollowed().remove(name);
+        let Some(view) = self.views.write().unwrap_or_else(PoisonError::into_inner).remove(name) else { return };
+        view.set_state(State::Unusable("it was dropped".to_owned()));
+        for context in [&self.owner, &self.analyst] {
+            // What is not there need not go.
+            let _ = context.deregister_table(TableReference::bare(name));
+        }
+    }
+}
+
+impl Transaction {
+    /// Refuses to make a view that is kept where another of its name is, one that could not be made again.
+    fn check_lost(&self, statement: &ViewStatement) -> Result<(), SqlError> {
+        let name = statement.name.clone();
+        match self.kept(&name)? {
+            Some(Makes::AnonymizationView(lost)) if lost.materialized != statement.materialized => {
+                Err(SqlError::Taken { name })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is said of a materialized view that was made.
+fn described_materialized(definition: &Definition, standing: &Standing) -> String {
+    let mut message = format!(
+        "materialized anonymization view {}: {} in {}, loss {:.4}",
+        definition.name,
+        counted(standing.n_shown as usize, "row"),
+        if standing.n_classes == 1 { "1 class".to_owned() } else { format!("{} classes", standing.n_classes) },
+        standing.ncp,
+    );
+    if standing.n_hidden > 0 {
+        message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
+    }
+    if definition.changes == Changes::Paper {
+        message += &format!("\nwarning: {UNSAFE}");
+    }
+    message
 }
 
 /// What is said of a view that was made. One that is unusable is there, and an error.

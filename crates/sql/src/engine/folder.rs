@@ -4,11 +4,14 @@
 //! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
 //! back as it was, or stale ([`super::pinned`]).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::common::TableReference;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +20,11 @@ use super::session::Outcome;
 use super::transactions::{Transaction, Turn, blocking};
 use super::{Clock, Engine, Role, Session, Shared};
 use crate::SqlError;
-use crate::parser::{Statement, parse};
+use crate::hierarchies::Tried;
+use crate::parser::{Parsed, Statement, ViewStatement, parse};
 use crate::policy::ComplianceLog;
 use crate::store::StoredTable;
-use crate::view::{AView, State};
+use crate::view::{MaterializedProblem, State, ViewProblem};
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
@@ -51,11 +55,38 @@ struct Made {
     pinned: Option<Pinned>,
 }
 
+/// What a kept statement makes.
+pub(super) enum Makes {
+    /// A table of files, or of a server.
+    Table,
+    /// A plain view.
+    View,
+    /// An anonymization view.
+    AnonymizationView(Box<ViewStatement>),
+}
+
+impl Makes {
+    fn of(statement: &Statement) -> Makes {
+        match statement {
+            Statement::CreateView(view) => Makes::AnonymizationView(view.clone()),
+            Statement::Sql(sql) if matches!(sql.as_ref(), DFStatement::CreateExternalTable(_)) => Makes::Table,
+            _ => Makes::View,
+        }
+    }
+}
+
+/// A kept statement that is to run again.
+struct Kept {
+    name: String,
+    parsed: Parsed,
+    pinned: Option<Pinned>,
+}
+
 impl Engine {
     /// The engine of a data folder, which is made where there is none.
     ///
     /// # Errors
-    /// Where the folder can't be opened, or something in it can't be made again.
+    /// Where the folder can't be opened or read.
     pub async fn open(folder: &Path, clock: Clock, log: ComplianceLog) -> Result<Engine, SqlError> {
         let folder = folder.to_owned();
         let store = blocking(move || Store::open(&folder)).await?;
@@ -76,26 +107,29 @@ impl Engine {
         }
         let made = kept_statements(&state)?;
         drop(state);
-        let mut session = engine.session(Role::Owner);
-        let numbers = made.iter().filter_map(|(_, made)| made.pinned.as_ref()?.number());
+        let numbers = made.iter().filter_map(|kept| kept.pinned.as_ref()?.number());
         let next_number = numbers.max().map_or(1, |last| last + 1);
-        for (name, Made { text, pinned, .. }) in made {
+        let shared = &engine.shared;
+        let as_before = |kept: &Kept| {
             // Nobody makes another version meanwhile.
-            let number = pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
-            engine.shared.next_version.store(number, Ordering::Relaxed);
-            for parsed in parse(&text)? {
-                // A materialized view follows its table, or nobody may change that.
-                let is_needed = matches!(&parsed.statement, Statement::CreateView(view) if view.materialized);
-                match session.restore(parsed).await {
-                    Err(problem) if !is_needed => engine.shared.lost().push(Lost { name: name.clone(), problem }),
-                    done => done?,
+            let number = kept.pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
+            shared.next_version.store(number, Ordering::Relaxed);
+        };
+        let lost = engine.session(Role::Owner).restore_all(made, as_before).await?;
+        shared.next_version.store(next_number, Ordering::Relaxed);
+        for (Kept { name, parsed, .. }, problem) in lost {
+            if let Makes::AnonymizationView(view) = Makes::of(&parsed.statement)
+                && view.materialized
+            {
+                if is_of_store(&problem) {
+                    return Err(problem);
                 }
+                // It follows its tables, or nobody may change those.
+                let tables = shared.tables_of(&view)?;
+                shared.unfollowed().insert(name.clone(), tables);
             }
-            if let Some(view) = engine.shared.view(&name) {
-                view.set_state(restored(pinned, view.state()));
-            }
+            shared.lost().push(Lost { name, problem });
         }
-        engine.shared.next_version.store(next_number, Ordering::Relaxed);
         Ok(engine)
     }
 
@@ -111,18 +145,72 @@ impl Engine {
     }
 }
 
-/// The statements that a data folder keeps, by what they made, in the order in which they ran.
-fn kept_statements(state: &Snapshot) -> Result<Vec<(String, Made)>, SqlError> {
-    let mut made: Vec<(String, Made)> = Vec::new();
+/// Whether the file itself is what can't be read.
+fn is_of_store(problem: &SqlError) -> bool {
+    matches!(problem, SqlError::Store(_) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(_))))
+}
+
+/// The statements that a data folder keeps, in the order in which they ran.
+fn kept_statements(state: &Snapshot) -> Result<Vec<Kept>, SqlError> {
+    let mut made: Vec<(u64, Kept)> = Vec::new();
     for (name, record) in state.records(STATEMENT)? {
-        let known = serde_json::from_str(&record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })?;
-        made.push((name, known));
+        let Made { order, text, pinned } = read_made(&name, &record)?;
+        let parsed = parsed_again(&name, &text)?;
+        made.push((order, Kept { name, parsed, pinned }));
     }
-    made.sort_unstable_by_key(|(_, made)| made.order);
-    Ok(made)
+    made.sort_by_key(|(order, _)| *order);
+    Ok(made.into_iter().map(|(_, kept)| kept).collect())
+}
+
+fn read_made(name: &str, record: &str) -> Result<Made, SqlError> {
+    serde_json::from_str(record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })
+}
+
+fn parsed_again(name: &str, text: &str) -> Result<Parsed, SqlError> {
+    let parsed = parse(text)?.into_iter().next();
+    parsed.ok_or_else(|| SqlError::Damaged { what: format!("'{name}'") })
+}
+
+/// What the statement makes that is kept under a name.
+pub(super) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
+    let Some(record) = state.record(STATEMENT, name)? else { return Ok(None) };
+    let made = read_made(name, &record)?;
+    Ok(Some(Makes::of(&parsed_again(name, &made.text)?.statement)))
 }
 
 impl Session {
+    /// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
+    /// views are tried again as long as one more can be made; tables read nothing that is kept.
+    async fn restore_all(
+        &mut self,
+        made: Vec<Kept>,
+        before_each: impl Fn(&Kept),
+    ) -> Result<Vec<(Kept, SqlError)>, SqlError> {
+        let (mut open, mut lost_tables) = (made, Vec::new());
+        loop {
+            let (n_open, mut lost) = (open.len(), Vec::new());
+            for kept in open {
+                before_each(&kept);
+                match self.restore(kept.parsed.clone()).await {
+                    Ok(()) => {
+                        if let Some(view) = self.shared.view(&kept.name) {
+                            view.set_state(restored(kept.pinned, view.state()));
+                        }
+                    }
+                    Err(problem) => match Makes::of(&kept.parsed.statement) {
+                        Makes::Table => lost_tables.push((kept, problem)),
+                        Makes::View | Makes::AnonymizationView(_) => lost.push((kept, problem)),
+                    },
+                }
+            }
+            if lost.len() == n_open || lost.is_empty() {
+                lost_tables.extend(lost);
+                return Ok(lost_tables);
+            }
+            open = lost.into_iter().map(|(kept, _)| kept).collect();
+        }
+    }
+
     /// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
     /// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
     ///
@@ -130,33 +218,22 @@ impl Session {
     /// Why it still can't be made.
     pub(super) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
         let Some(data) = &self.shared.data else { return Ok(()) };
-        let made = kept_statements(&data.store.read()?)?;
-        if !made.iter().any(|(name, _)| name == view) {
+        let mut made = kept_statements(&data.store.read()?)?;
+        if !made.iter().any(|kept| kept.name == view) {
             return Ok(());
         }
+        let is_other_view =
+            |kept: &Kept| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
+        let is_there = |kept: &Kept| self.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
+        made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
         // One of its own: whoever gives up waiting must not go on as if something were being restored.
         let mut session = Session::new(Arc::clone(&self.shared), Role::Owner);
-        let mut problem = None;
-        for (name, Made { text, pinned, .. }) in made {
-            if self.shared.owner.table_exist(TableReference::bare(name.as_str()))? {
-                continue;
-            }
-            for parsed in parse(&text)? {
-                let is_view = matches!(parsed.statement, Statement::CreateView(_));
-                if is_view && name != view {
-                    continue;
-                }
-                match session.restore(parsed).await {
-                    Ok(()) => {}
-                    Err(error) if is_view => return Err(problem.unwrap_or(error)),
-                    Err(error) => problem = problem.or(Some(error)),
-                }
-            }
-            if let Some(view) = self.shared.view(&name) {
-                view.set_state(restored(pinned, view.state()));
-            }
+        let lost = session.restore_all(made, |_| ()).await?;
+        match lost.iter().any(|(kept, _)| kept.name == view) {
+            // What it reads stands before it, and is the reason.
+            true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Copies the data folder to a new file, while others go on.
@@ -165,88 +242,6 @@ impl Session {
         let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
         blocking(move || store.backup(&target)).await?;
         Ok(Outcome::Done(format!("copied everything to {file}")))
-    }
-
-    /// Keeps a statement that made something of this name.
-    pub(super) async fn keep_statement(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
-        if self.shared.data.is_none() || self.is_restoring {
-            return Ok(());
-        }
-        let (name, text) = (name.to_owned(), text.to_owned());
-        let pinned = self.shared.view(&name).and_then(|view| Pinned::of(&view.state()));
-        self.in_transaction(async |transaction| {
-            let known = transaction.change.records(STATEMENT)?;
-            let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
-            let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
-            let record = serde_json::to_string(&Made { order, text, pinned }).expect("texts and numbers are JSON");
-            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
-        })
-        .await
-    }
-
-    /// Keeps what a view that is computed has become.
-    pub(super) async fn keep_pinned(&mut self, name: &str, state: &State) -> Result<(), SqlError> {
-        if self.shared.data.is_none() {
-            return Ok(());
-        }
-        let (name, pinned) = (name.to_owned(), Pinned::of(state));
-        self.in_transaction(async |transaction| {
-            let known = transaction.change.record(STATEMENT, &name)?;
-            let made = known.as_deref().and_then(|record| serde_json::from_str(record).ok());
-            let made: Made = made.ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
-            let record = serde_json::to_string(&Made { pinned, ..made }).expect("texts and numbers are JSON");
-            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
-        })
-        .await
-    }
-
-    /// Forgets the statement that made something of this name.
-    pub(super) async fn forget_statement(&mut self, name: &str) -> Result<(), SqlError> {
-        if self.shared.data.is_none() {
-            return Ok(());
-        }
-        let name = name.to_owned();
-        self.in_transaction(async |transaction| Ok(transaction.change.remove_record(STATEMENT, &name).map(drop)?)).await
-    }
-
-    /// Forgets everything that is kept of an A-view, and says whether anything was. Nobody else writes until the turn is
-    /// over.
-    pub(super) async fn forget_view(
-        &mut self,
-        name: &str,
-        materialized: Option<Arc<AView>>,
-    ) -> Result<(bool, Option<Turn>), SqlError> {
-        if self.shared.data.is_none() {
-            return Ok((false, None));
-        }
-        let transaction = self.begin().await?;
-        let was_kept = transaction.change.remove_record(STATEMENT, name)?;
-        if let Some(view) = &materialized {
-            self.unmaterialize(Arc::clone(&view.definition), &transaction).await?;
-        }
-        let follow_no_more = move || {
-            if let Some(view) = materialized {
-                view.set_state(State::Unusable("it was dropped".to_owned()));
-            }
-        };
-        Ok((was_kept, Some(self.commit_then(transaction, follow_no_more).await?)))
-    }
-
-    /// Keeps a DGH as it now is, or forgets it where there is none.
-    pub(super) async fn keep_hierarchy(&mut self, name: &str) -> Result<(), SqlError> {
-        if self.shared.data.is_none() {
-            return Ok(());
-        }
-        let key = name.to_lowercase();
-        let record = self.shared.hierarchies().record(&key);
-        self.in_transaction(async |transaction| {
-            match record {
-                Some(record) => transaction.change.put_record(HIERARCHY, &key, &record)?,
-                None => drop(transaction.change.remove_record(HIERARCHY, &key)?),
-            }
-            Ok(())
-        })
-        .await
     }
 
     /// Notes that a table holds imported policies.
@@ -277,6 +272,47 @@ impl Session {
     }
 }
 
+impl Transaction {
+    /// What the statement makes that is kept under a name.
+    pub(super) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
+        kept(&self.change, name)
+    }
+
+    /// Keeps a statement that made something of this name.
+    pub(super) fn keep_statement(&self, name: &str, text: &str, pinned: Option<Pinned>) -> Result<(), SqlError> {
+        let known = self.change.records(STATEMENT)?;
+        let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
+        let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
+        self.put_made(name, &Made { order, text: text.to_owned(), pinned })
+    }
+
+    /// Keeps what a view that is computed has become.
+    pub(super) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
+        let known = self.change.record(STATEMENT, name)?;
+        let known = known.ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+        self.put_made(name, &Made { pinned: Pinned::of(state), ..read_made(name, &known)? })
+    }
+
+    fn put_made(&self, name: &str, made: &Made) -> Result<(), SqlError> {
+        let record = serde_json::to_string(made).expect("texts and numbers are JSON");
+        Ok(self.change.put_record(STATEMENT, name, &record)?)
+    }
+
+    /// Forgets the statement that made something of this name, and says whether there was one.
+    pub(super) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
+        Ok(self.change.remove_record(STATEMENT, name)?)
+    }
+
+    /// Keeps a DGH as it becomes, or forgets it where it is no more.
+    pub(super) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
+        match &tried.record {
+            Some(record) => self.change.put_record(HIERARCHY, tried.name(), record)?,
+            None => drop(self.change.remove_record(HIERARCHY, tried.name())?),
+        }
+        Ok(())
+    }
+}
+
 /// Forgets what views have followed in memory, unless it was kept: also where a fault ends this early.
 struct Unkept<'a> {
     shared: &'a Shared,
@@ -292,6 +328,14 @@ impl Drop for Unkept<'_> {
 }
 
 impl Shared {
+    /// The tables that a view names.
+    fn tables_of(&self, view: &ViewStatement) -> Result<BTreeSet<String>, SqlError> {
+        let query = DFStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
+        let named = self.owner.state().resolve_table_references(&query)?;
+        let choices = view.policy.as_ref().map(|policy| &policy.table);
+        Ok(named.iter().chain(choices).map(|table| table.table().to_owned()).collect())
+    }
+
     /// Keeps a transaction, and does what must happen then. Waits for the disk.
     pub(super) fn keep_then(&self, transaction: Transaction, after: impl FnOnce()) -> Result<Turn, SqlError> {
         let mut unkept = Unkept { shared: self, is_kept: false };

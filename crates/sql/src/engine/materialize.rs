@@ -14,16 +14,17 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan,
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Uniqueness, Value};
 use tokio::runtime::Handle;
 
+use super::catalog::CatalogChange;
 use super::create::{Built, Planned};
 use super::stored::reading;
-use super::transactions::{Touched, Transaction, Turn, blocking};
+use super::transactions::{Touched, Transaction, blocking};
 use super::{Session, Shared};
 use crate::SqlError;
 use crate::parser::Refresh;
 use crate::store::{StoredTable, value_of};
 use crate::view::{
-    AView, Changed, Definition, EVERYBODY, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade,
-    State, Told, ViewProblem, check,
+    Changed, Definition, EVERYBODY, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, State, Told,
+    ViewProblem, check,
 };
 
 /// So many persons are looked up at once.
@@ -37,9 +38,9 @@ pub(super) struct Following {
 }
 
 impl Session {
-    /// Makes a materialized view, or opens it where the data folder keeps it. Nobody may change its table before it is
-    /// known to follow.
-    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<(State, Option<Turn>), SqlError> {
+    /// Makes a materialized view, or opens it where the data folder keeps it. It is not kept yet, and nobody may change its
+    /// table before it is known to follow.
+    pub(super) async fn materialize(&self, planned: &Planned) -> Result<(CatalogChange, State), SqlError> {
         let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
         check(&planned.definition).map_err(unfit)?;
         let origin = origin(planned)?;
@@ -50,40 +51,36 @@ impl Session {
             if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
                 let definition = Arc::clone(&planned.definition);
                 let view = blocking(move || Materialized::open(definition, origin, &snapshot)).await?;
-                return Ok((State::Materialized { view: Arc::new(view), query, policies }, None));
+                let state = State::Materialized { view: Arc::new(view), query, policies };
+                return Ok((self.change_catalog().await?, state));
             }
         }
-        self.outside_of_transactions()?;
-        let (view, _, turn) = self.make(planned, origin, None, |_| ()).await?;
-        Ok((State::Materialized { view, query, policies }, Some(turn)))
+        let (transaction, Remade { view, .. }) = self.make(planned, origin, None).await?;
+        let state = State::Materialized { view: Arc::new(view), query, policies };
+        Ok((CatalogChange::Kept(transaction), state))
     }
 
-    /// Makes a materialized view anew.
+    /// Makes a materialized view anew; it is not kept yet.
     pub(super) async fn rematerialize(
-        &mut self,
+        &self,
         planned: &Planned,
-        refreshed: Arc<AView>,
         old: Arc<Materialized>,
         how: Refresh,
-    ) -> Result<(State, Told, Turn), SqlError> {
-        self.outside_of_transactions()?;
+    ) -> Result<(CatalogChange, State, Told), SqlError> {
         let origin = origin(planned)?;
         let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        let state = move |view| State::Materialized { view, query: Arc::clone(&query), policies: policies.clone() };
-        let of_new = state.clone();
-        // The old one must not follow once the new one is kept.
-        let replace = move |view| refreshed.set_state(of_new(view));
-        let (view, told, turn) = self.make(planned, origin, Some((old, how)), replace).await?;
-        Ok((state(view), told, turn))
+        let (transaction, Remade { view, told }) = self.make(planned, origin, Some((old, how))).await?;
+        let state = State::Materialized { view: Arc::new(view), query, policies };
+        Ok((CatalogChange::Kept(transaction), state, told))
     }
 
     async fn make(
-        &mut self,
+        &self,
         planned: &Planned,
         origin: Origin,
         old: Option<(Arc<Materialized>, Refresh)>,
-        once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
-    ) -> Result<(Arc<Materialized>, Told, Turn), SqlError> {
+    ) -> Result<(Transaction, Remade), SqlError> {
+        self.outside_of_transactions()?;
         // Whoever holds the change sees the rows as they stay.
         let transaction = self.begin().await?;
         let context = reading(&self.shared.owner, &transaction);
@@ -104,21 +101,13 @@ impl Session {
             };
             made.map_err(SqlError::from)
         });
-        let Remade { view, told } = made.await?;
-        let view = Arc::new(view);
-        let kept = Arc::clone(&view);
-        let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
-        Ok((view, told, turn))
+        Ok((transaction, made.await?))
     }
 
     /// Forgets what is kept of a materialized view, within a transaction.
-    pub(super) async fn unmaterialize(
-        &self,
-        definition: Arc<Definition>,
-        transaction: &Transaction,
-    ) -> Result<(), SqlError> {
-        let change = Arc::clone(&transaction.change);
-        blocking(move || Materialized::drop_kept(&definition, &change).map_err(unfit)).await
+    pub(super) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
+        let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
+        blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
     }
 }
 
@@ -166,14 +155,26 @@ impl Shared {
     }
 
     /// Columns of a table whose values say which persons of a materialized view a change concerns.
-    pub(super) fn watched(&self, table: &str) -> Vec<String> {
+    ///
+    /// # Errors
+    /// Where a view that is made from it could not follow.
+    pub(super) fn watched(&self, table: &str) -> Result<Vec<String>, SqlError> {
+        self.check_followed(table)?;
         let mut columns = BTreeSet::new();
         for Following { view, .. } in self.materialized() {
             let Origin { table: base, identifier, policy } = &view.origin;
             columns.extend((base == table).then(|| identifier.clone()));
             columns.extend(policy.iter().filter(|(policies, _)| policies == table).map(|(_, key)| key.clone()));
         }
-        columns.into_iter().collect()
+        Ok(columns.into_iter().collect())
+    }
+
+    /// Refuses changes of a table from which a view is made that could not be opened.
+    pub(super) fn check_followed(&self, table: &str) -> Result<(), SqlError> {
+        match self.unfollowed().iter().find(|(_, tables)| tables.contains(table)) {
+            Some((view, _)) => Err(SqlError::InUse { name: table.to_owned(), view: view.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// The materialized views that are made from a table.
@@ -182,7 +183,10 @@ impl Shared {
             origin.table == table || origin.policy.as_ref().is_some_and(|(policies, _)| policies == table)
         };
         let views = self.materialized().into_iter().filter(|following| is_of(&following.view.origin));
-        views.map(|following| following.view.definition().name.clone()).collect()
+        let mut names: Vec<String> = views.map(|following| following.view.definition().name.clone()).collect();
+        let unfollowed = self.unfollowed();
+        names.extend(unfollowed.iter().filter(|(_, tables)| tables.contains(table)).map(|(view, _)| view.clone()));
+        names
     }
 }
 

@@ -1,11 +1,6 @@
 //! Parts of statements as the planner reads them, for whoever answers without it.
 
-use datafusion::sql::sqlparser::ast::{Ident, Query, SetExpr};
-
-/// A name as the planner reads it: in small letters unless it is quoted.
-pub(super) fn spelled(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
-}
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 
 /// The body of a query that has nothing else.
 pub(super) fn plain_body(query: &Query) -> Option<&SetExpr> {

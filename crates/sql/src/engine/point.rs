@@ -25,12 +25,12 @@ use datafusion::sql::sqlparser::ast::{
 use kohort_model::Role as ColumnRole;
 
 use super::growth::check_expression;
-use super::plain::{plain_body, spelled};
+use super::plain::plain_body;
 use super::session::Outcome;
 use super::{Role, Session, meanings_of};
 use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
-use crate::parser::Access;
+use crate::parser::{Access, spelled};
 use crate::policy::UsedView;
 use crate::rewrite::ProtectedColumns;
 use crate::view::{AView, Point, State};

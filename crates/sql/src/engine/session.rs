@@ -8,34 +8,27 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::config::ExtensionOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
+use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::granted::GrantedViews;
-use super::growth::check_growth;
-use super::readers::begun;
-use super::transactions::{Transaction, TransactionStep};
-use super::{Role, Shared, allowed, unplanned};
+use super::transactions::Transaction;
+use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::access::Accounts;
 use crate::options::ViewOptions;
-use crate::parser::{Access, Answers, Parsed, Statement, StatementText};
+use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
 use crate::store::Reading;
-use crate::view::{AView, State, ViewProblem};
+use crate::view::{AView, ViewProblem};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -246,43 +239,22 @@ impl Session {
         match statement {
             Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
-                self.shared.hierarchies_mut().create(&name, or_replace, source.as_ref())?;
-                self.keep_hierarchy(&name).await?;
+                let dgh = name.clone();
+                self.change_hierarchy(&name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref())).await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
-                self.shared.hierarchies_mut().insert(&name, &pairs)?;
-                self.keep_hierarchy(&name).await?;
-                Ok(Outcome::Done(format!("added {} to DGH {name}", counted(pairs.len(), "pair"))))
+                let (dgh, n_pairs) = (name.clone(), pairs.len());
+                self.change_hierarchy(&name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
+                Ok(Outcome::Done(format!("added {} to DGH {name}", counted(n_pairs, "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
-                let was_there = self.shared.hierarchies_mut().remove(&name, if_exists)?;
-                self.keep_hierarchy(&name).await?;
+                let dgh = name.clone();
+                let was_there = self.change_hierarchy(&name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => {
-                let name = statement.name.clone();
-                let created = self.create_view(*statement).await;
-                if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
-                    self.keep_statement(&name, &text.written).await?;
-                }
-                created
-            }
-            Statement::DropView { name, if_exists } => {
-                let known = self.shared.view(&name);
-                if known.is_none() && self.context.table_exist(name.as_str())? {
-                    return Err(SqlError::UnknownView { name });
-                }
-                let materialized = known.clone().filter(|view| matches!(view.state(), State::Materialized { .. }));
-                // First: were it to end in between, another view of this name must not be theirs who read this one.
-                self.revoke_from_all(&name).await?;
-                let (was_kept, _turn) = self.forget_view(&name, materialized).await?;
-                match known {
-                    // It lost its tables, and was not there since.
-                    None if was_kept => Ok(Outcome::Done(format!("dropped anonymization view {name}"))),
-                    _ => self.drop_view(&name, if_exists),
-                }
-            }
+            Statement::CreateView(statement) => self.create_view(*statement, &text.written).await,
+            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists).await,
             Statement::RefreshView { name, how } => self.refresh_view(&name, how).await,
             Statement::Backup { file } => self.backup(&file).await,
             Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
@@ -297,168 +269,6 @@ impl Session {
                 self.import_policy(&file, table, &ImportDefaults { person, k }).await
             }
         }
-    }
-
-    /// Runs what is DataFusion's.
-    async fn sql(
-        &mut self,
-        statement: DFStatement,
-        access: &Access,
-        text: &StatementText,
-        views: &mut Vec<UsedView>,
-    ) -> Result<Outcome, SqlError> {
-        if let Some(step) = TransactionStep::of(&statement) {
-            return self.transaction_step(step).await;
-        }
-        if self.role == Role::Analyst {
-            allowed::check_options(&statement)?;
-        }
-        if self.is_transaction_lost {
-            return Err(SqlError::TransactionLost);
-        }
-        if let Some(outcome) = self.insert_literals(&statement).await? {
-            return Ok(outcome);
-        }
-        if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
-            && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
-        {
-            return self.reset(option);
-        }
-        let granted = self.granted(access);
-        if let Ok(granted) = &granted
-            && let Some(outcome) = self.point(&statement, granted, views).await
-        {
-            return Ok(outcome);
-        }
-        let mut context = self.scoped(granted.as_ref().unwrap_or(access))?;
-        let plan = self.planned(&context, &statement).await?;
-        if self.role == Role::Analyst {
-            check_growth(&plan)?;
-        }
-        *views = views_of(&plan)?;
-        if !views.is_empty() {
-            self.granted(access)?;
-            self.check_readable(views).await?;
-        }
-        let mut changed = changed_table(&plan);
-        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
-        let mut turn = None;
-        // What changes rows waits for its turn to change them.
-        if (is_prepared || !views.is_empty()) && changed.is_none() {
-            // Whoever waits keeps no state of the store.
-            drop(context);
-            turn = self.readers_turn().await;
-            context = self.scoped(granted.as_ref().unwrap_or(access))?;
-        }
-        if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
-            let is_new =
-                matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateView(_)));
-            let name = name.to_owned();
-            return Err(if is_new { SqlError::Exists { name } } else { SqlError::IsView { name } });
-        }
-        if matches!(plan, LogicalPlan::Ddl(_)) {
-            self.outside_of_transactions()?;
-        }
-        let is_silent = !is_prepared && matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
-        if is_silent && matches!(plan, LogicalPlan::Statement(_)) && *access != Access::default() {
-            return Err(SqlError::NothingAsked);
-        }
-        if let Some(outcome) = self.stored_plan(&context, &plan).await? {
-            return Ok(outcome);
-        }
-        // What a statement sets stays with the session.
-        let context =
-            if is_silent && matches!(plan, LogicalPlan::Statement(_)) { self.context.clone() } else { context };
-        let done = done_to_table(&plan);
-        let kept = kept_statement(&plan);
-        let frame = match &plan {
-            // The query of a new table runs here.
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
-                let name = create.name.table().to_owned();
-                if !create.or_replace && !create.if_not_exists && context.table_exist(create.name.clone())? {
-                    return Err(SqlError::Exists { name });
-                }
-                context.execute_logical_plan(plan).await.map_err(SqlError::while_running)?
-            }
-            _ => context.execute_logical_plan(plan).await?,
-        };
-        if is_prepared {
-            *views = views_of(frame.logical_plan())?;
-            if views.is_empty() {
-                turn = None;
-            } else {
-                granted?;
-                self.check_readable(views).await?;
-            }
-            changed = changed_table(frame.logical_plan());
-        }
-        if is_silent {
-            frame.collect().await?;
-            let Some(name) = changed else { return Ok(Outcome::Done("done".to_owned())) };
-            match kept {
-                Kept::Made => self.keep_statement(&name, &text.written).await?,
-                Kept::Dropped => self.forget_statement(&name).await?,
-                Kept::Neither => {}
-            }
-            self.shared.generations.bump(&name);
-            return Ok(Outcome::Done(format!("{done} {name}")));
-        }
-        // A view may get another version between two looks at it: an answer is of one.
-        let stream = loop {
-            let stream = frame.clone().execute_stream().await;
-            let seen = views_of(frame.logical_plan())?;
-            if seen == *views {
-                break said_by_kind(stream?);
-            }
-            *views = seen;
-            self.check_readable(views).await?;
-        };
-        match (changed, turn) {
-            // Statements that change rows do so while their stream is read.
-            (Some(name), _) => self.changed_rows(stream, &name).await,
-            (None, None) => Ok(Outcome::Rows(stream)),
-            (None, Some(_turn)) => Ok(Outcome::Rows(begun(stream).await?)),
-        }
-    }
-
-    /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
-    async fn readers_turn(&self) -> Option<OwnedSemaphorePermit> {
-        match self.transaction {
-            None => self.shared.readers.turn().await,
-            Some(_) => None,
-        }
-    }
-
-    async fn planned(&self, context: &SessionContext, statement: &DFStatement) -> Result<LogicalPlan, SqlError> {
-        let state = context.state();
-        match state.statement_to_plan(statement.clone()).await {
-            Ok(plan) => Ok(plan),
-            Err(error) => {
-                let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
-                // A view that may not be read is not known of either.
-                let views = self.seen_views();
-                let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
-                Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
-            }
-        }
-    }
-
-    async fn changed_rows(&self, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
-        let schema = stream.schema();
-        let batches: Vec<RecordBatch> = stream.try_collect().await?;
-        self.shared.generations.bump(name);
-        let batches = futures::stream::iter(batches.into_iter().map(Ok));
-        Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
-    }
-
-    /// Sets an option of views to what it was at first.
-    fn reset(&self, option: &str) -> Result<Outcome, SqlError> {
-        let state = self.context.state_ref();
-        let mut state = state.write();
-        if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<ViewOptions>() {
-            options.set(option, "")?;
-        }
-        Ok(Outcome::Done("done".to_owned()))
     }
 
     /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
@@ -507,13 +317,6 @@ pub(super) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// Rows whose errors quote no cell.
-fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
-    let by_kind = |error| DataFusionError::External(Box::new(SqlError::while_running(error)));
-    let schema = stream.schema();
-    Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(by_kind)))
-}
-
 /// A figure as it is shown.
 pub(super) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
@@ -538,76 +341,6 @@ pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
     let schema = batch.schema();
     let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
     Ok(Outcome::Rows(Box::pin(stream)))
-}
-
-/// The views a plan reads.
-///
-/// # Errors
-/// Where a view whose answers depend on its members' values is joined with anything.
-fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
-    let mut views: Vec<UsedView> = Vec::new();
-    let (mut n_scans, mut is_joined, mut matching) = (0, false, None);
-    plan.apply_with_subqueries(|node| {
-        is_joined |= matches!(node, LogicalPlan::Join(_));
-        let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
-        n_scans += 1;
-        if let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>() {
-            let name = view.definition.name.clone();
-            if view.definition.answers == Answers::Matching {
-                matching = Some(name.clone());
-            }
-            let used = UsedView { name, version: view.version().map_or(0, |version| version.number) };
-            if !views.contains(&used) {
-                views.push(used);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    match matching {
-        Some(name) if is_joined || n_scans > 1 => Err(SqlError::MatchingJoined { name }),
-        _ => Ok(views),
-    }
-}
-
-/// The table a plan changes.
-fn changed_table(plan: &LogicalPlan) -> Option<String> {
-    let name = match plan {
-        LogicalPlan::Analyze(analyzed) => return changed_table(&analyzed.input),
-        LogicalPlan::Dml(change) => &change.table_name,
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::CreateView(create)) => &create.name,
-        LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => &drop.name,
-        LogicalPlan::Ddl(DdlStatement::DropView(drop)) => &drop.name,
-        _ => return None,
-    };
-    Some(name.table().to_owned())
-}
-
-/// What a plan does to the table it changes, in words.
-fn done_to_table(plan: &LogicalPlan) -> &'static str {
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_) | DdlStatement::CreateExternalTable(_)) => "created table",
-        LogicalPlan::Ddl(DdlStatement::CreateView(_)) => "created view",
-        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => "dropped",
-        _ => "changed",
-    }
-}
-
-/// What a data folder keeps of a statement.
-enum Kept {
-    Made,
-    Dropped,
-    Neither,
-}
-
-fn kept_statement(plan: &LogicalPlan) -> Kept {
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) if !create.temporary => Kept::Made,
-        LogicalPlan::Ddl(DdlStatement::CreateView(create)) if !create.temporary => Kept::Made,
-        LogicalPlan::Ddl(DdlStatement::DropTable(_) | DdlStatement::DropView(_)) => Kept::Dropped,
-        _ => Kept::Neither,
-    }
 }
 
 fn session_id() -> String {

@@ -11,46 +11,31 @@ use datafusion::common::{Constraint, TableReference};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateIndex, CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp,
+    CreateIndex, CreateMemoryTable, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp,
 };
 use datafusion::sql::parser::Statement as DFStatement;
 use futures::TryStreamExt;
-use kohort_store::{ColumnDescription, IndexDescription, TableDescription, TableKind, Uniqueness};
+use kohort_store::{ColumnDescription, IndexDescription, ScanRequest, TableDescription, TableKind, Uniqueness};
 
+use super::catalog::CatalogChange;
 use super::session::{Outcome, counted, rows};
 use super::transactions::{Transaction, blocking};
 use super::values::literal_rows;
-use super::{Role, Session};
+use super::{Role, Session, Shared};
 use crate::SqlError;
 use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
 impl Session {
-    /// What is the data folder's of a plan; `None` where it is not.
-    pub(super) async fn stored_plan(
+    /// Changes rows of a stored table; `None` where the table is another.
+    pub(super) async fn change_stored(
         &mut self,
         context: &SessionContext,
-        plan: &LogicalPlan,
+        dml: &DmlStatement,
     ) -> Result<Option<Outcome>, SqlError> {
-        if self.shared.data.is_none() {
-            return Ok(None);
-        }
-        match plan {
-            LogicalPlan::Dml(dml) => {
-                let provider = source_as_provider(&dml.target)?;
-                let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
-                let n_rows = self.change_rows(context, dml, table).await?;
-                changed_count(n_rows).map(Some)
-            }
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if !create.temporary => {
-                self.create_table(context, create).await.map(Some)
-            }
-            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => match self.stored_table(context, &drop.name).await {
-                Some(_) => self.drop_table(&drop.name).await.map(Some),
-                None => Ok(None),
-            },
-            LogicalPlan::Ddl(DdlStatement::CreateIndex(create)) => self.create_index(context, create).await.map(Some),
-            _ => Ok(None),
-        }
+        let provider = source_as_provider(&dml.target)?;
+        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        let n_rows = self.change_rows(context, dml, table).await?;
+        changed_count(n_rows).map(Some)
     }
 
     /// Inserts rows of literals into a stored table; `None` where a statement is anything else.
@@ -67,7 +52,7 @@ impl Session {
         let batch = as_table(&batch, &schema)?;
         // A view may have been made while this waited for its turn.
         let insert = move |transaction: &mut Transaction| {
-            transaction.touch(&name, &batch, &shared.watched(&name))?;
+            transaction.touch(&name, &batch, &shared.watched(&name)?)?;
             transaction.change.insert(&name, &batch)?;
             Ok(())
         };
@@ -88,7 +73,7 @@ impl Session {
         let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
         let n_rows = self
             .in_transaction(async |transaction| {
-                let watched = shared.watched(&name);
+                let watched = shared.watched(&name)?;
                 let stream = super::copy::read_file(file, &schema);
                 insert(transaction, &name, &schema, stream, &watched).await
             })
@@ -116,7 +101,7 @@ impl Session {
         let context = context.clone();
         self.in_transaction(async |transaction| {
             // A view may have been made while this waited for its turn.
-            let watched = shared.watched(&name);
+            let watched = shared.watched(&name)?;
             let context = reading(&context, transaction);
             match op {
                 WriteOp::Insert(InsertOp::Append) => {
@@ -136,18 +121,22 @@ impl Session {
         .await
     }
 
-    async fn create_table(
-        &mut self,
+    pub(super) async fn create_table(
+        &self,
         context: &SessionContext,
         create: &CreateMemoryTable,
     ) -> Result<Outcome, SqlError> {
         let name = create.name.table().to_owned();
-        self.outside_of_transactions()?;
-        if context.table_exist(create.name.clone())? {
-            return match create.if_not_exists {
-                true => Ok(Outcome::Done(format!("there is a table {name} already"))),
-                false => Err(SqlError::Taken { name }),
-            };
+        let is_taken = || -> Result<bool, SqlError> {
+            self.shared.check_name(&name)?;
+            match context.table_exist(create.name.clone())? {
+                true if !create.if_not_exists => Err(SqlError::Taken { name: name.clone() }),
+                is_there => Ok(is_there),
+            }
+        };
+        let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
+        if is_taken()? {
+            return is_there();
         }
         if !create.column_defaults.is_empty() {
             return Err(SqlError::NotForStored { what: "DEFAULT" });
@@ -156,46 +145,32 @@ impl Session {
         let data = self.shared.data.as_ref().ok_or(SqlError::NoDataFolder)?;
         let table = Arc::new(StoredTable::new(data.store.clone(), description.clone()));
         let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
-        let is_query = !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_));
-        let (input, context) = (Arc::clone(&create.input), context.clone());
-        let n_rows = self
-            .in_transaction(async |transaction| {
-                let change = Arc::clone(&transaction.change);
-                blocking(move || change.create_table(&description)).await?;
-                if !is_query {
-                    return Ok(0);
-                }
-                let frame = reading(&context, transaction).execute_logical_plan(input.as_ref().clone()).await?;
-                let stream = frame.execute_stream().await.map_err(SqlError::while_running)?;
-                insert(transaction, create.name.table(), &schema, stream, &[]).await
-            })
-            .await?;
-        self.shared.owner.register_table(TableReference::bare(name.as_str()), table)?;
-        let with_rows = if is_query { format!(" with {}", counted(n_rows as usize, "row")) } else { String::new() };
-        Ok(Outcome::Done(format!("created table {name}{with_rows}")))
-    }
-
-    async fn drop_table(&mut self, table: &TableReference) -> Result<Outcome, SqlError> {
-        self.outside_of_transactions()?;
-        let name = table.table().to_owned();
-        if let Some(view) = self.shared.views_of_table(&name).into_iter().next() {
-            return Err(SqlError::InUse { name, view });
+        let mut transaction = self.begin().await?;
+        // Somebody may have taken the name while this waited for its turn.
+        if is_taken()? {
+            return is_there();
         }
-        let dropped = name.clone();
-        self.in_transaction(async |transaction| {
-            let change = Arc::clone(&transaction.change);
-            transaction.changed.insert(dropped.clone());
-            Session::forget_imported(transaction, &dropped)?;
-            blocking(move || change.drop_table(&dropped)).await
-        })
-        .await?;
-        self.shared.imported().remove(&name);
-        self.shared.owner.deregister_table(table.clone())?;
-        Ok(Outcome::Done(format!("dropped {name}")))
+        transaction.make_room(&name)?;
+        let change = Arc::clone(&transaction.change);
+        blocking(move || change.create_table(&description)).await?;
+        let mut with_rows = String::new();
+        if !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
+            let frame = reading(context, &transaction).execute_logical_plan(create.input.as_ref().clone()).await?;
+            let stream = frame.execute_stream().await.map_err(SqlError::while_running)?;
+            let n_rows = insert(&mut transaction, &name, &schema, stream, &[]).await?;
+            with_rows = format!(" with {}", counted(n_rows as usize, "row"));
+        }
+        let done = format!("created table {name}{with_rows}");
+        let register = move |shared: &Shared| shared.register(&TableReference::bare(name), table);
+        self.publish(CatalogChange::Kept(transaction), register).await?;
+        Ok(Outcome::Done(done))
     }
 
-    async fn create_index(&mut self, context: &SessionContext, create: &CreateIndex) -> Result<Outcome, SqlError> {
-        self.outside_of_transactions()?;
+    pub(super) async fn create_index(
+        &mut self,
+        context: &SessionContext,
+        create: &CreateIndex,
+    ) -> Result<Outcome, SqlError> {
         let name = create.table.table().to_owned();
         if self.stored_table(context, &create.table).await.is_none() {
             return Err(SqlError::NotStored { name });
@@ -281,25 +256,36 @@ async fn update(
     input: &LogicalPlan,
     watched: &[String],
 ) -> Result<u64, SqlError> {
-    // The rows as they were are those below the projection that makes the new ones.
-    let LogicalPlan::Projection(projection) = input else {
-        return Err(SqlError::NotForStored { what: "this UPDATE" });
-    };
-    if !watched.is_empty() {
-        for batch in numbered_rows(context, numbers_and(watched, &projection.input)?).await? {
-            transaction.touch(table, &split_numbers(&batch)?.1, watched)?;
-        }
-    }
     let mut n_rows = 0;
     for batch in numbered_rows(context, numbered(input)?).await? {
         let (numbers, new) = split_numbers(&batch)?;
         let new = as_table(&new, schema)?;
         n_rows += numbers.len() as u64;
+        // The rows as they were are found by their numbers: asked a second time, a WHERE may find others.
+        for old in old_rows(transaction, table, &numbers, watched).await? {
+            transaction.touch(table, &old, watched)?;
+        }
         transaction.touch(table, &new, watched)?;
         let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
         blocking(move || change.update(&table, &numbers, &new)).await?;
     }
     Ok(n_rows)
+}
+
+/// Watched columns of rows before they are changed.
+async fn old_rows(
+    transaction: &Transaction,
+    table: &str,
+    numbers: &[i64],
+    watched: &[String],
+) -> Result<Vec<RecordBatch>, SqlError> {
+    if watched.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (columns, numbers) = (Some(watched.to_vec()), Some(numbers.to_vec()));
+    let request = ScanRequest { columns, numbers, ..ScanRequest::default() };
+    let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
+    blocking(move || change.scan(&table, &request)?.collect::<Result<_, _>>()).await
 }
 
 /// Rows with their numbers. All are read before one is changed.

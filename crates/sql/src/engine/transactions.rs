@@ -13,9 +13,9 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Change, Savepoint, StoreError};
 
 use super::Session;
-use super::plain::spelled;
 use super::session::Outcome;
 use crate::SqlError;
+use crate::parser::spelled;
 
 /// A change under way.
 pub(super) struct Transaction {
@@ -134,29 +134,27 @@ impl Session {
             Some(open) => open,
             None => self.begin().await?,
         };
+        if is_own {
+            let done = work(&mut transaction).await?;
+            self.commit(transaction).await?;
+            return Ok(done);
+        }
         // Whoever stops waiting for this takes the transaction with it.
-        self.is_transaction_lost = !is_own;
+        self.is_transaction_lost = true;
         let savepoint = transaction.change.savepoint()?;
         let done = work(&mut transaction).await;
-        self.is_transaction_lost = false;
-        match done {
-            Ok(done) => {
-                transaction.change.release(savepoint)?;
-                if is_own {
-                    self.commit(transaction).await?;
-                } else {
-                    self.transaction = Some(transaction);
-                }
-                Ok(done)
-            }
-            Err(error) => {
-                if !is_own {
-                    transaction.change.undo(savepoint)?;
-                    self.transaction = Some(transaction);
-                }
-                Err(error)
-            }
+        let ended = match &done {
+            Ok(_) => transaction.change.release(savepoint),
+            Err(_) => transaction.change.undo(savepoint),
+        };
+        // A full disk and some other failures end all of it. What comes next must not be taken for a part of nothing.
+        self.is_transaction_lost = ended.is_err();
+        if ended.is_ok() {
+            self.transaction = Some(transaction);
         }
+        let done = done?;
+        ended?;
+        Ok(done)
     }
 
     /// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one

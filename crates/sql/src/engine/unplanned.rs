@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
 };
 
-use super::plain::spelled;
+use crate::parser::spelled;
 use crate::rewrite::Refusal;
 use crate::view::AView;
 

@@ -16,12 +16,12 @@ use datafusion::common::{Column, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::sql::sqlparser::ast::{GroupByExpr, Ident, Query, SetExpr, TableFactor};
+use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, TableFactor};
 
 use super::Session;
 use super::session::{Outcome, rounded, rows};
 use crate::SqlError;
-use crate::parser::Access;
+use crate::parser::{Access, spelled};
 use crate::view::{State, TRACE, Traced};
 
 /// One view, what it is called in a query, and the query's condition.
@@ -104,12 +104,7 @@ fn selection(query: &Query) -> Option<Selection> {
         && select.distinct.is_none()
         && query.with.is_none()
         && query.limit_clause.is_none();
-    let view = as_named(name.0.last()?.as_ident()?);
-    let alias = alias.as_ref().map_or_else(|| view.clone(), |alias| as_named(&alias.name));
+    let view = spelled(name.0.last()?.as_ident()?);
+    let alias = alias.as_ref().map_or_else(|| view.clone(), |alias| spelled(&alias.name));
     is_plain.then(|| Selection { view, alias, condition: select.selection.as_ref().map(ToString::to_string) })
-}
-
-/// A name as SQL takes it: lower case unless quoted.
-fn as_named(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

@@ -10,10 +10,11 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::TableReference;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, ObjectName, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
+    Expr, Insert, ObjectName, SetExpr, Statement, TableObject, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::plain::plain_body;
+use crate::parser::spelled;
 
 /// Rows as a statement spells them.
 pub(super) struct LiteralRows<'a> {
@@ -107,8 +108,7 @@ impl LiteralRows<'_> {
 /// A name of one part, as SQL takes it.
 fn simple_name(name: &ObjectName) -> Option<String> {
     let [part] = name.0.as_slice() else { return None };
-    let Ident { value, quote_style, .. } = part.as_ident()?;
-    Some(if quote_style.is_some() { value.clone() } else { value.to_ascii_lowercase() })
+    part.as_ident().map(spelled)
 }
 
 fn text(cell: &Expr) -> Option<Option<&str>> {

@@ -13,7 +13,7 @@ use super::fault::HierarchyFault;
 const NAMED_ROOTS: usize = 5;
 
 /// Each child's parent. There is no circle among them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
     parents: HashMap<String, String>,
     /// Children in the order of their insertion, which is the order of the tree's leaves.

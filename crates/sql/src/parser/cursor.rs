@@ -3,6 +3,7 @@
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::folded;
 use super::problem::{ParseFault, ParseProblem};
 use super::source::Place;
 
@@ -93,17 +94,11 @@ impl<'t> Cursor<'t> {
             return Err(self.expected(what));
         };
         let is_reserved = NOT_A_NAME.iter().any(|reserved| word.value.eq_ignore_ascii_case(reserved));
-        match word.quote_style {
-            Some(_) => {
-                self.next += 1;
-                Ok(word.value.clone())
-            }
-            None if is_reserved => Err(self.expected(what)),
-            None => {
-                self.next += 1;
-                Ok(word.value.to_ascii_lowercase())
-            }
+        if is_reserved && word.quote_style.is_none() {
+            return Err(self.expected(what));
         }
+        self.next += 1;
+        Ok(folded(&word.value, word.quote_style))
     }
 
     /// A table, which may be qualified.

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::folded;
 use super::problem::{ParseFault, ParseProblem};
 
 /// So deep a statement may be.
@@ -162,7 +163,7 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
             }
             Token::Word(word) => {
                 let is_name = word.quote_style.is_some() || is_part || level.expects_operand && !is_prefix(word);
-                let name = spelled(word);
+                let name = folded(&word.value, word.quote_style);
                 if is_table && is_name && !matches!(next, Some(Token::Period | Token::LParen)) {
                     let n_tables = queries.get(&name).copied().unwrap_or(1).max(1);
                     level.n_tables = level.n_tables.saturating_add(n_tables);
@@ -211,10 +212,6 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
         }
     }
     Ok(())
-}
-
-fn spelled(word: &Word) -> String {
-    if word.quote_style.is_some() { word.value.clone() } else { word.value.to_lowercase() }
 }
 
 /// Whether a word means what it says although an operand could stand there.

@@ -4,14 +4,15 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use chrono::{DateTime, Utc};
 use kohort_crashkit::{Disk, Fault};
 use kohort_sql::policy::ComplianceLog;
-use kohort_sql::{Engine, Session};
+use kohort_sql::{Engine, Session, SqlError};
+use kohort_store::StoreError;
 
-use crate::folder::{analyst, open, sorted, try_open};
+use crate::folder::{analyst, known, open, open_by, sorted, try_open};
 use crate::session::{owner, rows, try_rows};
 
 const CLAUSES: &str = "WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age)
@@ -269,19 +270,236 @@ async fn is_refused(folder: &Path) -> bool {
     }
 }
 
+#[tokio::test]
+async fn nothing_takes_the_place_of_a_stored_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    let csv = folder.path().join("patient.csv");
+    std::fs::write(&csv, "name,age,disease\nx,1,y\n").unwrap();
+    let external = format!("EXTERNAL TABLE patient STORED AS CSV LOCATION '{}'", csv.display());
+    for sql in [
+        "CREATE OR REPLACE VIEW patient AS SELECT 1 AS x".to_owned(),
+        "CREATE VIEW patient AS SELECT 1 AS x".to_owned(),
+        format!("CREATE OR REPLACE {external}"),
+        format!("CREATE {external}"),
+        "CREATE OR REPLACE TABLE patient AS SELECT 1 AS x".to_owned(),
+        format!("CREATE OR REPLACE ANONYMIZATION_VIEW patient ON SELECT * FROM patient {CLAUSES} K 2"),
+        "CREATE OR REPLACE VIEW v AS SELECT 1 AS x".to_owned(),
+        "CREATE TABLE v (x INT)".to_owned(),
+    ] {
+        let refusal = try_rows(&mut session, &sql).await;
+        assert!(matches!(refusal, Err(SqlError::Taken { .. })), "{sql}: {refusal:?}");
+    }
+    drop((session, engine));
+    let engine = open(folder.path()).await;
+    assert!(engine.take_lost().is_empty());
+    assert_eq!(rows(&mut owner(&engine), "SELECT * FROM patient").await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_schema_stays_and_nothing_is_dropped_by_a_prepared_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    for sql in [
+        "DROP SCHEMA public CASCADE",
+        "CREATE SCHEMA other",
+        "CREATE SCHEMA IF NOT EXISTS other",
+        "CREATE DATABASE other",
+    ] {
+        let refusal = try_rows(&mut session, sql).await;
+        assert!(matches!(refusal, Err(SqlError::OneSchema)), "{sql}: {refusal:?}");
+    }
+    for sql in ["DROP TABLE patient", "CREATE OR REPLACE VIEW patient AS SELECT 1 AS x", "DROP SCHEMA public CASCADE"] {
+        let refusal = try_rows(&mut session, &format!("PREPARE p AS {sql}; EXECUTE p")).await;
+        assert!(matches!(refusal, Err(SqlError::NotPrepared)), "{sql}: {refusal:?}");
+    }
+    assert_eq!(rows(&mut session, "SELECT * FROM patient").await.len(), 2);
+    assert_eq!(rows(&mut analyst(&engine), "SELECT * FROM v").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_view_that_is_read_does_not_come_to_move() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    rows(&mut session, &format!("CREATE ANONYMIZATION_VIEW computed ON SELECT * FROM patient {CLAUSES} K 2")).await;
+    let moving = format!("MATERIALIZED ANONYMIZATION_VIEW computed ON SELECT * FROM patient {CLAUSES} K 2");
+    let refusal = try_rows(&mut session, &format!("CREATE OR REPLACE {moving}")).await;
+    assert!(matches!(refusal, Err(SqlError::Computed { .. })), "{refusal:?}");
+    assert_eq!(rows(&mut analyst(&engine), "SELECT * FROM computed").await.len(), 2);
+    rows(&mut session, &format!("DROP ANONYMIZATION_VIEW computed; CREATE {moving}")).await;
+}
+
+#[tokio::test]
+async fn an_update_that_would_find_others_a_second_time_leaves_a_view_that_agrees() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = people(&engine).await;
+    let more: Vec<String> = (0..200).map(|number| format!("('p{number}', '2{}', 'flu')", 1 + number % 2)).collect();
+    rows(&mut session, &format!("INSERT INTO patient VALUES {}", more.join(", "))).await;
+    for _ in 0..3 {
+        rows(&mut session, "UPDATE patient SET name = name || 'x' WHERE random() < 0.5").await;
+        let [n_shown, n_pending, n_hidden, n_leaving] = standing(&engine, &mut session).await;
+        assert_eq!(n_shown + n_pending + n_hidden, 202 + n_leaving);
+    }
+}
+
+#[tokio::test]
+async fn letters_beyond_ascii_are_as_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    let view = |name: &str, ages: [u32; 2]| {
+        format!(
+            "CREATE TABLE \"of {name}\" (name TEXT PRIMARY KEY, age INT, disease TEXT);
+             INSERT INTO \"of {name}\" VALUES ('a', {}, 'flu'), ('b', {}, 'gout');
+             CREATE MATERIALIZED ANONYMIZATION_VIEW \"{name}\" ON SELECT * FROM \"of {name}\" {CLAUSES} K 2;",
+            ages[0], ages[1]
+        )
+    };
+    let both = format!("{} {}", view("Ämter", [20, 20]), view("ämter", [21, 21]));
+    rows(&mut session, &format!("CREATE DGH age FROM STEPS (10, 50); {both}")).await;
+    for (written, shown) in [("Ämter", "20"), ("ÄMTER", "20"), ("ämter", "21"), ("äMTER", "21"), ("\"Ämter\"", "20")]
+    {
+        // Without a plan, and with one.
+        for condition in ["age = 20 OR age = 21", "age IN (20, 21) AND disease LIKE '%'"] {
+            let found = rows(&mut analyst(&engine), &format!("SELECT age FROM {written} WHERE {condition}")).await;
+            assert_eq!(found, [[shown], [shown]], "{written} {condition}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn imported_choices_expire_by_a_calendar_that_does_not_go_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = Arc::new(AtomicU32::new(100));
+    let engine = open_by(folder.path(), &day).await;
+    let mut session = owner(&engine);
+    let import = "IMPORT POLICY 'tests/slt/tables/policy.toml' INTO imported";
+    rows(&mut session, import).await;
+    let imported = sorted(&mut session, "SELECT * FROM imported").await;
+    day.store(5, Ordering::Relaxed);
+    rows(&mut session, import).await;
+    assert_eq!(sorted(&mut session, "SELECT * FROM imported").await, imported);
+}
+
 const FULL: &str = "KOHORT_FULL_DISK";
 
-/// The disk is SQLite's only one in its process, so that there is one process for it.
-#[test]
-fn a_full_disk_fails_a_statement_and_nothing_else() {
+/// Runs a test in a process of its own: its disk is SQLite's only one there.
+fn with_own_disk(name: &str, test: impl Future<Output = ()>) {
     if std::env::var_os(FULL).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(fill_disk());
+        return runtime.block_on(test);
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "abuse::a_full_disk_fails_a_statement_and_nothing_else", "--nocapture"]).env(FULL, "");
+    command.args(["--exact", &format!("abuse::{name}"), "--nocapture"]).env(FULL, "");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_full_disk_fails_a_statement_and_nothing_else() {
+    with_own_disk("a_full_disk_fails_a_statement_and_nothing_else", fill_disk());
+}
+
+#[test]
+fn a_disk_that_fails_in_a_transaction_takes_all_of_it_and_the_next_statement_is_not_alone() {
+    with_own_disk(
+        "a_disk_that_fails_in_a_transaction_takes_all_of_it_and_the_next_statement_is_not_alone",
+        fail_in_transaction(),
+    );
+}
+
+#[test]
+fn a_disk_that_fails_leaves_what_is_there_when_the_folder_is_opened_again() {
+    with_own_disk("a_disk_that_fails_leaves_what_is_there_when_the_folder_is_opened_again", fail_definitions());
+}
+
+async fn fail_in_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::at(folder.path());
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, "CREATE TABLE note (text TEXT)").await;
+    for fault in [Fault::Full, Fault::Error] {
+        rows(&mut session, "BEGIN; INSERT INTO note VALUES ('first')").await;
+        // More than what is held in memory before a commit.
+        disk.fail_at(disk.n_calls(), fault);
+        let large = "INSERT INTO note SELECT repeat('x', 1000000) FROM generate_series(1, 80)";
+        let error = try_rows(&mut session, large).await.unwrap_err();
+        disk.fail_at(u64::MAX, fault);
+        match fault {
+            Fault::Full => assert!(matches!(error, SqlError::Store(StoreError::Full)), "{error:?}"),
+            _ => assert!(matches!(error, SqlError::Store(StoreError::Sqlite { .. })), "{error:?}"),
+        }
+        for sql in ["INSERT INTO note VALUES ('alone')", "INSERT INTO note SELECT 'alone'", "SAVEPOINT here"] {
+            let refusal = try_rows(&mut session, sql).await;
+            assert!(matches!(refusal, Err(SqlError::TransactionLost)), "{sql}: {refusal:?}");
+        }
+        rows(&mut session, "ROLLBACK").await;
+        assert_eq!(rows(&mut session, "SELECT count(*) FROM note").await, [["0"]]);
+    }
+    rows(&mut session, "BEGIN; INSERT INTO note VALUES ('first'); INSERT INTO note VALUES ('second'); COMMIT").await;
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM note").await, [["2"]]);
+}
+
+async fn fail_definitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let csv = files.path().join("kind.csv");
+    std::fs::write(&csv, "disease,kind\nflu,virus\n").unwrap();
+    let external = format!(
+        "CREATE EXTERNAL TABLE kind STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true')",
+        csv.display()
+    );
+    let view = |name: &str, kind: &str| {
+        format!("CREATE {kind} ANONYMIZATION_VIEW {name} ON SELECT * FROM patient {CLAUSES} K 2")
+    };
+    let statements = [
+        "CREATE DGH zip",
+        "INSERT INTO DGH zip VALUES ('1', '*')",
+        "CREATE TABLE other AS SELECT * FROM patient",
+        "CREATE VIEW young AS SELECT * FROM patient WHERE age = '21'",
+        &external,
+        "IMPORT POLICY 'tests/slt/tables/policy.toml' INTO imported",
+        &view("kept", "MATERIALIZED"),
+        &view("computed", ""),
+        "DROP ANONYMIZATION_VIEW computed",
+        "DROP ANONYMIZATION_VIEW kept",
+        "DROP TABLE imported",
+        "DROP TABLE kind",
+        "DROP VIEW young",
+        "DROP TABLE other",
+        "DROP DGH zip",
+    ];
+    let names = ["patient", "other", "young", "kind", "imported", "kept", "computed"];
+    let disk = Disk::at(folder.path());
+    let mut engine = open(folder.path()).await;
+    drop(people(&engine).await);
+    let mut n_failures = 0;
+    for sql in statements {
+        for n_calls in [0, 1, 2] {
+            let before = known(&engine, &names).await;
+            disk.fail_at(disk.n_calls() + n_calls, Fault::Full);
+            let done = try_rows(&mut owner(&engine), sql).await;
+            disk.fail_at(u64::MAX, Fault::Full);
+            let after = known(&engine, &names).await;
+            drop(engine);
+            engine = open(folder.path()).await;
+            assert_eq!(known(&engine, &names).await, after, "{sql} at {n_calls}: {done:?}");
+            if done.is_ok() {
+                assert_ne!(after, before, "{sql}");
+                break;
+            }
+            n_failures += 1;
+            assert_eq!(after, before, "{sql} at {n_calls}");
+        }
+        // Where it failed each time, what follows has something to follow.
+        let _ = try_rows(&mut owner(&engine), sql).await;
+    }
+    assert!(n_failures >= statements.len(), "{n_failures}");
 }
 
 async fn fill_disk() {

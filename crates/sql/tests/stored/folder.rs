@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use chrono::{Days, TimeZone, Utc};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::{Clock, Engine, Role, Session, SqlError};
+use kohort_store::TableKind;
 
-use crate::session::rows;
+use crate::session::{rows, try_rows};
 
 /// The engine of a folder, on the second of January 2026.
 pub(crate) async fn try_open(folder: &Path) -> Result<Engine, SqlError> {
@@ -44,4 +45,17 @@ pub(crate) async fn sorted(session: &mut Session, sql: &str) -> Vec<Vec<String>>
     let mut found = rows(session, sql).await;
     found.sort();
     found
+}
+
+/// What a folder is known to hold: its DGHs, what can be read under these names, and whether views have hidden tables.
+pub(crate) async fn known(engine: &Engine, names: &[&str]) -> Vec<String> {
+    let mut session = engine.session(Role::Owner);
+    let mut known: Vec<String> = sorted(&mut session, "SHOW DGHS").await.into_iter().map(|dgh| dgh.join(" ")).collect();
+    for name in names {
+        let n_rows = try_rows(&mut session, &format!("SELECT * FROM {name}")).await.map(|rows| rows.len());
+        known.push(format!("{name}: {:?}", n_rows.ok()));
+    }
+    let tables = engine.store().unwrap().read().unwrap().tables().unwrap();
+    known.extend(tables.into_iter().filter(|table| table.kind == TableKind::Hidden).map(|table| table.name));
+    known
 }

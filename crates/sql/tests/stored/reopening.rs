@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kohort_sql::Engine;
 
-use crate::folder::{analyst, open, sorted, try_open};
+use crate::folder::{analyst, known, open, sorted, try_open};
 use crate::session::{owner, rows, try_rows};
 
 const PATIENTS: &str = "
@@ -209,4 +209,110 @@ async fn a_materialized_view_has_an_index_by_person_on_each_of_its_tables() {
     assert_eq!(indexes("choice"), ["who"]);
     assert_eq!(indexes("keyed"), [""; 0]);
     assert_eq!(indexes("chosen"), ["who k"]);
+/// A table of a file with this one cell.
+fn table_of(folder: &Path, file: &str, cell: &str) -> String {
+    let path = folder.join(file);
+    std::fs::write(&path, format!("cell\n{cell}\n")).unwrap();
+    format!("t STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true');", path.display())
+}
+
+#[tokio::test]
+async fn views_are_there_again_though_what_they_read_was_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (table_of(folder.path(), "a.csv", "a"), table_of(folder.path(), "b.csv", "b"));
+    let made_by = format!(
+        "CREATE EXTERNAL TABLE {first}
+         CREATE VIEW lower AS SELECT cell FROM t;
+         CREATE VIEW upper AS SELECT cell FROM lower;
+         DROP TABLE t; CREATE EXTERNAL TABLE {second}
+         CREATE OR REPLACE VIEW lower AS SELECT cell FROM t;
+         CREATE OR REPLACE VIEW upper AS SELECT cell FROM lower;
+         DROP VIEW lower; CREATE VIEW lower AS SELECT cell FROM t;
+         DROP TABLE t; CREATE EXTERNAL TABLE {second}"
+    );
+    let asked = ["SELECT * FROM upper", "SELECT * FROM lower", "SELECT * FROM t"];
+    is_kept(folder.path(), &made_by, &asked).await;
+    let engine = open(folder.path()).await;
+    assert!(engine.take_lost().is_empty());
+    assert_eq!(rows(&mut owner(&engine), "SELECT * FROM upper").await, [["b"]]);
+}
+
+#[tokio::test]
+async fn what_a_statement_left_alone_is_the_same_when_a_folder_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (table_of(folder.path(), "a.csv", "a"), table_of(folder.path(), "b.csv", "b"));
+    let engine = open(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, &format!("CREATE EXTERNAL TABLE {first} CREATE VIEW young AS SELECT 1 AS x;")).await;
+    let said = [
+        (format!("CREATE EXTERNAL TABLE IF NOT EXISTS {second}"), "there is a table t already"),
+        ("DROP TABLE IF EXISTS young".to_owned(), "there is no table young"),
+        ("DROP VIEW IF EXISTS t".to_owned(), "there is no view t"),
+        ("DROP VIEW IF EXISTS nothing".to_owned(), "there is no view nothing"),
+    ];
+    for (sql, said) in &said {
+        assert_eq!(rows(&mut session, sql).await, [[*said]]);
+    }
+    assert!(try_rows(&mut session, "DROP TABLE young").await.is_err());
+    let asked = ["SELECT * FROM t", "SELECT * FROM young"];
+    let before = answers(&engine, &asked).await;
+    assert_eq!(before, [[["a"]], [["1"]]]);
+    drop((session, engine));
+    assert_eq!(answers(&open(folder.path()).await, &asked).await, before);
+}
+
+#[tokio::test]
+async fn what_is_lost_is_dropped_as_if_it_were_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = table_of(folder.path(), "a.csv", "a");
+    let engine = open(folder.path()).await;
+    rows(&mut owner(&engine), &format!("CREATE EXTERNAL TABLE {first} CREATE VIEW cells AS SELECT cell FROM t")).await;
+    drop(engine);
+    std::fs::remove_file(folder.path().join("a.csv")).unwrap();
+    let engine = open(folder.path()).await;
+    assert_eq!(engine.take_lost().len(), 2);
+    let mut session = owner(&engine);
+    assert!(try_rows(&mut session, "DROP VIEW t").await.is_err());
+    assert!(try_rows(&mut session, "DROP ANONYMIZATION_VIEW t").await.is_err());
+    rows(&mut session, "DROP TABLE t; DROP VIEW IF EXISTS cells").await;
+    drop((session, engine));
+    assert!(open(folder.path()).await.take_lost().is_empty());
+}
+
+#[tokio::test]
+async fn a_folder_opens_though_a_materialized_view_lost_its_table_and_nobody_changes_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let view = MATERIALIZED.replace("K 2", "name REFERENCES choice (k)");
+    let choices = "CREATE TABLE choice (name TEXT, k INT); INSERT INTO choice VALUES ('*', 2);";
+    rows(&mut owner(&engine), &format!("{PATIENTS} {choices} {view}")).await;
+    let change = engine.store().unwrap().write().unwrap();
+    change.drop_table("patient").unwrap();
+    change.commit().unwrap();
+    drop((change, engine));
+    let engine = open(folder.path()).await;
+    let lost: Vec<String> = engine.take_lost().into_iter().map(|lost| lost.name).collect();
+    assert_eq!(lost, ["kept"]);
+    let mut session = owner(&engine);
+    let make_table = PATIENTS.split_once("INSERT").unwrap().0;
+    for sql in [
+        make_table,
+        "CREATE VIEW patient AS SELECT 1 AS x",
+        "CREATE VIEW kept AS SELECT 1 AS x",
+        LOGICAL.replace("computed", "kept").as_str(),
+        "INSERT INTO choice VALUES ('a', 3)",
+        "UPDATE choice SET k = 3",
+        "DELETE FROM choice",
+        "DROP TABLE choice",
+        "SELECT * FROM kept",
+    ] {
+        assert!(try_rows(&mut session, sql).await.is_err(), "{sql}");
+    }
+    assert_eq!(rows(&mut session, "SELECT * FROM choice").await.len(), 1);
+    rows(&mut session, "DROP ANONYMIZATION_VIEW kept").await;
+    let hidden = known(&engine, &[]).await.len() - rows(&mut session, "SHOW DGHS").await.len();
+    assert_eq!(hidden, 0);
+    rows(&mut session, &format!("UPDATE choice SET k = 3; {make_table} DROP TABLE choice")).await;
+    drop((session, engine));
+    assert!(open(folder.path()).await.take_lost().is_empty());
 }

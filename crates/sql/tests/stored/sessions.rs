@@ -1,8 +1,11 @@
 //! Several sessions on one folder.
 
-use kohort_sql::Session;
+use std::path::Path;
 
-use crate::folder::{analyst, open, sorted};
+use kohort_sql::{Engine, Session, SqlError};
+use kohort_store::StoreError;
+
+use crate::folder::{analyst, known, open, sorted, try_open};
 use crate::session::{owner, rows, try_rows};
 
 const TABLE: &str = "
@@ -136,4 +139,131 @@ async fn statements_that_are_given_up_leave_views_that_follow() {
         assert_eq!(n_shown + n_of(4) + n_of(3), n_patients + n_of(2), "{number}: {view:?}");
     }
     assert!(n_given_up > 5, "{n_given_up}");
+}
+
+#[tokio::test]
+async fn a_table_stays_that_a_view_was_made_from_while_somebody_waited_to_drop_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (mut first, mut second, mut third) = (owner(&engine), owner(&engine), owner(&engine));
+    rows(&mut first, &format!("{TABLE} BEGIN; DELETE FROM patient WHERE name = 'd'")).await;
+    // Both wait for the first, the view before the other.
+    let (made, dropped, _) = tokio::join!(
+        try_rows(&mut second, VIEW),
+        try_rows(&mut third, "DROP TABLE patient"),
+        rows(&mut first, "COMMIT"),
+    );
+    made.unwrap();
+    assert!(matches!(dropped, Err(SqlError::InUse { .. })), "{dropped:?}");
+    drop((first, second, third, engine));
+    let engine = open(folder.path()).await;
+    assert_eq!(rows(&mut analyst(&engine), "SELECT * FROM v").await.len(), 3);
+}
+
+#[tokio::test]
+async fn choices_stay_that_a_view_was_made_from_while_somebody_waited_to_import_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    let (mut first, mut second, mut third) = (owner(&engine), owner(&engine), owner(&engine));
+    let import = "IMPORT POLICY 'tests/slt/tables/policy.toml' INTO choice";
+    rows(&mut first, &format!("{TABLE} {import}; BEGIN; DELETE FROM patient WHERE name = 'd'")).await;
+    let view = VIEW.replace("K 2", "name REFERENCES choice (k)");
+    let (made, imported, _) =
+        tokio::join!(try_rows(&mut second, &view), try_rows(&mut third, import), rows(&mut first, "COMMIT"));
+    made.unwrap();
+    assert!(matches!(imported, Err(SqlError::InUse { .. })), "{imported:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn pairs_that_several_sessions_add_to_a_dgh_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    rows(&mut owner(&engine), "CREATE DGH zip").await;
+    let mut added = Vec::new();
+    for number in 0..4 {
+        let mut session = owner(&engine);
+        added.push(tokio::spawn(async move {
+            for leaf in 0..25 {
+                rows(&mut session, &format!("INSERT INTO DGH zip VALUES ('{number}-{leaf}', '*')")).await;
+            }
+        }));
+    }
+    for session in added {
+        session.await.unwrap();
+    }
+    let before = rows(&mut owner(&engine), "SHOW DGHS").await;
+    assert!(before[0].contains(&"100".to_owned()), "{before:?}");
+    drop(engine);
+    assert_eq!(rows(&mut owner(&open(folder.path()).await), "SHOW DGHS").await, before);
+}
+
+/// Statements that make and drop one of everything, each after those it needs.
+fn made_and_dropped(folder: &Path) -> Vec<String> {
+    let file = folder.join("sick.csv");
+    std::fs::write(&file, "disease,kind\nflu,virus\n").unwrap();
+    let external = format!(
+        "CREATE EXTERNAL TABLE kind STORED AS CSV LOCATION '{}' OPTIONS (format.has_header 'true')",
+        file.display()
+    );
+    let computed = VIEW.replace("MATERIALIZED ", "").replace("VIEW v ", "VIEW computed ");
+    let texts = [
+        "CREATE DGH zip",
+        "INSERT INTO DGH zip VALUES ('1', '*')",
+        "CREATE TABLE other AS SELECT * FROM patient",
+        "CREATE VIEW young AS SELECT * FROM patient WHERE age < 30",
+        &external,
+        "IMPORT POLICY 'tests/slt/tables/policy.toml' INTO choice",
+        VIEW,
+        &computed,
+        "CREATE OR REPLACE VIEW young AS SELECT * FROM patient WHERE age < 23",
+        "REFRESH ANONYMIZATION_VIEW computed",
+        "DROP ANONYMIZATION_VIEW computed",
+        "DROP ANONYMIZATION_VIEW v",
+        "DROP TABLE choice",
+        "DROP TABLE kind",
+        "DROP VIEW young",
+        "DROP TABLE other",
+        "DROP DGH zip",
+    ];
+    texts.map(str::to_owned).to_vec()
+}
+
+/// Opens a folder once the last who was given up has let go of it.
+async fn open_when_free(folder: &Path) -> Engine {
+    loop {
+        match try_open(folder).await {
+            Err(SqlError::Store(StoreError::Locked { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+const MADE: [&str; 7] = ["patient", "other", "young", "kind", "choice", "v", "computed"];
+
+#[tokio::test]
+async fn statements_that_are_given_up_make_something_in_memory_and_in_the_folder_or_in_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let statements = made_and_dropped(folder.path());
+    let (mut n_given_up, mut n_done) = (0, 0);
+    for n_looks in [1, 3, 9, 27, 81, 243] {
+        let data = folder.path().join(n_looks.to_string());
+        let mut engine = open(&data).await;
+        rows(&mut owner(&engine), TABLE).await;
+        for sql in &statements {
+            let is_given_up = give_up(&mut owner(&engine), sql, n_looks).await;
+            // Whatever went on is over when it is somebody else's turn.
+            rows(&mut owner(&engine), "BEGIN; ROLLBACK").await;
+            let in_memory = known(&engine, &MADE).await;
+            drop(engine);
+            engine = open_when_free(&data).await;
+            assert_eq!(known(&engine, &MADE).await, in_memory, "{sql} after {n_looks}");
+            n_given_up += usize::from(is_given_up);
+            n_done += usize::from(!is_given_up);
+            if is_given_up {
+                // So that what follows has something to follow, where this was not done.
+                let _ = try_rows(&mut owner(&engine), sql).await;
+            }
+        }
+    }
+    assert!(n_given_up > 20 && n_done > 0, "{n_given_up} {n_done}");
 }

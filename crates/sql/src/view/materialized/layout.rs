@@ -49,17 +49,22 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn of(definition: &Definition) -> Layout {
-        let table = |what: &str| format!("view {}\u{1f}{what}", definition.name);
+        let [rows, classes, values, choices, past] = Layout::names(&definition.name);
         let of_columns = |n: usize| (0..n).map(|position| format!("c{position}")).collect();
         Layout {
-            rows: table("rows"),
-            classes: table("classes"),
-            values: table("values"),
-            choices: table("choices"),
-            past: table("past"),
+            rows,
+            classes,
+            values,
+            choices,
+            past,
             cells: of_columns(definition.columns.len()),
             labels: of_columns(definition.with_role(Role::Quasi).len()),
         }
+    }
+
+    /// Names of the hidden tables of a view, as the table above lists them.
+    pub(super) fn names(view: &str) -> [String; 5] {
+        ["rows", "classes", "values", "choices", "past"].map(|what| format!("view {view}\u{1f}{what}"))
     }
 
     /// All hidden tables; the table of choices has the columns of the policies.

@@ -126,15 +126,14 @@ impl Materialized {
     ///
     /// # Errors
     /// Where the store refuses.
-    pub fn drop_kept(definition: &Definition, change: &Change) -> Result<(), MaterializedProblem> {
-        let layout = Layout::of(definition);
-        for table in [&layout.rows, &layout.classes, &layout.values, &layout.choices, &layout.past] {
-            if change.table(table)?.is_some() {
-                change.drop_table(table)?;
+    pub fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedProblem> {
+        for table in Layout::names(name) {
+            if change.table(&table)?.is_some() {
+                change.drop_table(&table)?;
             }
         }
-        change.remove_record(MADE, &definition.name)?;
-        change.remove_record(COUNTERS, &definition.name)?;
+        change.remove_record(MADE, name)?;
+        change.remove_record(COUNTERS, name)?;
         Ok(())
     }
 

@@ -1,0 +1,196 @@
+//! Runs what is DataFusion's: queries, options, and changes of rows. What makes or drops something is in
+//! [`super::catalog`], what changes rows of the data folder in [`super::stored`].
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::config::ExtensionOptions;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
+use futures::TryStreamExt;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::growth::check_growth;
+use super::plans::{changed_table, views_of};
+use super::readers::begun;
+use super::session::Outcome;
+use super::transactions::TransactionStep;
+use super::{Role, Session, allowed, unplanned};
+use crate::SqlError;
+use crate::access::AccessProblem;
+use crate::options::ViewOptions;
+use crate::parser::{Access, StatementText};
+use crate::policy::UsedView;
+
+impl Session {
+    /// Runs what is DataFusion's.
+    pub(super) async fn sql(
+        &mut self,
+        statement: DFStatement,
+        access: &Access,
+        text: &StatementText,
+        views: &mut Vec<UsedView>,
+    ) -> Result<Outcome, SqlError> {
+        if let Some(step) = TransactionStep::of(&statement) {
+            return self.transaction_step(step).await;
+        }
+        if self.role == Role::Analyst {
+            allowed::check_options(&statement)?;
+        }
+        if self.is_transaction_lost {
+            return Err(SqlError::TransactionLost);
+        }
+        if let Some(outcome) = self.insert_literals(&statement).await? {
+            return Ok(outcome);
+        }
+        if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
+            && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
+        {
+            return self.reset(option);
+        }
+        let granted = self.granted(access);
+        if let Ok(granted) = &granted
+            && let Some(outcome) = self.point(&statement, granted, views).await
+        {
+            return Ok(outcome);
+        }
+        let context = self.scoped(granted.as_ref().unwrap_or(access))?;
+        let plan = self.planned(&context, &statement).await?;
+        if self.role == Role::Analyst {
+            check_growth(&plan)?;
+        }
+        *views = views_of(&plan)?;
+        if !views.is_empty() {
+            self.granted(access)?;
+            self.check_readable(views).await?;
+        }
+        if let Some(name) = changed_table(&plan).filter(|name| self.shared.view(name).is_some()) {
+            return Err(SqlError::IsView { name });
+        }
+        match plan {
+            LogicalPlan::Ddl(ddl) => self.define(&context, ddl, &text.written).await,
+            LogicalPlan::Statement(PlanStatement::Execute(_)) => {
+                self.query(context, plan, granted, access, views).await
+            }
+            LogicalPlan::Statement(statement) => self.set(statement, access).await,
+            LogicalPlan::Dml(dml) => match self.change_stored(&context, &dml).await? {
+                Some(outcome) => Ok(outcome),
+                None => self.query(context, LogicalPlan::Dml(dml), granted, access, views).await,
+            },
+            plan => self.query(context, plan, granted, access, views).await,
+        }
+    }
+
+    /// Runs what says something of the session: its options, and statements it prepares.
+    async fn set(&self, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
+        if *access != Access::default() {
+            return Err(SqlError::NothingAsked);
+        }
+        if matches!(&statement, PlanStatement::Prepare(prepared) if matches!(*prepared.input, LogicalPlan::Ddl(_))) {
+            return Err(SqlError::NotPrepared);
+        }
+        self.context.execute_logical_plan(LogicalPlan::Statement(statement)).await?.collect().await?;
+        Ok(Outcome::Done("done".to_owned()))
+    }
+
+    /// Runs what gives rows, or changes those of tables that are not stored.
+    async fn query(
+        &self,
+        mut context: SessionContext,
+        plan: LogicalPlan,
+        granted: Result<Access, AccessProblem>,
+        access: &Access,
+        views: &mut Vec<UsedView>,
+    ) -> Result<Outcome, SqlError> {
+        let mut changed = changed_table(&plan);
+        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
+        let mut turn = None;
+        // What changes rows waits for its turn to change them.
+        if (is_prepared || !views.is_empty()) && changed.is_none() {
+            // Whoever waits keeps no state of the store.
+            drop(context);
+            turn = self.readers_turn().await;
+            context = self.scoped(granted.as_ref().unwrap_or(access))?;
+        }
+        let frame = context.execute_logical_plan(plan).await?;
+        if is_prepared {
+            *views = views_of(frame.logical_plan())?;
+            if views.is_empty() {
+                turn = None;
+            } else {
+                granted?;
+                self.check_readable(views).await?;
+            }
+            changed = changed_table(frame.logical_plan());
+        }
+        // A view may get another version between two looks at it: an answer is of one.
+        let stream = loop {
+            let stream = frame.clone().execute_stream().await;
+            let seen = views_of(frame.logical_plan())?;
+            if seen == *views {
+                break said_by_kind(stream?);
+            }
+            *views = seen;
+            self.check_readable(views).await?;
+        };
+        match (changed, turn) {
+            // Statements that change rows do so while their stream is read.
+            (Some(name), _) => self.changed_rows(stream, &name).await,
+            (None, None) => Ok(Outcome::Rows(stream)),
+            (None, Some(_turn)) => Ok(Outcome::Rows(begun(stream).await?)),
+        }
+    }
+
+    /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
+    async fn readers_turn(&self) -> Option<OwnedSemaphorePermit> {
+        match self.transaction {
+            None => self.shared.readers.turn().await,
+            Some(_) => None,
+        }
+    }
+
+    pub(super) async fn planned(
+        &self,
+        context: &SessionContext,
+        statement: &DFStatement,
+    ) -> Result<LogicalPlan, SqlError> {
+        let state = context.state();
+        match state.statement_to_plan(statement.clone()).await {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
+                // A view that may not be read is not known of either.
+                let views = self.seen_views();
+                let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
+                Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
+            }
+        }
+    }
+
+    async fn changed_rows(&self, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
+        let schema = stream.schema();
+        let batches: Vec<RecordBatch> = stream.try_collect().await?;
+        self.shared.generations.bump(name);
+        let batches = futures::stream::iter(batches.into_iter().map(Ok));
+        Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+    }
+
+    /// Sets an option of views to what it was at first.
+    fn reset(&self, option: &str) -> Result<Outcome, SqlError> {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<ViewOptions>() {
+            options.set(option, "")?;
+        }
+        Ok(Outcome::Done("done".to_owned()))
+    }
+}
+
+/// Rows whose errors quote no cell.
+fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let by_kind = |error| DataFusionError::External(Box::new(SqlError::while_running(error)));
+    let schema = stream.schema();
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(by_kind)))
+}
