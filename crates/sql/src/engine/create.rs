@@ -41,7 +41,7 @@ pub(super) struct Built {
 }
 
 impl Session {
-    pub(super) async fn create_view(&mut self, statement: ViewStatement) -> Result<Outcome, SqlError> {
+    pub(super) async fn create_view(&mut self, statement: ViewStatement, text: &str) -> Result<Outcome, SqlError> {
         let name = statement.name.clone();
         let known = self.shared.view(&name);
         let taken = known.is_some() && !statement.or_replace
@@ -56,7 +56,7 @@ impl Session {
             return Err(SqlError::Kept { name });
         }
         let (state, _turn) = match planned.definition.is_materialized {
-            true => self.materialize(&planned).await?,
+            true => self.materialize(&planned, text).await?,
             false => (self.state(&planned).await?, None),
         };
         let mut message = self.described(&planned.definition, &state);

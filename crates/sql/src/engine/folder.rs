@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::common::TableReference;
-use kohort_store::{Snapshot, Store, TableKind};
+use kohort_store::{Change, Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::pinned::{Pinned, restored};
@@ -122,6 +122,16 @@ fn kept_statements(state: &Snapshot) -> Result<Vec<(String, Made)>, SqlError> {
     Ok(made)
 }
 
+/// Keeps a statement that made something of this name, within a change.
+pub(super) fn put_statement(change: &Change, name: &str, text: &str, pinned: Option<Pinned>) -> Result<(), SqlError> {
+    let known = change.records(STATEMENT)?;
+    let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
+    let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
+    let made = Made { order, text: text.to_owned(), pinned };
+    let record = serde_json::to_string(&made).expect("texts and numbers are JSON");
+    Ok(change.put_record(STATEMENT, name, &record)?)
+}
+
 impl Session {
     /// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
     /// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
@@ -174,14 +184,7 @@ impl Session {
         }
         let (name, text) = (name.to_owned(), text.to_owned());
         let pinned = self.shared.view(&name).and_then(|view| Pinned::of(&view.state()));
-        self.in_transaction(async |transaction| {
-            let known = transaction.change.records(STATEMENT)?;
-            let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
-            let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
-            let record = serde_json::to_string(&Made { order, text, pinned }).expect("texts and numbers are JSON");
-            Ok(transaction.change.put_record(STATEMENT, &name, &record)?)
-        })
-        .await
+        self.in_transaction(async |transaction| put_statement(&transaction.change, &name, &text, pinned)).await
     }
 
     /// Keeps what a view that is computed has become.

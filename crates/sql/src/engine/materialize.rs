@@ -15,6 +15,7 @@ use kohort_store::{Change, Condition, ScanRequest, StoreError, Value};
 use tokio::runtime::Handle;
 
 use super::create::{Built, Planned};
+use super::folder::put_statement;
 use super::stored::reading;
 use super::transactions::{Touched, Transaction, Turn, blocking};
 use super::{Session, Shared};
@@ -36,9 +37,13 @@ pub(super) struct Following {
 }
 
 impl Session {
-    /// Makes a materialized view, or opens it where the data folder keeps it. Nobody may change its table before it is
-    /// known to follow.
-    pub(super) async fn materialize(&mut self, planned: &Planned) -> Result<(State, Option<Turn>), SqlError> {
+    /// Makes a materialized view and keeps the statement, or opens it where the data folder keeps it. Nobody may change its
+    /// table before it is known to follow.
+    pub(super) async fn materialize(
+        &mut self,
+        planned: &Planned,
+        statement: &str,
+    ) -> Result<(State, Option<Turn>), SqlError> {
         let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
         check(&planned.definition).map_err(unfit)?;
         let origin = origin(planned)?;
@@ -53,7 +58,10 @@ impl Session {
             }
         }
         self.outside_of_transactions()?;
-        let (view, turn) = self.make(planned, origin, None, |_| ()).await?;
+        // In the same transaction: cells of people that no view shows would stay for good after a crash in between.
+        let statement = (!self.is_restoring).then_some(statement);
+        let keep = |change: &Change| statement.map_or(Ok(()), |text| put_statement(change, &name, text, None));
+        let (view, turn) = self.make(planned, origin, None, keep, |_| ()).await?;
         Ok((State::Materialized { view, query, policies }, Some(turn)))
     }
 
@@ -72,7 +80,7 @@ impl Session {
         let of_new = state.clone();
         // The old one must not follow once the new one is kept.
         let replace = move |view| refreshed.set_state(of_new(view));
-        let (view, turn) = self.make(planned, origin, Some((old, force)), replace).await?;
+        let (view, turn) = self.make(planned, origin, Some((old, force)), |_| Ok(()), replace).await?;
         Ok((state(view), turn))
     }
 
@@ -81,6 +89,7 @@ impl Session {
         planned: &Planned,
         origin: Origin,
         old: Option<(Arc<Materialized>, Force)>,
+        keep: impl FnOnce(&Change) -> Result<(), SqlError>,
         once_kept: impl FnOnce(Arc<Materialized>) + Send + 'static,
     ) -> Result<(Arc<Materialized>, Turn), SqlError> {
         // Whoever holds the change sees the rows as they stay.
@@ -102,6 +111,7 @@ impl Session {
             }
         });
         let view = Arc::new(made.await?);
+        keep(&transaction.change)?;
         let kept = Arc::clone(&view);
         let turn = self.commit_then(transaction, move || once_kept(kept)).await?;
         Ok((view, turn))

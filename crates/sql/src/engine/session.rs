@@ -261,9 +261,11 @@ impl Session {
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
             Statement::CreateView(statement) => {
-                let name = statement.name.clone();
-                let created = self.create_view(*statement).await;
-                if matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. }))) {
+                let (name, is_materialized) = (statement.name.clone(), statement.materialized);
+                let created = self.create_view(*statement, &text.written).await;
+                let is_made = matches!(created, Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. })));
+                // A materialized one is kept together with its rows.
+                if is_made && !is_materialized {
                     self.keep_statement(&name, &text.written).await?;
                 }
                 created

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod abuse;
+mod crashes;
 mod folder;
 mod histories;
 mod killed;
 mod pinned;
 mod postgres;
+mod power_cut;
 mod reopening;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../views/session.rs"]
