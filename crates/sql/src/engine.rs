@@ -10,6 +10,7 @@ mod calendar;
 mod copy;
 mod create;
 mod folder;
+mod format;
 mod granted;
 mod growth;
 mod import;

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod abuse;
+mod backup;
 mod crashes;
 mod folder;
+mod format;
 mod histories;
 mod killed;
 mod pinned;
