@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::Chance;
 use crate::locks::{FileLocks, SharedMemory};
-use crate::vfs;
+use crate::recording::Call;
+use crate::{Chance, Recording, vfs};
 
 const SECTOR: usize = 512;
 
@@ -68,12 +68,24 @@ impl Disk {
 
     /// Has the call of this number, from 0, meet a fault.
     pub fn fail_at(&self, call: u64, fault: Fault) {
-        self.lock().fault = Some((call, fault));
+        self.lock().fail_at(call, fault);
     }
 
     /// The files as they are.
     pub fn image(&self) -> Image {
         self.lock().image.clone()
+    }
+
+    /// Begins to record what it gets, until it is restarted.
+    pub fn record(&self) {
+        let mut contents = self.lock();
+        let start = contents.image.clone();
+        contents.recording = Some(Recording { start, calls: Vec::new() });
+    }
+
+    /// What it recorded so far.
+    pub fn recording(&self) -> Recording {
+        self.lock().recording.clone().unwrap_or_default()
     }
 
     /// Turns the disk on after a power cut that left these files so. No file may be open.
@@ -89,7 +101,7 @@ impl Disk {
             let kept = image.files[name].after_power_cut(survivors, &mut chance);
             files.insert(name.clone(), File { current: kept.clone(), flushed: kept, pending: Vec::new() });
         }
-        *self.lock() = Contents { image: Image { files }, ..Contents::default() };
+        *self.lock() = Contents::of(Image { files });
     }
 
     /// A mounted disk, unless it is gone.
@@ -116,8 +128,21 @@ pub(crate) struct Contents {
     n_calls: u64,
     fault: Option<(u64, Fault)>,
     is_dead: bool,
+    recording: Option<Recording>,
     pub(crate) locks: HashMap<String, FileLocks>,
     pub(crate) memory: HashMap<String, SharedMemory>,
+}
+
+impl Image {
+    /// A file's bytes as who has power sees them; `None` if there is no such file.
+    pub fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.get(name)?.current.as_deref()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn files(&self) -> impl Iterator<Item = impl std::fmt::Debug> {
+        self.files.iter()
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -139,6 +164,25 @@ enum Pending {
 }
 
 impl Contents {
+    /// A disk with these files, and power.
+    pub(crate) fn of(image: Image) -> Self {
+        Self { image, ..Self::default() }
+    }
+
+    pub(crate) fn image(&self) -> &Image {
+        &self.image
+    }
+
+    pub(crate) fn fail_at(&mut self, call: u64, fault: Fault) {
+        self.fault = Some((call, fault));
+    }
+
+    fn record(&mut self, name: &str, call: impl FnOnce() -> Call) {
+        if let Some(recording) = &mut self.recording {
+            recording.calls.push((name.to_owned(), call()));
+        }
+    }
+
     /// Fails if the power is off.
     pub(crate) fn check_power(&self) -> Result<(), Failed> {
         if self.is_dead { Err(Failed::Dead) } else { Ok(()) }
@@ -166,12 +210,14 @@ impl Contents {
 
     /// Makes a file whose name survives, as one that is there before SQLite opens it.
     pub(crate) fn provide(&mut self, name: &str) {
+        self.record(name, || Call::Provide);
         let file = self.image.files.entry(name.to_owned()).or_default();
         file.current.get_or_insert_default();
         file.flushed.get_or_insert_default();
     }
 
     pub(crate) fn create(&mut self, name: &str) {
+        self.record(name, || Call::Create);
         let file = self.image.files.entry(name.to_owned()).or_default();
         if file.current.is_none() {
             file.current = Some(Vec::new());
@@ -195,14 +241,17 @@ impl Contents {
     }
 
     pub(crate) fn write(&mut self, name: &str, offset: usize, bytes: &[u8]) -> Result<(), Failed> {
+        self.record(name, || Call::Write { offset, bytes: bytes.to_vec() });
         self.change(name, Pending::Write { offset, bytes: bytes.to_vec() })
     }
 
     pub(crate) fn truncate(&mut self, name: &str, size: usize) -> Result<(), Failed> {
+        self.record(name, || Call::Truncate { size });
         self.change(name, Pending::Truncate { size })
     }
 
     pub(crate) fn flush(&mut self, name: &str) -> Result<(), Failed> {
+        self.record(name, || Call::Flush);
         self.count_call()?.or_dead()?;
         let file = self.image.files.get_mut(name).ok_or(Failed::Absent)?;
         let is_new = file.pending.iter().any(Pending::changes_name);
@@ -215,6 +264,7 @@ impl Contents {
     }
 
     pub(crate) fn remove(&mut self, name: &str, is_flushed: bool) -> Result<(), Failed> {
+        self.record(name, || Call::Remove { is_flushed });
         if !self.exists(name) {
             self.check_power()?;
             return Err(Failed::Absent);

@@ -1,7 +1,7 @@
 //! Crashes, for the tests of whatever keeps data in SQLite.
 //!
 //! - [`Disk`]: a disk in memory that SQLite takes for the real one. Power can be cut at any of its calls; then what was
-//!   not flushed is lost, or survives in part.
+//!   not flushed is lost, or survives in part. A [`Recording`] gives every cut of a history that ran once.
 //! - [`work_until_killed`]: a process that is killed while it works, and what it acknowledged before.
 //! - [`History`]: random changes of two tables, and the [`Model`] of what they lead to.
 //!
@@ -12,9 +12,11 @@ mod disk;
 mod history;
 mod kill;
 mod locks;
+mod recording;
 mod vfs;
 
 pub use chance::Chance;
 pub use disk::{Disk, Fault, Image, Survivors};
 pub use history::{History, Model, Operation};
 pub use kill::{acknowledge, work_until_killed};
+pub use recording::Recording;

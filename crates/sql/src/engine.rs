@@ -11,6 +11,7 @@ mod catalog;
 mod copy;
 mod create;
 mod folder;
+mod format;
 mod granted;
 mod growth;
 mod import;

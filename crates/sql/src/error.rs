@@ -12,7 +12,7 @@ use crate::parser::ParseProblem;
 use crate::policy::ImportProblem;
 use crate::postgres::PostgresProblem;
 use crate::rewrite::Refusal;
-use crate::view::{ViewProblem, kind_of};
+use crate::view::{MaterializedProblem, ViewProblem, kind_of};
 
 /// Why a statement gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +168,14 @@ pub enum SqlError {
         /// The view.
         name: String,
     },
+    /// A data folder whose records a newer kohort wrote.
+    #[error("the views and users of the data folder are of format {found}; this kohort reads formats up to {known}")]
+    NewerFormat {
+        /// The format of the folder.
+        found: u64,
+        /// The newest format that is known here.
+        known: u64,
+    },
     /// Something a data folder keeps that can't be read.
     #[error("the data folder is damaged: {what} can't be read")]
     Damaged {
@@ -273,6 +281,7 @@ impl SqlError {
             SqlError::Computed { name } => {
                 Some(format!("take another name, or DROP ANONYMIZATION_VIEW {name} first and grant it anew"))
             }
+            SqlError::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one".to_owned()),
             SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
             SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
             SqlError::OtherColumns { .. } => {
@@ -322,13 +331,18 @@ impl SqlError {
             SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
             SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
             SqlError::Access(AccessProblem::Records(_) | AccessProblem::NoRandomness) => 3,
-            SqlError::Store(
-                StoreError::Full
-                | StoreError::Corrupt { .. }
-                | StoreError::ReadOnly { .. }
-                | StoreError::Io { .. }
-                | StoreError::Sqlite { .. },
-            )
+            SqlError::Store(error) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(error))) => {
+                match error {
+                    StoreError::Full
+                    | StoreError::Corrupt { .. }
+                    | StoreError::ReadOnly { .. }
+                    | StoreError::Unreadable { .. }
+                    | StoreError::Io { .. }
+                    | StoreError::Sqlite { .. } => 3,
+                    _ => 2,
+                }
+            }
+            SqlError::View(ViewProblem::Materialized(MaterializedProblem::Damaged { .. }))
             | SqlError::Damaged { .. } => 3,
             SqlError::OutOfMemory => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,

@@ -6,7 +6,7 @@
 //! | exit code | meaning |
 //! | --- | --- |
 //! | 0 | every statement was done |
-//! | 1 | a requirement is not met or can't be reached |
+//! | 1 | a requirement is not met or can't be reached; what is checked is not sound |
 //! | 2 | wrong use or input |
 //! | 3 | I/O, or a fault of ours |
 //! | 130 | cancelled |
@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
+use kohort_store::StoreError;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
@@ -44,6 +45,7 @@ struct Failure {
 }
 
 impl Failure {
+    const UNSOUND: u8 = 1;
     const INPUT: u8 = 2;
     const FAULT: u8 = 3;
     const CANCELLED: u8 = 130;
@@ -93,6 +95,7 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let done = panic::catch_unwind(AssertUnwindSafe(|| match &arguments.action {
         Some(Action::Backup { folder, file }) => backup(folder, file),
+        Some(Action::Check { folder }) => check(folder),
         None => Shell::start(&arguments)?.run(&arguments),
     }));
     match done {
@@ -109,6 +112,17 @@ pub fn run() -> ExitCode {
 fn backup(folder: &Path, file: &Path) -> Result<(), Failure> {
     kohort_store::backup_folder(folder, file).map_err(SqlError::Store)?;
     terminal::say(&format!("copied {} to {}\n", folder.display(), file.display()));
+    Ok(())
+}
+
+/// Says whether a data folder, or a backup, is sound.
+fn check(folder: &Path) -> Result<(), Failure> {
+    kohort_store::check_folder(folder).map_err(|error| {
+        let is_unsound = matches!(error, StoreError::Corrupt { .. } | StoreError::Foreign { .. });
+        let failure = Failure::from(SqlError::Store(error));
+        Failure { exit_code: if is_unsound { Failure::UNSOUND } else { failure.exit_code }, ..failure }
+    })?;
+    terminal::say(&format!("{} is sound\n", folder.display()));
     Ok(())
 }
 

@@ -1,31 +1,24 @@
 //! Copying the store while it runs.
 
 use std::path::Path;
-use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
-use crate::StoreError;
+use crate::check::{Depth, check_pages, connect, file_of};
 use crate::folder::flush_folder;
 use crate::session::Session;
-
-/// How long a copy waits for another process that recovers the store.
-const WAIT: Duration = Duration::from_secs(10);
+use crate::{StoreError, format};
 
 /// Copies the store of a data folder to a new file, also while another process holds the folder: the copy is of one state
 /// that was committed. As [`Store::backup`](crate::Store::backup), it appears whole or not at all.
 ///
 /// # Errors
-/// Where there is no store, or the file is there already.
+/// Where there is no store, it is damaged, or the file is there already.
 pub fn backup_folder(folder: &Path, to: &Path) -> Result<(), StoreError> {
-    let file = folder.join("kohort.db");
-    let file =
-        file.canonicalize().map_err(|error| StoreError::io(format!("can't read '{}'", file.display()), error))?;
-    let connection = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    connection.busy_timeout(WAIT)?;
-    connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-    copy(&connection, to)
+    let file = file_of(folder)?;
+    let connection = connect(&file)?;
+    format::check(&connection, &file).and_then(|()| copy(&connection, to)).map_err(|error| error.in_file(&file))
 }
 
 /// Copies the state that the session sees.
@@ -54,6 +47,8 @@ fn copy(connection: &Connection, to: &Path) -> Result<(), StoreError> {
         StepResult::Done => {}
         _ => return Err(StoreError::Busy { waited_ms: 0 }),
     }
+    // A copy of damaged pages is no backup, and is better noticed while earlier ones are still there.
+    check_pages(&copied, Depth::Pages)?;
     drop(copied);
     file.as_file().sync_all().map_err(failed)?;
     file.persist_noclobber(to).map_err(|error| match error.error.kind() {

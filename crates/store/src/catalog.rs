@@ -46,7 +46,7 @@ impl Catalog {
 }
 
 fn malformed(what: &str) -> StoreError {
-    StoreError::Corrupt { what: format!("the catalog has an unknown {what}") }
+    StoreError::corrupt(format!("the catalog has an unknown {what}"))
 }
 
 fn read_table(connection: &Connection, id: i64, name: String, kind: &str) -> Result<Table, StoreError> {

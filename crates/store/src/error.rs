@@ -3,7 +3,7 @@
 //! Messages hold names of tables and columns, and numbers of rows; never a cell, and never a message of SQLite, whose
 //! wording is not ours to promise.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::DataType;
 use rusqlite::ErrorCode;
@@ -35,11 +35,25 @@ pub enum StoreError {
     /// There is no room left for what was written. Nothing of the change remains.
     #[error("the disk of the data folder is full")]
     Full,
-    /// The file is damaged.
-    #[error("the store's file is damaged: {what}")]
+    /// A file is damaged.
+    #[error("{} is damaged: {what}", named(file.as_deref()))]
     Corrupt {
+        /// The file; known wherever a store says this.
+        file: Option<PathBuf>,
         /// What was found.
         what: String,
+    },
+    /// There is no store where one was named.
+    #[error("there is no store in '{}'", path.display())]
+    Absent {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A store that is there and can't be read.
+    #[error("'{}' can't be read", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
     },
     /// The file is an SQLite file of something else, or none at all.
     #[error("'{}' is not a store of kohort", file.display())]
@@ -201,6 +215,10 @@ impl StoreError {
             Self::ReadOnly { .. } => Some("make the folder and its files writable for this user, or copy it elsewhere"),
             Self::Full => Some("make room on the disk; what was committed before is still there"),
             Self::Corrupt { .. } => Some("restore the store from a backup"),
+            Self::Absent { .. } => Some("name a folder that kohort made, or a backup"),
+            Self::Unreadable { .. } => {
+                Some("be the user it belongs to: reading takes a lock, in a file beside it that has to be written")
+            }
             Self::Foreign { .. } => Some("name a folder that kohort made, or one that does not exist yet"),
             Self::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one"),
             Self::BackupExists { .. } => Some("name a file that does not exist yet; backups are never overwritten"),
@@ -230,6 +248,19 @@ impl StoreError {
         self
     }
 
+    /// Damage in a file that [`StoreError::in_file`] names.
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { file: None, what: what.into() }
+    }
+
+    /// The same, and in which file it was found where something is damaged.
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        match self {
+            Self::Corrupt { file: None, what } => Self::Corrupt { file: Some(file.to_owned()), what },
+            other => other,
+        }
+    }
+
     /// A failure of the operating system while `doing` something.
     pub(crate) fn io(doing: impl Into<String>, source: std::io::Error) -> Self {
         match source.kind() {
@@ -249,14 +280,19 @@ impl From<rusqlite::Error> for StoreError {
         let (rusqlite::Error::SqliteFailure(found, _) | rusqlite::Error::SqlInputError { error: found, .. }) = error
         else {
             // The statements are the store's own, so what they give has the shape it asks for, unless the file is damaged.
-            return Self::Corrupt { what: "a value of the store's own tables has an unknown form".to_owned() };
+            return Self::corrupt("a value of the store's own tables has an unknown form");
         };
         match found.code {
             ErrorCode::DiskFull => Self::Full,
-            ErrorCode::DatabaseCorrupt => Self::Corrupt { what: "a page can't be read".to_owned() },
-            ErrorCode::NotADatabase => Self::Corrupt { what: "it is not an SQLite file".to_owned() },
+            ErrorCode::DatabaseCorrupt => Self::corrupt("a page can't be read"),
+            ErrorCode::NotADatabase => Self::corrupt("it is not an SQLite file"),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { waited_ms: 0 },
             _ => Self::Sqlite { code: found.extended_code },
         }
     }
+}
+
+/// A damaged file, in a message.
+fn named(file: Option<&Path>) -> String {
+    file.map_or_else(|| "the store's file".to_owned(), |file| format!("'{}'", file.display()))
 }

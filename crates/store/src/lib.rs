@@ -20,10 +20,12 @@
 mod backup;
 mod catalog;
 mod change;
+mod check;
 mod encoding;
 mod error;
 mod folder;
 mod format;
+mod log;
 mod scan;
 mod session;
 mod state;
@@ -32,6 +34,7 @@ mod table;
 
 pub use backup::backup_folder;
 pub use change::{Change, Savepoint};
+pub use check::check_folder;
 pub use error::StoreError;
 pub use scan::{Comparison, Condition, Rows, ScanRequest, Value};
 pub use state::{Snapshot, State};

@@ -6,6 +6,7 @@
 //! into the file below a state that is still read.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::StoreError;
 use crate::catalog::Catalog;
+use crate::check::{Depth, check_pages};
 use crate::folder::Folder;
 use crate::format;
+use crate::log::check_log;
 
 /// More connections than these are closed when their readers are done.
 const IDLE_READERS: usize = 8;
@@ -24,6 +27,9 @@ const CACHED_STATEMENTS: usize = 64;
 /// bulk are searched for in every index of their table.
 const CACHE: i64 = -8_192;
 const CACHE_OF_WRITER: i64 = -65_536;
+/// A file of at most so many bytes is looked through when it is opened, which takes half a second for 200 MB. What is in it
+/// is read then anyway, where it is shown by views.
+const CHECKED_WHEN_OPENED: u64 = 256 << 20;
 /// A log that grew beyond so many bytes is cut when it is reused.
 const LONGEST_LOG: i64 = 64 << 20;
 
@@ -120,7 +126,7 @@ impl Session {
         if held.sql.is_autocommit() {
             held.n_turns = n_turns;
             // A connection that fails here is closed, not given back.
-            held.begin("BEGIN")?;
+            held.begin("BEGIN").map_err(|error| error.in_file(&home.folder.file))?;
         }
         Ok(Self { held: Mutex::new(Some(held)), role: Role::Reader, home: home.clone() })
     }
@@ -129,7 +135,8 @@ impl Session {
     pub(crate) fn write(home: &Arc<Home>) -> Result<Self, StoreError> {
         let session = Self { held: Mutex::new(Some(home.take_writer()?)), role: Role::Writer, home: home.clone() };
         // Given back by the session's end if this fails.
-        lock(&session.held).as_mut().expect("just put there").begin("BEGIN IMMEDIATE")?;
+        let begun = lock(&session.held).as_mut().expect("just put there").begin("BEGIN IMMEDIATE");
+        begun.map_err(|error| error.in_file(&home.folder.file))?;
         Ok(session)
     }
 
@@ -141,7 +148,7 @@ impl Session {
         if held.sql.is_autocommit() {
             return Err(StoreError::TransactionOver);
         }
-        work(held)
+        work(held).map_err(|error| error.in_file(&self.home.folder.file))
     }
 
     /// Ends the transaction; whatever was not committed is undone.
@@ -190,13 +197,23 @@ impl Home {
     pub(crate) fn open(folder: Folder, wait: Duration) -> Result<Self, StoreError> {
         let mut home =
             Self { idle: Mutex::default(), writer: Mutex::new(None), writer_is_back: Condvar::new(), wait, folder };
-        let mut writer = home.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // A file that is refused is not written to, so this comes before the log is set up.
-        format::check(&writer, &home.folder.file)?;
-        home.set_up_writer(&writer)?;
-        format::upgrade(&mut writer, &home.folder.file)?;
+        let file = home.folder.file.clone();
+        let writer = home.open_writer(&file).map_err(|error| error.in_file(&file))?;
         home.writer = Mutex::new(Some(Held::new(writer)));
         Ok(home)
+    }
+
+    fn open_writer(&self, file: &Path) -> Result<Connection, StoreError> {
+        check_log(file)?;
+        let mut writer = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // A file that is refused is not written to, so this comes before the log is set up.
+        format::check(&writer, file)?;
+        if std::fs::metadata(file).is_ok_and(|found| found.len() <= CHECKED_WHEN_OPENED) {
+            check_pages(&writer, Depth::Pages)?;
+        }
+        self.set_up_writer(&writer)?;
+        format::upgrade(&mut writer, file)?;
+        Ok(writer)
     }
 
     /// A new connection to the file.

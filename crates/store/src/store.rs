@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::check::{Depth, check_pages};
 use crate::folder::Folder;
 use crate::session::{Home, Session};
 use crate::{Change, Snapshot, StoreError, backup};
@@ -47,12 +48,6 @@ impl Store {
 
     /// Reads the whole file and says whether it is sound.
     pub fn check(&self) -> Result<(), StoreError> {
-        Session::read(&self.home)?.with(|held| {
-            let found: String = held.sql.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-            if found == "ok" {
-                return Ok(());
-            }
-            Err(StoreError::Corrupt { what: "pages, rows and indexes do not agree".to_owned() })
-        })
+        Session::read(&self.home)?.with(|held| check_pages(&held.sql, Depth::Everything))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
 //! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
-//! back as it was, or stale ([`super::pinned`]).
+//! back as it was, or stale ([`super::pinned`]). All of that has a format, with a number ([`super::format`]).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::pinned::{Pinned, restored};
 use super::session::Outcome;
 use super::transactions::{Transaction, Turn, blocking};
-use super::{Clock, Engine, Role, Session, Shared};
+use super::{Clock, Engine, Role, Session, Shared, format};
 use crate::SqlError;
 use crate::hierarchies::Tried;
 use crate::parser::{Parsed, Statement, ViewStatement, parse};
@@ -89,7 +89,12 @@ impl Engine {
     /// Where the folder can't be opened or read.
     pub async fn open(folder: &Path, clock: Clock, log: ComplianceLog) -> Result<Engine, SqlError> {
         let folder = folder.to_owned();
-        let store = blocking(move || Store::open(&folder)).await?;
+        let store = blocking(move || {
+            let store = Store::open(&folder)?;
+            format::upgrade(&store)?;
+            Ok::<Store, SqlError>(store)
+        });
+        let store = store.await?;
         let engine = Engine::with(clock, log, Some(Data { store: store.clone() }));
         let state = store.read()?;
         engine.shared.calendar.restore(&state)?;

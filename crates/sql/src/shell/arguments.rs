@@ -14,8 +14,9 @@ Examples:
   kohort-sql --csv < questions.sql > answers.csv
   kohort-sql --data clinic/ -f changes.sql      tables and views that are still there tomorrow
   kohort-sql backup clinic/ monday.db
+  kohort-sql check monday.db
 
-Exit codes: 0 done, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault, 130 cancelled.";
+Exit codes: 0 done, 1 a requirement can't be reached or a folder is not sound, 2 wrong use or input, 3 I/O or a fault, 130 cancelled.";
 
 /// Asks anonymization views in SQL.
 #[derive(Parser)]
@@ -70,6 +71,11 @@ pub(super) enum Action {
         folder: PathBuf,
         /// The new file
         file: PathBuf,
+    },
+    /// Read a whole data folder, or a backup, and say whether it is sound, also while a server uses it
+    Check {
+        /// The data folder, or the file of a backup
+        folder: PathBuf,
     },
 }
 

@@ -5,8 +5,8 @@
 //! What must hold is said here once more by hand; nothing of the verifier is used.
 
 mod attacker;
-mod kept;
-mod steps;
+pub(crate) mod kept;
+pub(crate) mod steps;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
 const PLAIN: Asked =
     Asked { clauses: "K 2", has_choices: false, has_ward: false, least_k: 2, k: 2, l: 1, t: 1.0, withdraws: false };
 
-const DEFINITIONS: [Asked; 9] = [
+pub(crate) const DEFINITIONS: [Asked; 9] = [
     PLAIN,
     Asked { clauses: "K 3", has_ward: true, least_k: 3, k: 3, ..PLAIN },
     Asked { clauses: "name REFERENCES choice (k, level)", has_choices: true, least_k: 0, k: 2, ..PLAIN },
@@ -59,10 +59,10 @@ const DEFINITIONS: [Asked; 9] = [
 ];
 
 impl Asked {
-    fn view(&self, changes: &str) -> String {
+    pub(crate) fn view(&self, name: &str, changes: &str) -> String {
         let (column, other) = if self.has_ward { (", ward", "ANONYMIZATION_OTHER (ward)") } else { ("", "") };
         format!(
-            "CREATE MATERIALIZED ANONYMIZATION_VIEW v ON SELECT name, age, zip, disease{column} FROM patient
+            "CREATE MATERIALIZED ANONYMIZATION_VIEW {name} ON SELECT name, age, zip, disease{column} FROM patient
              WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age DGH_NAME age, zip DGH_NAME zip)
              ANONYMIZATION_SENSITIVE_ATTR (disease DGH_NAME disease) {other} {} {changes}",
             self.clauses
@@ -99,7 +99,7 @@ impl Run {
         let engine = open_by(folder, &day).await;
         let mut session = owner(&engine);
         rows(&mut session, &format!("{DGHS} {}", model.tables())).await;
-        rows(&mut session, &asked.view(changes)).await;
+        rows(&mut session, &asked.view("v", changes)).await;
         let attacker = Attacker::new(asked);
         Run { asked, engine, session, model, attacker, day, today: 0 }
     }
@@ -167,7 +167,7 @@ impl Run {
 
     async fn check(&mut self, is_refresh: bool) -> Result<(), TestCaseError> {
         prop_assert_eq!(sorted(&mut self.session, "SELECT * FROM patient").await, self.model.patients());
-        let kept = Kept::read(&self.engine, self.asked);
+        let kept = Kept::read(&self.engine, "v", self.asked);
         let shown = sorted(&mut analyst(&self.engine), "SELECT * FROM v").await;
         prop_assert_eq!(shown, kept.shown(self.today));
         if let Err(fault) = kept.accounts_for(&self.model, self.asked) {

@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod abuse;
+mod backup;
 mod copying;
+mod crashes;
 mod folder;
+mod format;
 mod histories;
 mod killed;
 mod pinned;
 mod postgres;
+mod power_cut;
 mod pushdown;
 mod reopening;
 #[allow(dead_code, reason = "other tests use the rest")]

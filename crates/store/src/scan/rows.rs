@@ -66,8 +66,7 @@ impl Missing {
     /// Leaves out so many numbers, which have no rows.
     fn skip(&self, numbers: &mut std::vec::IntoIter<i64>, n_numbers: usize) -> Result<(), StoreError> {
         if n_numbers > 0 && matches!(self, Missing::Corrupt) {
-            let what = "an index names a row that is not in its table".to_owned();
-            return Err(StoreError::Corrupt { what });
+            return Err(StoreError::corrupt("an index names a row that is not in its table"));
         }
         numbers.take(n_numbers).for_each(drop);
         Ok(())
@@ -139,7 +138,7 @@ impl Rows {
             Failure::Malformed(column) => {
                 let name = self.schema.field(column + usize::from(self.with_rowid)).name();
                 let what = format!("column '{name}' of table '{}' holds a value of another type", self.table);
-                StoreError::Corrupt { what }
+                StoreError::corrupt(what)
             }
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod backups;
+mod damage;
 mod histories;
 mod refusals;
 mod sample;

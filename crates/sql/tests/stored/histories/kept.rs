@@ -70,10 +70,10 @@ pub(crate) struct Kept {
     labels: BTreeMap<String, Vec<String>>,
 }
 
-fn table(state: &State, name: &str) -> Vec<Vec<String>> {
+fn table(state: &State, view: &str, name: &str) -> Vec<Vec<String>> {
     let request = ScanRequest { with_rowid: true, ..ScanRequest::default() };
     let mut found = Vec::new();
-    for batch in state.scan(&format!("view v\u{1f}{name}"), &request).unwrap() {
+    for batch in state.scan(&format!("view {view}\u{1f}{name}"), &request).unwrap() {
         found.extend(texts(&batch.unwrap()));
     }
     found
@@ -89,12 +89,12 @@ fn texts(batch: &RecordBatch) -> Vec<Vec<String>> {
 }
 
 impl Kept {
-    pub(crate) fn read(engine: &Engine, asked: Asked) -> Kept {
+    pub(crate) fn read(engine: &Engine, view: &str, asked: Asked) -> Kept {
         let state = engine.store().unwrap().read().unwrap();
         // Number, choice, restricted, name, then the other columns of the table of choices.
         let choices: BTreeMap<String, Vec<String>> = match asked.has_choices {
             false => BTreeMap::new(),
-            true => table(&state, "choices").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect(),
+            true => table(&state, view, "choices").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect(),
         };
         let row = |row: Vec<String>| KeptRow {
             key: row[0].parse().unwrap(),
@@ -114,8 +114,9 @@ impl Kept {
             chosen: choices.get(&row[10]).cloned().unwrap_or_default(),
             cells: row[12..].to_vec(),
         };
-        let rows = table(&state, "rows").into_iter().map(row).collect();
-        let labels = table(&state, "classes").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect();
+        let rows = table(&state, view, "rows").into_iter().map(row).collect();
+        let labels =
+            table(&state, view, "classes").into_iter().map(|row| (row[1].clone(), row[4..].to_vec())).collect();
         Kept { rows, labels }
     }
 

@@ -1,0 +1,152 @@
+//! What engines do until they crash, and what must be found then.
+//!
+//! A history is acts, each of which an engine acknowledges. After a crash everything must be as all acknowledged acts
+//! leave it, or as these and the one that was under way do: tables cell by cell, DGHs, which views there are. Each view
+//! must account for everybody in its table with their cells, show what it keeps, and show nobody in a smaller crowd than
+//! asked for, with fewer diseases, or in a smaller one than they ask for themselves.
+
+mod acts;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kohort_sql::view::ViewProblem;
+use kohort_sql::{Engine, Session, SqlError};
+use kohort_store::TableKind;
+
+use crate::folder::{analyst, sorted, try_open};
+use crate::histories::Asked;
+use crate::histories::kept::{Kept, Place};
+use crate::histories::steps::Model;
+use crate::session::{owner, try_rows};
+pub(crate) use acts::{Act, History, World, short_history};
+
+/// The day of the clock of [`try_open`], counted from the first of January.
+const TODAY: u32 = 1;
+
+/// An engine that takes acts.
+pub(crate) struct Running {
+    pub(crate) engine: Engine,
+    session: Session,
+    folder: PathBuf,
+}
+
+impl Running {
+    pub(crate) async fn open(folder: &Path) -> Result<Running, SqlError> {
+        let engine = try_open(folder).await?;
+        Ok(Running { session: owner(&engine), engine, folder: folder.to_owned() })
+    }
+
+    /// Does what an act says. Files for it are written beside the data folder.
+    pub(crate) async fn take(mut self, act: &Act) -> Result<Running, SqlError> {
+        match act {
+            Act::Reopen => {
+                let Running { engine, session, folder } = self;
+                drop((session, engine));
+                return Running::open(&folder).await;
+            }
+            // One that can't be reached changes nothing, which is as good here.
+            Act::Refresh(_) => match try_rows(&mut self.session, &act.sql(Path::new(""))).await {
+                Ok(_) | Err(SqlError::View(ViewProblem::Unreachable(_))) => {}
+                Err(error) => return Err(error),
+            },
+            _ => {
+                let file = self.folder.with_extension("csv");
+                if let Some(text) = act.file() {
+                    std::fs::write(&file, text).unwrap();
+                }
+                try_rows(&mut self.session, &act.sql(&file)).await?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// What an engine says it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Rows of the tables, sorted.
+    pub(crate) tables: BTreeMap<String, Vec<Vec<String>>>,
+    /// The number of values of each DGH, as it is shown.
+    pub(crate) dghs: BTreeMap<String, String>,
+    pub(crate) views: BTreeSet<String>,
+}
+
+/// What readers see of the views, sorted.
+pub(crate) type Shown = BTreeMap<String, Vec<Vec<String>>>;
+
+/// Reads everything.
+pub(crate) async fn find(engine: &Engine) -> (Found, Shown) {
+    let mut session = owner(engine);
+    let mut found = Found::default();
+    let mut shown = Shown::new();
+    let state = engine.store().unwrap().read().unwrap();
+    let of_views: BTreeSet<String> = state
+        .tables()
+        .unwrap()
+        .into_iter()
+        .filter(|table| table.kind == TableKind::Hidden)
+        .map(|table| table.name.split('\u{1f}').next().unwrap().to_owned())
+        .collect();
+    for table in state.tables().unwrap().into_iter().filter(|table| table.kind == TableKind::Base) {
+        let rows = sorted(&mut session, &format!("SELECT * FROM {}", table.name)).await;
+        found.tables.insert(table.name, rows);
+    }
+    drop(state);
+    for row in sorted(&mut session, "SHOW DGHS").await {
+        found.dghs.insert(row[0].clone(), row[2].clone());
+    }
+    for row in sorted(&mut session, "SHOW ANONYMIZATION_VIEWS").await {
+        let rows = sorted(&mut analyst(engine), &format!("SELECT * FROM {}", row[0])).await;
+        shown.insert(row[0].clone(), rows);
+        found.views.insert(row[0].clone());
+    }
+    let named: BTreeSet<String> = found.views.iter().map(|view| format!("view {view}")).collect();
+    assert_eq!(of_views, named, "hidden tables are those of the views that are there");
+    (found, shown)
+}
+
+/// Holds what an engine has against what it should have after the acknowledged acts, or after one more; says which it is.
+pub(crate) async fn check(engine: &Engine, worlds: &[World], place: &str) -> (usize, Shown) {
+    engine.store().unwrap().check().unwrap();
+    let (found, shown) = find(engine).await;
+    let which = worlds.iter().position(|world| world.expected() == found);
+    let Some(which) = which else {
+        let expected: Vec<Found> = worlds.iter().map(World::expected).collect();
+        panic!("{place}: found {found:#?}, which is none of {expected:#?}");
+    };
+    for (view, asked) in &worlds[which].views {
+        check_view(engine, view, *asked, &worlds[which].model, &shown[*view]).unwrap_or_else(|fault| {
+            panic!("{place}: view {view}: {fault}");
+        });
+    }
+    (which, shown)
+}
+
+fn check_view(engine: &Engine, view: &str, asked: Asked, model: &Model, shown: &[Vec<String>]) -> Result<(), String> {
+    let kept = Kept::read(engine, view, asked);
+    kept.accounts_for(model, asked)?;
+    if kept.shown(TODAY) != shown {
+        return Err(format!("it keeps {:?} and shows {shown:?}", kept.shown(TODAY)));
+    }
+    // Name, age, zip, disease. Nobody of these histories asks for less than two, or hides their age.
+    let mut diseases: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+    shown.iter().for_each(|row| diseases.entry(&row[1..3]).or_default().push(&row[3]));
+    for (labels, diseases) in &diseases {
+        let n_different = diseases.iter().collect::<BTreeSet<_>>().len();
+        if diseases.len() < asked.k || n_different < asked.l {
+            return Err(format!("{labels:?} is shown with {diseases:?}"));
+        }
+    }
+    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let crowd = || kept.rows.iter().filter(|row| row.place == Place::Crowd);
+    crowd().for_each(|row| classes.entry(&row.class).or_default().push(row.disease()));
+    for row in crowd() {
+        let (n_shown, class) = (diseases[kept.labels(row)].len(), &classes[row.class.as_str()]);
+        let least = asked.k.max(row.k as usize);
+        if n_shown < least || class.len() < least || class.iter().collect::<BTreeSet<_>>().len() < asked.l {
+            return Err(format!("{row:?} is one of {n_shown} who look so, in a class with {class:?}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Whether a store's files are sound.
+//!
+//! SQLite keeps no checksums of pages. What is found is damage of the structure: pages that are no part of a tree, rows out
+//! of order, values of another type, rows and indexes that do not agree. A byte that changed within a value of a column
+//! without an index is not found.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::log::check_log;
+use crate::{StoreError, format};
+
+/// How long reading waits for another process that recovers the store.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// How closely a file is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Every page, and every row by itself.
+    Pages,
+    /// Also whether indexes and rows agree, which takes twenty times as long.
+    Everything,
+}
+
+/// Reads a file and says whether it is sound.
+pub(crate) fn check_pages(connection: &Connection, depth: Depth) -> Result<(), StoreError> {
+    let statement = match depth {
+        Depth::Pages => "PRAGMA quick_check(1)",
+        Depth::Everything => "PRAGMA integrity_check(1)",
+    };
+    let found: String = connection.query_row(statement, [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    Err(StoreError::corrupt("pages, rows and indexes do not agree"))
+}
+
+/// Reads the whole store of a data folder, or a backup, and says whether it is sound, also while another process holds the
+/// folder.
+///
+/// # Errors
+/// What is damaged, in which file; or why it can't be read.
+pub fn check_folder(path: &Path) -> Result<(), StoreError> {
+    let is_folder = path.is_dir();
+    let file = if is_folder { file_of(path)? } else { found(path, path)? };
+    let check = || {
+        // Whoever holds the folder writes to its log, and knew it to be whole when they opened it.
+        if is_folder && let Some(_held) = free_lock(path) {
+            check_log(&file)?;
+        }
+        let connection = connect(&file)?;
+        format::check(&connection, &file)?;
+        check_pages(&connection, Depth::Everything)
+    };
+    check().map_err(|error| error.in_file(&file))
+}
+
+/// The file of the store in a data folder. Absolute, so SQLite can't take it for a URI.
+pub(crate) fn file_of(folder: &Path) -> Result<PathBuf, StoreError> {
+    found(&folder.join("kohort.db"), folder)
+}
+
+fn found(file: &Path, named: &Path) -> Result<PathBuf, StoreError> {
+    file.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::Absent { path: named.to_owned() },
+        _ => StoreError::io(format!("can't read '{}'", file.display()), error),
+    })
+}
+
+/// A connection that reads a file which others may have open.
+pub(crate) fn connect(file: &Path) -> Result<Connection, StoreError> {
+    // What the operating system says of it is clearer than what SQLite does.
+    File::open(file).map_err(|error| StoreError::io(format!("can't read '{}'", file.display()), error))?;
+    let open = || {
+        let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(WAIT)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        // The state that it sees from now on.
+        connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+        Ok(connection)
+    };
+    open().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => StoreError::Unreadable { file: file.to_owned() },
+        Some(ErrorCode::NotADatabase) => StoreError::Foreign { file: file.to_owned() },
+        _ => StoreError::from(error).in_file(file),
+    })
+}
+
+/// The lock of a folder that nobody holds, until it is dropped.
+fn free_lock(folder: &Path) -> Option<File> {
+    let lock = File::open(folder.join("kohort.lock")).ok()?;
+    lock.try_lock().is_ok().then_some(lock)
+}
