@@ -121,6 +121,20 @@ impl Standard {
         self.k
     }
 
+    /// Whether members who satisfy it can fail with one more among them: where it speaks of shares of values.
+    pub(super) fn speaks_of_shares(&self) -> bool {
+        let mut bounds = self.columns.iter().flat_map(|(_, sensitive)| &sensitive.bounds);
+        bounds.any(|bound| match bound {
+            Bound::DistinctL(_) => false,
+            Bound::EntropyL(_)
+            | Bound::RecursiveCL { .. }
+            | Bound::TCloseness { .. }
+            | Bound::Alpha(_)
+            | Bound::Beta(_)
+            | Bound::EnhancedBeta(_) => true,
+        })
+    }
+
     /// Something that asks it of one set of members after another.
     pub(super) fn judge(&self) -> Judge<'_> {
         let counts = self.columns.iter().map(|(_, sensitive)| Counts::of_values(sensitive.shares.len())).collect();
@@ -145,7 +159,7 @@ pub(super) struct Candidate<'a> {
 
 impl Judge<'_> {
     /// Whether these satisfy everything by themselves.
-    fn stands<'m>(&mut self, members: &(impl Iterator<Item = &'m Member> + Clone)) -> bool {
+    pub(super) fn stands<'m>(&mut self, members: &(impl Iterator<Item = &'m Member> + Clone)) -> bool {
         let n_persons = members.clone().count() as u64;
         let largest_k = members.clone().map(|member| member.k).fold(self.standard.k, u32::max);
         if n_persons < u64::from(largest_k) || members.clone().any(|member| member.k < 2) {

@@ -296,13 +296,16 @@ fn a_reader_of_a_view_by_the_papers_rule_makes_out_a_newcomer() {
 }
 
 proptest! {
-    #![proptest_config(config(8))]
+    #![proptest_config(config(16))]
 
     #[test]
-    fn a_view_by_the_papers_rule_keeps_everybody_and_shows_what_it_keeps(steps in steps()) {
+    fn a_view_by_the_papers_rule_keeps_everybody_and_shows_what_it_keeps(
+        definition in 0..BY_THE_PAPER.len(),
+        steps in steps(),
+    ) {
         block_on(async {
             let folder = tempfile::tempdir().unwrap();
-            let mut run = Run::begin(folder.path(), PLAIN, "CHANGES PAPER").await;
+            let mut run = Run::begin(folder.path(), BY_THE_PAPER[definition], "CHANGES PAPER").await;
             for step in &steps {
                 run = run.take(folder.path(), step).await?;
             }
@@ -310,3 +313,12 @@ proptest! {
         })?;
     }
 }
+/// What classes that change at once have to satisfy: k alone, choices, values, and both.
+const BY_THE_PAPER: [Asked; 5] = [
+    PLAIN,
+    DEFINITIONS[2],
+    DEFINITIONS[3],
+    DEFINITIONS[4],
+    Asked { clauses: "name REFERENCES choice (k, level) L_DIVERSITY 2", has_choices: true, least_k: 0, l: 2, ..PLAIN },
+];
+
