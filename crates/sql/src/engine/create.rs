@@ -11,6 +11,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
@@ -82,14 +83,7 @@ impl Session {
             Box::pin(self.restore_lost(name)).await?;
         }
         let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
-        let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
-        let Some(Statement::Sql(query)) = query else { return Err(SqlError::UnknownView { name: name.to_owned() }) };
-        let plan = self.plan_query(*query).await?;
-        let planned = Planned {
-            definition: Arc::clone(&view.definition),
-            query: Arc::new(plan),
-            policies: self.plan_policies(&view.definition).await?,
-        };
+        let planned = self.plan_anew(&view).await?;
         let (state, _turn) = match view.state() {
             State::Materialized { view: old, .. } => {
                 let (state, turn) = self.rematerialize(&planned, Arc::clone(&view), old, force).await?;
@@ -149,6 +143,18 @@ impl Session {
         Ok(message)
     }
 
+    /// The plans of a view, over tables as they are now.
+    pub(super) async fn plan_anew(&self, view: &AView) -> Result<Planned, SqlError> {
+        let definition = &view.definition;
+        let query = parse(&definition.query)?.into_iter().next().map(|parsed| parsed.statement);
+        let Some(Statement::Sql(query)) = query else {
+            return Err(SqlError::UnknownView { name: definition.name.clone() });
+        };
+        let query = Arc::new(self.plan_query(*query).await?);
+        let policies = self.plan_policies(definition).await?;
+        Ok(Planned { definition: Arc::clone(definition), query, policies })
+    }
+
     async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
         let plan = self.plan_query(query).await?;
         let definition = Definition::resolve(statement, plan.schema().as_arrow());
@@ -200,10 +206,14 @@ impl Session {
     }
 
     pub(super) async fn version(&self, planned: &Planned) -> Result<Built, SqlError> {
+        self.version_in(&self.shared.owner, planned).await
+    }
+
+    /// A version of what a session of the owner reads.
+    pub(super) async fn version_in(&self, owner: &SessionContext, planned: &Planned) -> Result<Built, SqlError> {
         let Planned { definition, query, policies } = planned;
         let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
         let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
-        let owner = &self.shared.owner;
         let mut choices = Vec::new();
         let read_policies = match (policies, &definition.policy) {
             (Some(plan), Some(reference)) => {

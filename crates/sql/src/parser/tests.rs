@@ -243,6 +243,7 @@ fn other_statements_of_ours_are_understood() {
         ("DROP ANONYMIZATION_VIEW IF EXISTS V", Statement::DropView { name: name(), if_exists: true }),
         ("REFRESH ANONYMIZATION_VIEW v", Statement::RefreshView { name: name(), force: false }),
         ("SHOW ANONYMIZATION_VIEWS", Statement::ShowViews),
+        ("SHOW ANONYMIZATION_VIEW V drift", Statement::ShowDrift { view: name() }),
         ("SHOW DGHS", Statement::ShowHierarchies),
         ("show compliance log", Statement::ShowLog),
         ("SHOW COLLECTION v", Statement::ShowCollection { view: name() }),
@@ -347,7 +348,7 @@ fn problems_of_views_say_what_was_expected() {
     ");
 }
 
-const SOUP: [&str; 60] = [
+const SOUP: [&str; 61] = [
     "CREATE",
     "OR",
     "REPLACE",
@@ -400,6 +401,7 @@ const SOUP: [&str; 60] = [
     "COMPLIANCE",
     "LOG",
     "COLLECTION",
+    "DRIFT",
     "EXPLAIN",
     "UTILITY",
     "IMPORT",

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use datafusion::arrow::array::RecordBatch;
 use kohort_core::changing::{
-    AtomMember, GrowingTree, Ledger, Member, MemberKey, Past, Place, ReferenceColumn, Shown, Standard, Standing,
-    refresh,
+    AtomMember, Ledger, Member, MemberKey, Past, Place, ReferenceColumn, Shown, Standard, Standing, refresh,
 };
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
@@ -244,7 +243,7 @@ fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewProble
             .flat_map(|schema| schema.fields().iter().map(|field| field.name().clone()))
             .collect(),
         person_column: policies.map(PolicyRows::person_column),
-        ncp: 0.0,
+        ncp_when_made: None,
     })
 }
 
@@ -527,7 +526,6 @@ impl Maker<'_> {
     fn finish(mut self, classes: &[NewClass]) -> Result<Materialized, ViewProblem> {
         let first_class = (self.memory.counters.next_class - classes.len() as u64).cast_signed();
         let mut table = ClassTable::new(self.definition.with_role(Role::Quasi));
-        let mut loss = Loss::of(&self.memory.trees);
         for (number, class) in (first_class..).zip(classes) {
             let labels: Vec<Option<&str>> = class.labels.iter().map(Option::as_deref).collect();
             table.put(number, class.is_alone, &labels);
@@ -541,11 +539,10 @@ impl Maker<'_> {
             }
             let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
             let nodes = self.memory.nodes(&class.labels).ok_or_else(damaged)?;
-            loss.add(&nodes, class.members.len() as u64);
             let class_id = kohort_core::changing::ClassId(number.cast_unsigned());
             self.memory.put_class(class_id, &nodes, class.members.len() as u64);
         }
-        self.memory.made.ncp = loss.mean();
+        self.memory.made.ncp_when_made = Some(self.making.version.summary.ncp);
         table.counters = self.memory.counters;
         self.memory.touched.clear();
         let (name, store) = (&self.definition.name, MaterializedProblem::Store);
@@ -555,46 +552,5 @@ impl Maker<'_> {
         self.change.put_record(COUNTERS, name, &counters).map_err(store)?;
         let origin = self.making.origin.clone();
         Materialized::with(self.definition, origin, self.layout, self.memory, table, self.change)
-    }
-}
-
-/// Mean loss of labels, by the leaves that are known under them.
-pub(super) struct Loss {
-    /// Per column and node.
-    of_node: Vec<Vec<f64>>,
-    sum: f64,
-    n_rows: u64,
-}
-
-impl Loss {
-    pub(super) fn of(trees: &[GrowingTree]) -> Loss {
-        let of_tree = |tree: &GrowingTree| {
-            let n_nodes = tree.n_nodes();
-            let mut n_leaves = vec![0u64; n_nodes];
-            let mut has_children = vec![false; n_nodes];
-            (0..n_nodes as u32)
-                .filter_map(|node| tree.parent(node))
-                .for_each(|parent| has_children[parent as usize] = true);
-            // Parents have lower numbers than their children.
-            for node in (0..n_nodes as u32).rev() {
-                n_leaves[node as usize] += u64::from(!has_children[node as usize]);
-                if let Some(parent) = tree.parent(node) {
-                    n_leaves[parent as usize] += n_leaves[node as usize];
-                }
-            }
-            let most = n_leaves[0].saturating_sub(1).max(1) as f64;
-            n_leaves.into_iter().map(|n| n.saturating_sub(1) as f64 / most).collect()
-        };
-        Loss { of_node: trees.iter().map(of_tree).collect(), sum: 0.0, n_rows: 0 }
-    }
-
-    pub(super) fn add(&mut self, nodes: &[u32], n_rows: u64) {
-        let loss: f64 = self.of_node.iter().zip(nodes).map(|(loss, &node)| loss[node as usize]).sum();
-        self.sum += loss / self.of_node.len().max(1) as f64 * n_rows as f64;
-        self.n_rows += n_rows;
-    }
-
-    pub(super) fn mean(&self) -> f64 {
-        self.sum / self.n_rows.max(1) as f64
     }
 }

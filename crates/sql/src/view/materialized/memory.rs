@@ -83,8 +83,9 @@ pub(super) struct Made {
     /// The columns of the table of choices, and which of them names the person.
     pub(super) policy_columns: Vec<String>,
     pub(super) person_column: Option<usize>,
-    /// The loss when it was made.
-    pub(super) ncp: f64,
+    /// The NCP when it was made; not known of views for which another measure was kept.
+    #[serde(default)]
+    pub(super) ncp_when_made: Option<f64>,
 }
 
 impl Made {
