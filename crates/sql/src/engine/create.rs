@@ -231,7 +231,8 @@ impl Session {
         let batches = frame.collect().await.map_err(failed)?;
         let schema = batches.first().map_or(schema, RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
-        let most_kept_bytes = self.options().keep_mb.saturating_mul(1_000_000);
+        // The rows of a materialized view are the store's.
+        let most_kept_bytes = if definition.is_materialized { 0 } else { self.options().most_kept_bytes() };
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));

@@ -47,8 +47,8 @@ impl Session {
         if self.is_restoring {
             let snapshot = data.store.read()?;
             if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
-                let definition = Arc::clone(&planned.definition);
-                let view = blocking(move || Materialized::open(definition, origin, &snapshot)).await?;
+                let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), self.options().most_kept_bytes());
+                let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
                 return Ok((State::Materialized { view: Arc::new(view), query, policies }, None));
             }
         }
@@ -92,10 +92,10 @@ impl Session {
             None => None,
         };
         let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
-        let now = (shared.clock)().timestamp_micros();
+        let (now, most_kept_bytes) = ((shared.clock)().timestamp_micros(), self.options().most_kept_bytes());
         let made = blocking(move || {
             let catalog = shared.hierarchies();
-            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
+            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now, most_kept_bytes };
             match old {
                 None => Materialized::make(&change, &making),
                 Some((old, force)) => old.remake(&change, &making, force),

@@ -52,7 +52,7 @@ pub use make::{Force, Making, check};
 pub(crate) use policies::EVERYBODY;
 pub use policies::PolicyRows;
 pub use problem::MaterializedProblem;
-pub(super) use read::{PointRead, StoredRead};
+pub(super) use read::{PointRead, StoredRead, Unread};
 use trees::KnownTrees;
 
 /// A materialized view of a store.
@@ -142,6 +142,10 @@ impl Materialized {
         }
         for number in std::mem::take(&mut memory.joined) {
             classes.lie(number, None);
+            memory.recounted.insert(number);
+        }
+        for number in std::mem::take(&mut memory.recounted) {
+            classes.count_crowd(number, memory.n_members(number));
         }
         for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);

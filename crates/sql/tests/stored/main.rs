@@ -6,6 +6,7 @@ mod abuse;
 mod folder;
 mod histories;
 mod killed;
+mod materialized;
 mod pinned;
 mod postgres;
 mod reopening;

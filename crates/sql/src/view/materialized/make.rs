@@ -48,6 +48,8 @@ pub struct Making<'a> {
     pub origin: Origin,
     /// When, in microseconds from 1970.
     pub now: i64,
+    /// How many bytes its rows may take in memory.
+    pub most_kept_bytes: usize,
 }
 
 /// Whether readers of the old and the new view may tell persons apart.
@@ -141,10 +143,16 @@ impl Materialized {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub fn open(definition: Arc<Definition>, origin: Origin, state: &State) -> Result<Materialized, ViewProblem> {
+    pub fn open(
+        definition: Arc<Definition>,
+        origin: Origin,
+        state: &State,
+        most_kept_bytes: usize,
+    ) -> Result<Materialized, ViewProblem> {
         let layout = Layout::of(&definition);
-        let (memory, classes) = load(&definition, &layout, state)?;
-        Materialized::with(definition, origin, layout, memory, classes, state)
+        let (mut memory, classes) = load(&definition, &layout, state)?;
+        memory.kept = KeptCells::read(&layout, &definition, state, most_kept_bytes)?.map(Arc::new);
+        Materialized::with(definition, origin, layout, memory, classes)
     }
 
     /// Whether one of this name is kept.
@@ -175,11 +183,16 @@ impl Materialized {
         definition: Arc<Definition>,
         origin: Origin,
         layout: Layout,
-        mut memory: Memory,
+        memory: Memory,
         mut classes: ClassTable,
-        state: &State,
     ) -> Result<Materialized, ViewProblem> {
-        memory.kept = KeptCells::read(&layout, &definition, state)?.map(Arc::new);
+        let counts = memory.kept.as_deref().map(KeptCells::n_rows_by_class);
+        for class in classes.numbers() {
+            match &counts {
+                Some(counts) => classes.count(class, counts.get(&class).copied().unwrap_or(0)),
+                None => classes.count_crowd(class, memory.n_members(class)),
+            }
+        }
         classes.kept = memory.kept.clone();
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
@@ -550,7 +563,8 @@ impl Maker<'_> {
         let counters = serde_json::to_string(&self.memory.counters).expect("numbers are JSON");
         self.change.put_record(MADE, name, &made).map_err(store)?;
         self.change.put_record(COUNTERS, name, &counters).map_err(store)?;
-        let origin = self.making.origin.clone();
-        Materialized::with(self.definition, origin, self.layout, self.memory, table, self.change)
+        let (origin, most_bytes) = (self.making.origin.clone(), self.making.most_kept_bytes);
+        self.memory.kept = KeptCells::read(&self.layout, &self.definition, self.change, most_bytes)?.map(Arc::new);
+        Materialized::with(self.definition, origin, self.layout, self.memory, table)
     }
 }

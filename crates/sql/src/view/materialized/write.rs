@@ -98,6 +98,7 @@ impl Writing<'_> {
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
         let mut restricted: BTreeSet<i64> = BTreeSet::new();
         let mut is_seen = false;
+        self.memory.recount(effects);
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
             match effect {
