@@ -11,7 +11,11 @@
 //!
 //! Suppressed cells lose 1 each. Sizes are persons; LM, NCP and the uncertainty penalty count rows.
 
+mod labels;
+
 use std::collections::BTreeMap;
+
+pub use labels::NcpOfLabels;
 
 use kohort_model::{Loss, Persons, Table};
 use rayon::prelude::*;

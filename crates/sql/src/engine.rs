@@ -126,6 +126,8 @@ struct Shared {
     data: Option<Data>,
     /// Whoever changes the data folder has it, until everybody knows of the change.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Told whenever a change was committed and readers find its views in memory.
+    published: tokio::sync::Notify,
     /// What the data folder keeps and could not be made again.
     lost: Mutex<Vec<Lost>>,
     /// Materialized views that could not be opened, and the tables they are made from. Nobody may change those: the view
@@ -164,6 +166,7 @@ impl Engine {
             audits: Mutex::default(),
             data,
             turn: Arc::default(),
+            published: tokio::sync::Notify::new(),
             lost: Mutex::default(),
             unfollowed: Mutex::default(),
         };

@@ -33,6 +33,13 @@ impl Default for ViewOptions {
     }
 }
 
+impl ViewOptions {
+    /// Up to how many bytes of rows a view keeps in memory.
+    pub fn most_kept_bytes(&self) -> usize {
+        self.keep_mb.saturating_mul(1_000_000)
+    }
+}
+
 impl ConfigExtension for ViewOptions {
     const PREFIX: &'static str = "kohort";
 }
@@ -80,7 +87,7 @@ impl ExtensionOptions for ViewOptions {
         vec![
             entry("purpose", self.purpose.clone(), "what answers from anonymization views are for"),
             entry("recipient", self.recipient.clone(), "who gets answers from anonymization views"),
-            entry("plan", Some(self.plan.to_string()), "auto, anonymize_first or select_first"),
+            entry("plan", Some(self.plan.to_string()), "select_first, also called auto, or anonymize_first"),
             entry(
                 "keep_mb",
                 Some(self.keep_mb.to_string()),

@@ -136,6 +136,11 @@ pub enum Statement {
     },
     /// `SHOW ANONYMIZATION_VIEWS`.
     ShowViews,
+    /// `SHOW ANONYMIZATION_VIEW ... DRIFT`: what a view loses beside what it would if it were refreshed.
+    ShowDrift {
+        /// The view.
+        view: String,
+    },
     /// `SHOW DGHS`.
     ShowHierarchies,
     /// `SHOW COMPLIANCE LOG`.
@@ -276,6 +281,11 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
     } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEWS"]) {
         cursor.example("SHOW ANONYMIZATION_VIEWS").skip(2);
         Statement::ShowViews
+    } else if cursor.starts_with(&["SHOW", "ANONYMIZATION_VIEW"]) {
+        cursor.example("SHOW ANONYMIZATION_VIEW patients DRIFT").skip(2);
+        let view = cursor.name("the view's name")?;
+        cursor.expect_word("DRIFT")?;
+        Statement::ShowDrift { view }
     } else if cursor.starts_with(&["SHOW", "DGHS"]) {
         cursor.example("SHOW DGHS").skip(2);
         Statement::ShowHierarchies

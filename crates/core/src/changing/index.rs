@@ -201,6 +201,11 @@ impl ClassIndex {
 
     /// The class whose total change would be least if a row with these nodes joined it.
     pub fn nearest(&self, trees: &[GrowingTree], nodes: &[u32]) -> Option<(ClassId, Change)> {
+        self.nearest_of(trees, nodes, 0)
+    }
+
+    /// The same among classes that show at least so many members.
+    pub fn nearest_of(&self, trees: &[GrowingTree], nodes: &[u32], least: u64) -> Option<(ClassId, Change)> {
         let query = Query::new(trees, nodes);
         let mut open = BinaryHeap::from([Reverse((query.bound(&self.cells[0]), Open::Cell(0)))]);
         let mut best: Option<(u64, ClassId)> = None;
@@ -212,8 +217,8 @@ impl ClassIndex {
             let cell = &self.cells[number as usize];
             match &cell.content {
                 Content::Bucket(slots) => {
-                    for &slot in slots {
-                        let slot = &self.slots[slot as usize];
+                    let slots = slots.iter().map(|&slot| &self.slots[slot as usize]);
+                    for slot in slots.filter(|slot| slot.n_members >= least) {
                         let reached = (query.change(&slot.nodes, slot.n_members), slot.class);
                         best = Some(best.map_or(reached, |best| best.min(reached)));
                     }

@@ -6,12 +6,18 @@
 //! # Paper
 //! `[EPS+12]` section 7
 //! # Deviations
-//! A class is dissolved when it is smaller than k or than what a member asks for; the paper knows one k. Where there
-//! is no class left to join, rows are hidden until a refresh; the paper is silent.
+//! The paper knows one k, and nothing else that a class must satisfy. Here a newcomer joins the nearest class that is
+//! large enough for them and satisfies the requirement with them; a class that one who goes leaves without it is
+//! dissolved. Where there is no class to join, rows are hidden until a refresh; the paper is silent.
+//! # Cost
+//! One who comes: one search in the index, and where shares of values are asked for the members of one class. One who
+//! goes: the members of their class.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::ClassIndex;
 use super::ledger::{AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Place};
-use super::standard::Standard;
+use super::standard::{Judge, Standard};
 use super::tree::GrowingTree;
 
 /// What owners must be told before they choose the rule.
@@ -23,7 +29,7 @@ pub const UNSAFE: &str =
 pub struct Paper<'a> {
     /// Per quasi column its DGH.
     pub trees: &'a [GrowingTree],
-    /// Of this only k counts.
+    /// What every class must satisfy.
     pub standard: &'a Standard,
 }
 
@@ -40,36 +46,52 @@ impl Paper<'_> {
             Edit::Update { old, new } => (Some(old), Some(new)),
         };
         let (_, next_atom) = ledger.unused()?;
-        let mut step = Step { rule: *self, index, next_atom, effects: Vec::new() };
+        let judge = self.standard.judge();
+        let (effects, came, went) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        let mut step = Step { rule: *self, index, ledger, judge, next_atom, effects, came, went };
         if let Some(old) = old {
-            step.delete(ledger, old)?;
+            step.delete(old)?;
         }
         if let Some(new) = new {
-            step.insert(new);
+            step.insert(new)?;
         }
         Ok(step.effects)
     }
 }
 
-struct Step<'a> {
+struct Step<'a, L: Ledger> {
     rule: Paper<'a>,
     index: &'a mut ClassIndex,
+    /// As it was before.
+    ledger: &'a L,
+    judge: Judge<'a>,
     next_atom: AtomId,
     effects: Vec<Effect>,
+    /// Who joined which class since.
+    came: BTreeMap<ClassId, Vec<Member>>,
+    /// Who is in their class no more.
+    went: BTreeSet<MemberKey>,
 }
 
-impl Step<'_> {
+impl<L: Ledger> Step<'_, L> {
     fn push(&mut self, effect: Effect) {
         self.index.follow(self.rule.trees, std::slice::from_ref(&effect));
         self.effects.push(effect);
     }
 
-    fn insert(&mut self, member: Member) {
+    fn insert(&mut self, member: Member) -> Result<(), L::Error> {
         if member.k < 2 {
-            return self.push(Effect::ShowAlone { member });
+            self.push(Effect::ShowAlone { member });
+            return Ok(());
         }
-        let Some((class, _)) = self.index.nearest(self.rule.trees, &member.nodes) else {
-            return self.push(Effect::Hide { member });
+        let others = u64::from(member.k) - 1;
+        let nearest = self.index.nearest_of(self.rule.trees, &member.nodes, others).map(|(class, _)| class);
+        let class = match nearest {
+            Some(class) if self.may_join(class, &member)? => class,
+            _ => {
+                self.push(Effect::Hide { member });
+                return Ok(());
+            }
         };
         let labels = self.index.get(class).map_or(Vec::new(), |(labels, _)| labels.to_vec());
         let joined = self.rule.trees.iter().zip(&labels).zip(&member.nodes);
@@ -78,47 +100,61 @@ impl Step<'_> {
             self.push(Effect::Raise { class, nodes });
         }
         let members = vec![member.key];
+        self.came.entry(class).or_default().push(member.clone());
         self.push(Effect::Wait { class, member });
         let atom = self.next_atom;
         self.next_atom.0 += 1;
         self.push(Effect::Admit { class, atom, members });
+        Ok(())
     }
 
-    fn delete<L: Ledger>(&mut self, ledger: &L, key: MemberKey) -> Result<(), L::Error> {
-        match ledger.place(key)? {
+    /// Whether a class that is large enough satisfies the requirement with one more.
+    fn may_join(&mut self, class: ClassId, member: &Member) -> Result<bool, L::Error> {
+        if !self.rule.standard.speaks_of_shares() {
+            return Ok(true);
+        }
+        let members = self.members(class)?;
+        let with_member: Vec<&Member> = members.iter().map(|(_, member)| member).chain([member]).collect();
+        Ok(self.judge.stands(&with_member))
+    }
+
+    fn delete(&mut self, key: MemberKey) -> Result<(), L::Error> {
+        match self.ledger.place(key)? {
             None => {}
             Some(Place::Waiting(_) | Place::Alone | Place::Hidden) => self.push(Effect::Forget { member: key }),
             Some(Place::Atom { class, atom }) => {
                 self.push(Effect::Remove { class, atom, members: vec![key] });
-                let rest = self.rest(ledger, class, key)?;
-                let k = rest.iter().map(|(_, member)| member.k).fold(self.rule.standard.k(), u32::max);
-                if rest.len() < k as usize {
-                    self.dissolve(class, rest);
+                self.went.insert(key);
+                let rest = self.members(class)?;
+                if !self.judge.stands(&rest.iter().map(|(_, member)| member).collect::<Vec<_>>()) {
+                    self.dissolve(class, rest)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// A class's members, but for one.
-    fn rest<L: Ledger>(&self, ledger: &L, class: ClassId, but: MemberKey) -> Result<Vec<(AtomId, Member)>, L::Error> {
-        let mut rest = Vec::new();
-        for atom in ledger.atoms(class)? {
-            let members = ledger.atom(atom)?.into_iter();
-            let others = members.filter(|AtomMember { member, .. }| member.key != but);
-            rest.extend(others.map(|other| (atom, other.member)));
+    /// A class's members as they are now; those who joined it since have an atom each.
+    fn members(&self, class: ClassId) -> Result<Vec<(AtomId, Member)>, L::Error> {
+        let mut members = Vec::new();
+        for atom in self.ledger.atoms(class)? {
+            let all = self.ledger.atom(atom)?.into_iter();
+            let here = all.filter(|AtomMember { member, .. }| !self.went.contains(&member.key));
+            members.extend(here.map(|here| (atom, here.member)));
         }
-        Ok(rest)
+        let came = self.came.get(&class).into_iter().flatten();
+        members.extend(came.map(|member| (self.next_atom, member.clone())));
+        Ok(members)
     }
 
-    fn dissolve(&mut self, class: ClassId, rest: Vec<(AtomId, Member)>) {
+    /// Gives up a class of the ledger, and lets its members look for others.
+    fn dissolve(&mut self, class: ClassId, rest: Vec<(AtomId, Member)>) -> Result<(), L::Error> {
         for part in rest.chunk_by(|a, b| a.0 == b.0) {
             let members = part.iter().map(|(_, member)| member.key).collect();
             self.push(Effect::Remove { class, atom: part[0].0, members });
         }
+        self.went.extend(rest.iter().map(|(_, member)| member.key));
         self.push(Effect::Dissolve { class });
-        for (_, member) in rest {
-            self.insert(member);
-        }
+        rest.into_iter().try_for_each(|(_, member)| self.insert(member))
     }
 }

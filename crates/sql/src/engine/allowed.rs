@@ -24,6 +24,7 @@ pub(super) fn check(statement: &Statement) -> Result<(), SqlError> {
             "it changes a DGH"
         }
         Statement::CreateView(_) | Statement::DropView { .. } | Statement::RefreshView { .. } => "it changes a view",
+        Statement::ShowDrift { .. } => "what a view loses is the owner's to know",
         Statement::ShowLog => "the compliance log is the owner's",
         Statement::ShowCollection { .. } => "what is collected is the owner's to know",
         Statement::ExplainUtility(_) => "it compares a view with what is under it",

@@ -11,6 +11,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
@@ -95,14 +96,7 @@ impl Session {
         }
         let unknown = || SqlError::UnknownView { name: name.to_owned() };
         let view = self.shared.view(name).ok_or_else(unknown)?;
-        let query = parse(&view.definition.query)?.into_iter().next().map(|parsed| parsed.statement);
-        let Some(Statement::Sql(query)) = query else { return Err(unknown()) };
-        let plan = self.plan_query(*query).await?;
-        let planned = Planned {
-            definition: Arc::clone(&view.definition),
-            query: Arc::new(plan),
-            policies: self.plan_policies(&view.definition).await?,
-        };
+        let planned = self.plan_anew(&view).await?;
         let mut told = String::new();
         let (mut change, state) = match view.state() {
             State::Materialized { view: old, .. } => {
@@ -184,6 +178,18 @@ impl Session {
         Ok(described.map(|described| described + told + &warnings))
     }
 
+    /// The plans of a view, over tables as they are now.
+    pub(super) async fn plan_anew(&self, view: &AView) -> Result<Planned, SqlError> {
+        let definition = &view.definition;
+        let query = parse(&definition.query)?.into_iter().next().map(|parsed| parsed.statement);
+        let Some(Statement::Sql(query)) = query else {
+            return Err(SqlError::UnknownView { name: definition.name.clone() });
+        };
+        let query = Arc::new(self.plan_query(*query).await?);
+        let policies = self.plan_policies(definition).await?;
+        Ok(Planned { definition: Arc::clone(definition), query, policies })
+    }
+
     async fn plan_view(&self, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
         let plan = self.plan_query(query).await?;
         let definition = Definition::resolve(statement, plan.schema().as_arrow());
@@ -235,10 +241,14 @@ impl Session {
     }
 
     pub(super) async fn version(&self, planned: &Planned) -> Result<Built, SqlError> {
+        self.version_in(&self.shared.owner, planned).await
+    }
+
+    /// A version of what a session of the owner reads.
+    pub(super) async fn version_in(&self, owner: &SessionContext, planned: &Planned) -> Result<Built, SqlError> {
         let Planned { definition, query, policies } = planned;
         let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
         let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
-        let owner = &self.shared.owner;
         let mut choices = Vec::new();
         let read_policies = match (policies, &definition.policy) {
             (Some(plan), Some(reference)) => {
@@ -256,7 +266,8 @@ impl Session {
         let batches = frame.collect().await.map_err(failed)?;
         let schema = batches.first().map_or(schema, RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
-        let most_kept_bytes = self.options().keep_mb.saturating_mul(1_000_000);
+        // The rows of a materialized view are the store's.
+        let most_kept_bytes = if definition.is_materialized { 0 } else { self.options().most_kept_bytes() };
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));

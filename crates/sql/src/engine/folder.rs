@@ -347,6 +347,7 @@ impl Shared {
         self.keep(&transaction)?;
         unkept.is_kept = true;
         after();
+        self.published.notify_waiters();
         Ok(transaction.turn)
     }
 

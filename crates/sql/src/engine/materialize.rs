@@ -49,8 +49,8 @@ impl Session {
         if self.is_restoring {
             let snapshot = data.store.read()?;
             if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
-                let definition = Arc::clone(&planned.definition);
-                let view = blocking(move || Materialized::open(definition, origin, &snapshot)).await?;
+                let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), self.options().most_kept_bytes());
+                let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
                 let state = State::Materialized { view: Arc::new(view), query, policies };
                 return Ok((self.change_catalog().await?, state));
             }
@@ -90,11 +90,11 @@ impl Session {
             None => None,
         };
         let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
-        let now = (shared.clock)().timestamp_micros();
+        let (now, most_kept_bytes) = ((shared.clock)().timestamp_micros(), self.options().most_kept_bytes());
         let made = blocking(move || {
             index_persons(&origin, &change)?;
             let catalog = shared.hierarchies();
-            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now };
+            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now, most_kept_bytes };
             let made = match old {
                 None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
                 Some((old, how)) => old.remake(&change, &making, how),

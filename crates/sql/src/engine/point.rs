@@ -9,6 +9,7 @@
 //! query one of these.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ struct Asked<'a> {
 const MOST_LOOKS: usize = 50;
 
 /// How long whoever has committed may take to say so.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 impl Session {
     /// The answer to a query that needs no plan, `None` where it does.
@@ -60,9 +61,12 @@ impl Session {
         let asked = asked(statement)?;
         let name = self.spelled(asked.view)?;
         for _ in 0..MOST_LOOKS {
+            // Listens before it takes a state: whatever is published later is heard.
+            let mut published = pin!(self.shared.published.notified());
+            published.as_mut().enable();
             match self.look(&asked, &name, access, views).await? {
                 Point::Planned => return None,
-                Point::OtherState => tokio::time::sleep(BETWEEN_LOOKS).await,
+                Point::OtherState => tokio::time::timeout(LONGEST_WAIT, published).await.ok()?,
                 Point::Rows(batch) => {
                     let schema = batch.schema();
                     let batches = futures::stream::iter((batch.num_rows() > 0).then_some(Ok(batch)));

@@ -260,6 +260,7 @@ impl Session {
             Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
             Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
             Statement::ShowViews => self.show_views(),
+            Statement::ShowDrift { view } => self.show_drift(&view).await,
             Statement::ShowHierarchies => self.show_hierarchies(),
             Statement::ShowLog => rows(self.shared.log().to_batch()),
             Statement::ShowCollection { view } => self.show_collection(&view),

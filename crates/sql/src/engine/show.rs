@@ -1,4 +1,4 @@
-//! Lists: views, DGHs, what is collected and never used.
+//! Lists: views and how far they have drifted, DGHs, what is collected and never used.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -8,8 +8,10 @@ use datafusion::arrow::array::{
 };
 
 use super::session::{Outcome, rounded, rows};
+use super::stored::of_state;
 use super::{Role, Session};
 use crate::SqlError;
+use crate::store::Reading;
 use crate::view::{AView, Standing, State, Version};
 
 impl Session {
@@ -33,7 +35,7 @@ impl Session {
                 Arc::new(count.collect::<UInt64Array>())
             };
             let count = |of: fn(&Version) -> u64| both(of, |_| None);
-            let loss = versions.iter().zip(&standings).map(|(version, standing)| {
+            let ncp = versions.iter().zip(&standings).map(|(version, standing)| {
                 let kept = standing.as_ref().map(|standing| standing.ncp);
                 version.as_deref().map(|version| version.summary.ncp).or(kept).map(rounded)
             });
@@ -41,7 +43,7 @@ impl Session {
                 ("version", both(|version| version.number, |standing| Some(standing.epoch))),
                 ("k", count(|version| version.summary.k)),
                 ("classes", both(|version| version.summary.n_classes, |standing| Some(standing.n_classes))),
-                ("loss", Arc::new(loss.collect::<Float64Array>()) as ArrayRef),
+                ("ncp", Arc::new(ncp.collect::<Float64Array>()) as ArrayRef),
                 ("k_deviation", count(|version| version.summary.k_deviation)),
                 ("rows", both(|version| version.summary.n_rows, |standing| Some(standing.n_shown))),
                 ("rows_alone", count(|version| version.summary.n_alone)),
@@ -53,11 +55,10 @@ impl Session {
             let kept = |of: fn(&Standing) -> u64| -> ArrayRef {
                 Arc::new(standings.iter().map(|standing| standing.as_ref().map(of)).collect::<UInt64Array>())
             };
-            let made =
-                standings.iter().map(|standing| standing.as_ref().map(|standing| rounded(standing.ncp_when_made)));
+            let made = standings.iter().map(|standing| Some(rounded(standing.as_ref()?.ncp_when_made?)));
             let since = standings.iter().map(|standing| standing.as_ref().and_then(|standing| standing.since));
             columns.extend([
-                ("loss_when_made", Arc::new(made.collect::<Float64Array>()) as ArrayRef),
+                ("ncp_when_made", Arc::new(made.collect::<Float64Array>()) as ArrayRef),
                 ("rows_pending", kept(|standing| standing.n_pending)),
                 ("rows_hidden", kept(|standing| standing.n_hidden)),
                 ("rows_leaving", kept(|standing| standing.n_leaving)),
@@ -68,6 +69,39 @@ impl Session {
             RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
                 .map_err(datafusion::error::DataFusionError::from)?,
         )
+    }
+
+    /// What a view loses now, and what it would lose if it were made anew; nothing is changed by asking.
+    pub(super) async fn show_drift(&self, name: &str) -> Result<Outcome, SqlError> {
+        let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
+        let snapshot = self.shared.data.as_ref().map(|data| data.store.read()).transpose()?;
+        let standing = match (view.state(), &snapshot) {
+            (State::Materialized { view, .. }, Some(snapshot)) => Some(view.standing(snapshot)?),
+            _ => None,
+        };
+        let kept = standing.as_ref().map(|standing| standing.ncp);
+        let now = view.version().map(|version| version.summary.ncp).or(kept);
+        let planned = self.plan_anew(&view).await?;
+        // Rows, choices and what is kept of both are of one state.
+        let owner = match snapshot {
+            Some(snapshot) => of_state(&self.shared.owner, Reading::Snapshot(snapshot)),
+            None => self.shared.owner.clone(),
+        };
+        let fresh = self.version_in(&owner, &planned).await?.version.summary.ncp;
+        let ncp = |ncp: Option<f64>| Arc::new(Float64Array::from(vec![ncp.map(rounded)])) as ArrayRef;
+        let count = |of: fn(&Standing) -> u64| Arc::new(UInt64Array::from(vec![standing.as_ref().map(of)])) as ArrayRef;
+        let since = TimestampMicrosecondArray::from(vec![standing.as_ref().and_then(|standing| standing.since)]);
+        let columns: Vec<(&str, ArrayRef, bool)> = vec![
+            ("view", Arc::new(StringArray::from(vec![name])), true),
+            ("ncp", ncp(now), true),
+            ("ncp_if_refreshed", ncp(Some(fresh)), true),
+            ("drift", ncp(now.map(|now| now - fresh)), true),
+            ("rows_pending", count(|standing| standing.n_pending), true),
+            ("rows_hidden", count(|standing| standing.n_hidden), true),
+            ("rows_leaving", count(|standing| standing.n_leaving), true),
+            ("waiting_since", Arc::new(since), true),
+        ];
+        rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(datafusion::error::DataFusionError::from)?)
     }
 
     /// How materialized views stand, `None` for others.

@@ -205,8 +205,13 @@ fn changed_count(n_rows: u64) -> Result<Outcome, SqlError> {
 
 /// The session, reading what a transaction has changed so far.
 pub(super) fn reading(context: &SessionContext, transaction: &Transaction) -> SessionContext {
+    of_state(context, Reading::Change(Arc::clone(&transaction.change)))
+}
+
+/// The session, reading one state of the store.
+pub(super) fn of_state(context: &SessionContext, reading: Reading) -> SessionContext {
     let mut state = context.state();
-    state.config_mut().set_extension(Arc::new(Reading::Change(Arc::clone(&transaction.change))));
+    state.config_mut().set_extension(Arc::new(reading));
     SessionContext::new_with_state(state)
 }
 

@@ -36,6 +36,9 @@ impl Session {
         let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
         let view = self.shared.view(&name).ok_or(SqlError::UnknownView { name })?;
         let context = self.scoped(access)?;
+        if matches!(view.state(), State::Materialized { .. }) {
+            return Err(SqlError::NoUtility);
+        }
         let traced = Traced::read(&view, &context.state()).await?;
         let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
 

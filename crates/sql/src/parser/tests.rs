@@ -245,6 +245,7 @@ fn other_statements_of_ours_are_understood() {
         ("REFRESH ANONYMIZATION_VIEW v PARTIAL", Statement::RefreshView { name: name(), how: Refresh::Partial }),
         ("REFRESH ANONYMIZATION_VIEW v FORCE", Statement::RefreshView { name: name(), how: Refresh::Force }),
         ("SHOW ANONYMIZATION_VIEWS", Statement::ShowViews),
+        ("SHOW ANONYMIZATION_VIEW V drift", Statement::ShowDrift { view: name() }),
         ("SHOW DGHS", Statement::ShowHierarchies),
         ("show compliance log", Statement::ShowLog),
         ("SHOW COLLECTION v", Statement::ShowCollection { view: name() }),
@@ -349,7 +350,7 @@ fn problems_of_views_say_what_was_expected() {
     ");
 }
 
-const SOUP: [&str; 60] = [
+const SOUP: [&str; 61] = [
     "CREATE",
     "OR",
     "REPLACE",
@@ -402,6 +403,7 @@ const SOUP: [&str; 60] = [
     "COMPLIANCE",
     "LOG",
     "COLLECTION",
+    "DRIFT",
     "EXPLAIN",
     "UTILITY",
     "IMPORT",

@@ -4,10 +4,11 @@
 //! EXPLAIN of the reader's plan reaches what is below. It counts rows that leave and, for the owner, classes it builds.
 //!
 //! What joins above it let through comes to it as dynamic filters. Those that speak of quasi columns alone are asked of
-//! the directory's labels when the first row is wanted, and classes that meet nothing are not built: a semi-join before
-//! anything is anonymized. Conditions on other columns stay above: they can tell one member of a class from another.
+//! labels when the first row is wanted, and classes that meet nothing are not built: a semi-join before anything is
+//! anonymized. Conditions on other columns stay above: they can tell one member of a class from another.
 //!
-//! Rows come from those the version keeps, or from the view's query. Where the view is partitioned in blocks, and all
+//! Rows come from those the version or the store keeps, or from the view's query; none is looked at before the first is
+//! wanted, so that EXPLAIN reads nothing. Where the view is partitioned in blocks, and all
 //! of it is read, the query gives them in the order of identifiers and classes leave as soon as they are complete, so
 //! that about one block is in memory. Elsewhere everything that is needed is read first.
 //!
@@ -110,13 +111,13 @@ impl fmt::Debug for AnonymizeExec {
 
 impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Job { version, reader, plan, role, .. } = self.job.as_ref();
+        let Job { version, plan, role, .. } = self.job.as_ref();
         let described = match (role, plan) {
             // How many classes there are, and how many of them hide a column, is not for readers.
             (engine::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
                 "select first, some classes".to_owned()
             }
-            _ => plan.describe(version.directory(reader.pair)),
+            _ => plan.describe(self.job.n_classes_in_all()),
         };
         write!(f, "AnonymizeExec: view={}", version.definition.name)?;
         // The number of one that moves counts changes, also of those whom its rows do not show yet.
@@ -165,7 +166,6 @@ impl ExecutionPlan for AnonymizeExec {
         let Job { version, plan, .. } = self.job.as_ref();
         let is_taken = phase == FilterPushdownPhase::Post
             && matches!(plan, Plan::SelectFirst { .. })
-            && !matches!(self.job.source, Source::Stored(_))
             && !version.answers_matching();
         let is_of_quasi = |condition: &Arc<dyn PhysicalExpr>| Comparison::of(&version.definition, condition).is_some();
         let filters = result.parent_filters.iter().map(|filter| Arc::clone(&filter.filter));
@@ -271,8 +271,8 @@ impl Reading {
     async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, Reading)>> {
         if self.input.is_none() {
             let pushed = std::mem::take(&mut self.pushed);
-            if let Some(narrowed) = self.job.narrow(pushed).await? {
-                self.job = Arc::new(narrowed);
+            if let Some(begun) = self.job.begun(pushed).await? {
+                self.job = Arc::new(begun);
             }
             if let Some(n_classes) = &self.output.n_classes {
                 n_classes.add(self.job.n_classes());
@@ -335,17 +335,26 @@ enum Rest {
 }
 
 impl Job {
-    /// The same with more that is asked, `None` where nothing is.
-    async fn narrow(&self, more: Vec<Comparison>) -> Result<Option<Job>> {
+    /// The same with more that is asked, and with the rows that a store keeps; `None` where it is ready as it is.
+    pub(super) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<Job>> {
+        let comparisons: Vec<Comparison> = self.comparisons.iter().cloned().chain(more.iter().cloned()).collect();
+        let (base, reader) = (Arc::clone(&self.base), self.reader);
+        let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
+        if let Source::Unread(unread) = &self.source {
+            let (unread, asked) = (unread.clone(), comparisons.clone());
+            let read = tokio::task::spawn_blocking(move || unread.read(&asked)).await;
+            let told = |problem: ViewProblem| external(problem.for_reader(role, &self.version.definition.name));
+            let stored = read.map_err(|_| interrupted(self))?.map_err(told)?;
+            let (version, plan) = (Arc::clone(&stored.version), Plan::SelectFirst { chosen: Chosen::All });
+            let source = Source::Stored(Box::new(stored));
+            return Ok(Some(Job { version, reader, comparisons, wish, plan, base, source, matching, role }));
+        }
         if more.is_empty() {
             return Ok(None);
         }
-        let (version, base, reader) = (Arc::clone(&self.version), Arc::clone(&self.base), self.reader);
-        let comparisons = self.comparisons.iter().cloned().chain(more).collect::<Vec<_>>();
-        let chosen = version.choose(reader, &comparisons)?;
-        let plan = Plan::choose(self.wish, version.directory(reader.pair), chosen);
+        let version = Arc::clone(&self.version);
+        let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
         let source = base.source(&version, reader, &plan).await?;
-        let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
         Ok(Some(Job { version, reader, comparisons, wish, plan, base, source, matching, role }))
     }
 
@@ -353,6 +362,14 @@ impl Job {
     fn n_classes(&self) -> usize {
         match &self.plan {
             Plan::SelectFirst { chosen: Chosen::Classes(classes) } => classes.len(),
+            _ => self.n_classes_in_all(),
+        }
+    }
+
+    /// How many classes there are to choose from.
+    fn n_classes_in_all(&self) -> usize {
+        match &self.source {
+            Source::Unread(unread) => unread.n_classes,
             _ => self.version.directory(self.reader.pair).n_classes(),
         }
     }
@@ -376,6 +393,7 @@ impl Job {
                 let schema = rows.schema();
                 Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
             }
+            Source::Unread(_) => Err(interrupted(self)),
             Source::Stored(stored) => {
                 let rows = stored.rows.clone();
                 let schema = rows.schema();
@@ -477,8 +495,7 @@ impl Job {
 }
 
 fn interrupted(job: &Job) -> DataFusionError {
-    let kind = "a fault of kohort stopped it";
-    external(ViewProblem::Query { view: job.version.definition.name.clone(), kind })
+    external(ViewProblem::fault(&job.version.definition.name))
 }
 
 pub(super) fn external(problem: ViewProblem) -> DataFusionError {

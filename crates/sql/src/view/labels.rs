@@ -6,7 +6,8 @@
 //! exactly the labels that the reader finds in the column when all of the view is read, each once; nulls are none. So
 //! neither they nor their number tell more than the view.
 //! # Cost
-//! one pass over the classes of the directory; no row is looked at
+//! One pass over the classes, and no row is looked at, but of materialized views those of classes in which somebody may
+//! refuse something, or may be no more. Such a view is not looked at before its labels are wanted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +15,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
 use kohort_model::{Disclosure, Role};
 
 use super::consent::refused_columns;
-use super::{AView, Reader, Version};
+use super::exec::external;
+use super::materialized::Unread;
+use super::provider::{Opened, OpenedRows};
+use super::{AView, Reader, Version, ViewProblem};
+use crate::engine;
 
 const LABEL: &str = "label";
 
@@ -61,17 +70,59 @@ impl TableProvider for ShownLabels {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let view = self.view.downcast_ref::<AView>().expect("made of an A-view alone");
-        let reading = view.reading(session).await?;
-        let labels = reading.version.shown_labels(reading.reader, self.column);
-        let labels = StringArray::from_iter_values(labels);
-        let batch = RecordBatch::try_new(self.schema(), vec![Arc::new(labels)])?;
-        MemTable::try_new(self.schema(), vec![vec![batch]])?.scan(session, projection, filters, limit).await
+        let Opened { rows, reader, options, .. } = view.open(session, &[]).await?;
+        match rows {
+            OpenedRows::Of(version) => {
+                let labels = StringArray::from_iter_values(version.shown_labels(reader, self.column));
+                let batch = RecordBatch::try_new(self.schema(), vec![Arc::new(labels)])?;
+                MemTable::try_new(self.schema(), vec![vec![batch]])?.scan(session, projection, filters, limit).await
+            }
+            OpenedRows::Unread(unread) => {
+                let (column, schema, role) = (self.column, self.schema(), options.role);
+                let labels = StoredLabels { unread, reader, column, role, schema };
+                let table = StreamingTable::try_new(self.schema(), vec![Arc::new(labels)])?;
+                table.scan(session, projection, filters, limit).await
+            }
+        }
+    }
+}
+
+/// The labels of a materialized view, found when they are wanted.
+struct StoredLabels {
+    unread: Unread,
+    reader: Reader,
+    column: usize,
+    role: engine::Role,
+    schema: SchemaRef,
+}
+
+impl std::fmt::Debug for StoredLabels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StoredLabels({})", self.unread.version.definition.name)
+    }
+}
+
+impl PartitionStream for StoredLabels {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let (unread, reader, column, role) = (self.unread.clone(), self.reader, self.column, self.role);
+        let (schema, name) = (Arc::clone(&self.schema), self.unread.version.definition.name.clone());
+        let batch = async move {
+            let labels = tokio::task::spawn_blocking(move || unread.shown_labels(reader, column)).await;
+            let labels = labels.unwrap_or_else(|_| Err(ViewProblem::fault(&name)));
+            let labels = labels.map_err(|problem| external(problem.for_reader(role, &name)))?;
+            Ok(RecordBatch::try_new(schema, vec![Arc::new(StringArray::from_iter_values(labels))])?)
+        };
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::once(batch)))
     }
 }
 
 impl Version {
     /// The labels of a quasi column that a reader sees.
-    fn shown_labels(&self, reader: Reader, column: usize) -> BTreeSet<&str> {
+    pub(super) fn shown_labels(&self, reader: Reader, column: usize) -> BTreeSet<&str> {
         let directory = self.directory(reader.pair);
         let quasi = directory.quasi().iter().position(|&quasi| quasi == column).expect("it is a quasi column");
         let refusals = self.refusals(reader);

@@ -38,6 +38,7 @@ mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use kohort_core::loss::NcpOfLabels;
 use kohort_store::{ScanRequest, State};
 
 use super::{Definition, ViewProblem};
@@ -52,7 +53,7 @@ pub use make::{Making, check};
 pub(crate) use policies::EVERYBODY;
 pub use policies::PolicyRows;
 pub use problem::MaterializedProblem;
-pub(super) use read::{PointRead, StoredRead};
+pub(super) use read::{PointRead, StoredRead, Unread};
 pub use remake::{Remade, Told};
 use trees::KnownTrees;
 
@@ -108,10 +109,10 @@ pub struct Standing {
     pub since: Option<i64>,
     /// Classes that show somebody.
     pub n_classes: u64,
-    /// Mean loss over the quasi cells of rows in classes.
+    /// NCP of rows whose persons ask for a class; those that are not shown lose everything.
     pub ncp: f64,
-    /// The same when it was made.
-    pub ncp_when_made: f64,
+    /// The same when it was made, where it is known.
+    pub ncp_when_made: Option<f64>,
     /// Steps since it was made.
     pub epoch: u64,
 }
@@ -143,6 +144,10 @@ impl Materialized {
         }
         for number in std::mem::take(&mut memory.joined) {
             classes.lie(number, None);
+            memory.recounted.insert(number);
+        }
+        for number in std::mem::take(&mut memory.recounted) {
+            classes.count_crowd(number, memory.n_members(number));
         }
         for number in memory.newly_restricted.drain(..) {
             classes.restrict(number);
@@ -165,17 +170,20 @@ impl Materialized {
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
         let counters = self.counters(state)?;
         let mut standing = Standing { epoch: counters.epoch, ..Standing::default() };
-        let columns = [layout::PLACE, layout::CLASS, layout::LEAVES, layout::SINCE].map(str::to_owned).to_vec();
+        let columns = [layout::PLACE, layout::CLASS, layout::LEAVES, layout::SINCE, layout::OWN_K];
+        let columns = columns.map(str::to_owned).to_vec();
         let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
+        let mut n_suppressed = 0;
         let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
         for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)? {
             let batch = batch.map_err(MaterializedProblem::Store)?;
             let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
             let (places, classes, leaves) = (number(0), number(1), batch.column(2).as_boolean());
-            let since = batch.column(3).as_primitive::<TimestampMicrosecondType>();
+            let (since, asked_k) = (batch.column(3).as_primitive::<TimestampMicrosecondType>(), number(4));
             for row in 0..batch.num_rows() {
                 let is_out = matches!(places.value(row), ledger::WAITING | ledger::HIDDEN);
                 if is_out {
+                    n_suppressed += u64::from(asked_k.value(row) > 1);
                     standing.since = Some(standing.since.map_or(since.value(row), |first| first.min(since.value(row))));
                 }
                 match places.value(row) {
@@ -199,14 +207,15 @@ impl Materialized {
                 &loaded
             }
         };
-        standing.ncp_when_made = memory.made.ncp;
-        let mut loss = make::Loss::of(&memory.trees);
+        standing.ncp_when_made = memory.made.ncp_when_made;
+        let mut ncp = NcpOfLabels::new(&memory.trees);
+        ncp.add_suppressed(n_suppressed);
         for (&class, &n_rows) in &n_shown {
             if let Some((nodes, _)) = memory.index.get(kohort_core::changing::ClassId(class.cast_unsigned())) {
-                loss.add(nodes, n_rows);
+                ncp.add(nodes, n_rows);
             }
         }
-        (standing.n_classes, standing.ncp) = (n_shown.len() as u64, loss.mean());
+        (standing.n_classes, standing.ncp) = (n_shown.len() as u64, ncp.mean());
         Ok(standing)
     }
 }

@@ -127,6 +127,11 @@ impl ViewProblem {
         }
     }
 
+    /// A thread of ours broke off.
+    pub(super) fn fault(view: &str) -> ViewProblem {
+        ViewProblem::Query { view: view.to_owned(), kind: "a fault of kohort stopped it" }
+    }
+
     /// What is kept of an error that may hold cells.
     pub fn of_query(view: &str, error: &DataFusionError) -> ViewProblem {
         ViewProblem::Query { view: view.to_owned(), kind: kind_of(error) }

@@ -21,10 +21,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, T
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use kohort_model::Role;
 
-use super::assemble::Chosen;
 use super::choose::{Comparison, quasi_schema};
 use super::exec::{AnonymizeExec, Job, external};
-use super::materialized::{Materialized, StoredRead};
+use super::materialized::{Materialized, Unread};
 use super::plan::Plan;
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
@@ -82,11 +81,19 @@ pub enum State {
 }
 
 /// What a session reads of a view, and as whom.
-pub(super) struct ReadingOf {
-    pub(super) version: Arc<Version>,
-    query: Arc<LogicalPlan>,
+pub(super) struct Opened {
+    pub(super) rows: OpenedRows,
     pub(super) reader: Reader,
-    options: ViewOptions,
+    query: Arc<LogicalPlan>,
+    pub(super) options: ViewOptions,
+}
+
+/// Where the rows of a view are.
+pub(super) enum OpenedRows {
+    /// A version knows whose they are.
+    Of(Arc<Version>),
+    /// The store has them.
+    Unread(Unread),
 }
 
 impl fmt::Debug for AView {
@@ -147,15 +154,15 @@ impl AView {
         }
     }
 
-    /// Who reads it in a session, and what.
-    pub(super) async fn reading(&self, session: &dyn Session) -> Result<ReadingOf> {
+    /// Who reads it in a session, and what, where this is asked of its quasi columns. No row is read for it.
+    pub(super) async fn open(&self, session: &dyn Session, comparisons: &[Comparison]) -> Result<Opened> {
         let options = self.options(session);
         let (version, query, policies, digest) = match self.state() {
             State::Usable { version, query, policies, digest } => (version, query, policies, digest),
             State::Materialized { view, query, .. } => {
-                let stored = self.stored(session, view, Vec::new()).await?;
-                let (version, reader) = (Arc::clone(&stored.version), self.reader(&stored.version, &options)?);
-                return Ok(ReadingOf { version, query, reader, options });
+                let unread = self.unread(session, view, comparisons.to_vec()).await?;
+                let reader = self.reader(&unread.version, &options)?;
+                return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
             }
             State::Stale(_) => return Err(external(ViewProblem::Stale)),
             State::Unusable(reason) => {
@@ -168,7 +175,7 @@ impl AView {
             return Err(external(ViewProblem::Stale));
         }
         let reader = self.reader(&version, &options)?;
-        Ok(ReadingOf { version, query, reader, options })
+        Ok(Opened { rows: OpenedRows::Of(version), reader, query, options })
     }
 
     /// Whether choices that can change unnoticed are still those of the version.
@@ -193,18 +200,18 @@ impl AView {
         Ok(Reader { pair, today: (self.owner.today)() })
     }
 
-    /// The classes of a materialized view that could satisfy comparisons, in the state that a session reads.
-    async fn stored(
+    /// A materialized view, in the state that a session reads.
+    async fn unread(
         &self,
         session: &dyn Session,
         view: Arc<Materialized>,
         comparisons: Vec<Comparison>,
-    ) -> Result<StoredRead> {
-        let fault = || ViewProblem::Query { view: self.definition.name.clone(), kind: "a fault of kohort stopped it" };
-        let reading = session.config().get_extension::<Reading>().ok_or_else(|| external(fault()))?;
+    ) -> Result<Unread> {
+        let fault = || external(ViewProblem::fault(&self.definition.name));
+        let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
         let options = self.options(session);
-        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &options, &comparisons));
-        read.await.map_err(|_| external(fault()))?.map_err(external)
+        let unread = tokio::task::spawn_blocking(move || Unread::of(view, reading, options, &comparisons));
+        unread.await.map_err(|_| fault())?.map_err(external)
     }
 
     /// What a session reads of it through these filters.
@@ -215,24 +222,25 @@ impl AView {
         };
         let comparisons: Result<Vec<Option<Comparison>>> = of_quasi.iter().map(|filter| over_quasi(filter)).collect();
         let comparisons: Vec<Comparison> = comparisons?.into_iter().flatten().collect();
-        if let State::Materialized { view, query, .. } = self.state() {
-            let stored = self.stored(session, view, comparisons.clone()).await?;
-            let (version, options) = (Arc::clone(&stored.version), self.options(session));
-            let (reader, base) = (self.reader(&version, &options)?, Arc::new(self.base(session, query)));
-            let (wish, role, plan) = (options.plan, options.role, Plan::SelectFirst { chosen: Chosen::All });
-            let source = Source::Stored(Box::new(stored));
-            return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
-        }
-        let ReadingOf { version, query, reader, options } = self.reading(session).await?;
+        let Opened { rows, reader, query, options } = self.open(session, &comparisons).await?;
+        let base = Arc::new(self.base(session, query));
+        let (wish, role) = (options.plan, options.role);
+        let version = match rows {
+            OpenedRows::Of(version) => version,
+            OpenedRows::Unread(unread) => {
+                let (version, plan) =
+                    (Arc::clone(&unread.version), Plan::SelectFirst { chosen: unread.chosen.clone() });
+                let source = Source::Unread(Box::new(unread));
+                return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+            }
+        };
         let matching = match conjunction(of_quasi.into_iter().cloned()) {
             Some(filter) if version.answers_matching() => over_quasi(&filter)?,
             _ => None,
         };
-        let plan = Plan::choose(options.plan, version.directory(reader.pair), version.choose(reader, &comparisons)?);
-        let base = self.base(session, query);
+        let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
         let source = base.source(&version, reader, &plan).await?;
-        let (wish, role) = (options.plan, options.role);
-        Ok(Job { version, reader, comparisons, wish, plan, base: Arc::new(base), source, matching, role })
+        Ok(Job { version, reader, comparisons, wish, plan, base, source, matching, role })
     }
 
     /// What it is made of, in the state of the store that a session reads.

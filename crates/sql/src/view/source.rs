@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::assemble::Chosen;
 use super::exec::external;
-use super::materialized::StoredRead;
+use super::materialized::{StoredRead, Unread};
 use super::plan::Plan;
 use super::{Definition, Directory, Owner, Reader, Version, ViewProblem};
 use crate::parser::{BlockSize, Purposes};
@@ -29,7 +29,9 @@ pub(super) struct Base {
 pub(super) enum Source {
     /// The version keeps them.
     Kept,
-    /// The store keeps them.
+    /// The store keeps them, and none was read yet.
+    Unread(Box<Unread>),
+    /// The store keeps them, and they were read.
     Stored(Box<StoredRead>),
     /// The view's query.
     Query(Planned),

@@ -35,6 +35,7 @@ impl Traced {
     /// Where it can't be read.
     pub async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
         let job = view.job(session, &[]).await?;
+        let job = job.begun(Vec::new()).await?.unwrap_or(job);
         let private = job.fetch().await?;
         let (job, private, block) = tokio::task::spawn_blocking(move || {
             let block = job.block(&private);

@@ -10,6 +10,7 @@ mod folder;
 mod format;
 mod histories;
 mod killed;
+mod materialized;
 mod pinned;
 mod postgres;
 mod power_cut;

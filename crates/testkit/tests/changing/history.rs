@@ -301,6 +301,20 @@ impl View {
         }
     }
 
+    /// The rows of each class.
+    pub(crate) fn classes(&self) -> Vec<Vec<Row>> {
+        let mut classes: BTreeMap<ClassId, Vec<Row>> = BTreeMap::new();
+        for (atom, (class, members)) in self.ledger.all_atoms() {
+            classes.entry(*class).or_default().extend(members.iter().map(|member| row(&member.member, *atom)));
+        }
+        classes.into_values().collect()
+    }
+
+    /// How many persons of the base are nowhere in the view.
+    pub(crate) fn n_lost(&self) -> usize {
+        self.base.values().filter(|member| self.ledger.place(member.key).unwrap().is_none()).count()
+    }
+
     /// The attacker takes a snapshot.
     fn look(&mut self) {
         let rows: Vec<(u64, Row)> = self

@@ -4,13 +4,18 @@
 //! changes. So what is here holds of a class for as long as none of its rows goes or moves, and none comes; whoever moves
 //! rows notes their classes ([`Memory::joined`](super::memory::Memory)), and those are read from the store.
 //!
+//! They are kept where the owner grants the memory (`kohort.keep_mb`); elsewhere all rows are read from the store.
+//!
 //! # Cost
 //! One pass over the rows of a view; some 30 bytes a row where columns have few values.
+
+use std::collections::HashMap;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{filter, take};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::error::ArrowError;
+use foldhash::fast::RandomState;
 use kohort_store::{ScanRequest, State};
 
 use super::classes::Span;
@@ -22,9 +27,6 @@ use crate::view::kept::pack;
 
 /// Rows that are packed together.
 const ROWS_TOGETHER: usize = 1 << 16;
-
-/// Views whose rows take more are read from the store.
-const MOST_BYTES: usize = 256 << 20;
 
 /// Shown rows by their numbers.
 pub(super) struct KeptCells {
@@ -55,7 +57,7 @@ pub(super) fn shown_columns(layout: &Layout, definition: &Definition) -> Vec<Str
 }
 
 impl KeptCells {
-    /// Reads and packs all rows that are shown; `None` where they take too much memory.
+    /// Reads and packs all rows that are shown; `None` where they take more than so many bytes.
     ///
     /// # Errors
     /// Where the store can't be read.
@@ -63,7 +65,11 @@ impl KeptCells {
         layout: &Layout,
         definition: &Definition,
         state: &State,
+        most_bytes: usize,
     ) -> Result<Option<KeptCells>, MaterializedProblem> {
+        if most_bytes == 0 {
+            return Ok(None);
+        }
         let fixed = [CLASS, PLACE].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(shown_columns(layout, definition)).collect());
         let request = ScanRequest { columns, with_rowid: true, batch_size: ROWS_TOGETHER, ..ScanRequest::default() };
@@ -71,12 +77,20 @@ impl KeptCells {
         for batch in state.scan(&layout.rows, &request)? {
             let Ok(part) = Part::of(&batch?) else { return Ok(None) };
             n_bytes += part.n_bytes();
-            if n_bytes > MOST_BYTES {
+            if n_bytes > most_bytes {
                 return Ok(None);
             }
             parts.extend(Some(part).filter(|part| !part.numbers.is_empty()));
         }
         Ok(Some(KeptCells { parts }))
+    }
+
+    /// How many rows each class shows.
+    pub(super) fn n_rows_by_class(&self) -> HashMap<i64, u64, RandomState> {
+        let mut n_rows: HashMap<i64, u64, RandomState> = HashMap::default();
+        let classes = self.parts.iter().flat_map(|part| &part.classes);
+        classes.for_each(|&class| *n_rows.entry(class).or_default() += 1);
+        n_rows
     }
 
     /// The class that a row was shown in; `None` where it was not.

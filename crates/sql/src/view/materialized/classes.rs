@@ -5,7 +5,7 @@
 //! of the column that has fewest of them; other questions ask every distinct label of their column. Labels that came
 //! since spans were last sorted are few, and all asked.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::StringArray;
@@ -71,6 +71,8 @@ pub(in crate::view) struct ClassTable {
     restricted: Vec<u32>,
     /// Per place where its rows lie, if close to each other and none came or went since.
     spans: Vec<Option<Span>>,
+    /// Per place how many rows it shows; `None` where only the store knows.
+    n_shown: Vec<Option<u64>>,
     places: HashMap<i64, u32>,
     /// The rows of classes of which it is known where they lie.
     pub(super) kept: Option<Arc<KeptCells>>,
@@ -103,6 +105,7 @@ impl ClassTable {
             self.is_alone.push(is_alone);
             self.is_restricted.push(false);
             self.spans.push(None);
+            self.n_shown.push(None);
             self.columns.iter_mut().for_each(|column| column.of_class.push(NULL));
             self.numbers.len() as u32 - 1
         });
@@ -123,6 +126,61 @@ impl ClassTable {
     pub(super) fn lie(&mut self, number: i64, span: Option<Span>) {
         let Some(&place) = self.places.get(&number) else { return };
         self.spans[place as usize] = span.filter(Span::is_dense);
+    }
+
+    /// Notes how many rows a class shows.
+    pub(super) fn count(&mut self, number: i64, n_rows: u64) {
+        let Some(&place) = self.places.get(&number) else { return };
+        self.n_shown[place as usize] = Some(n_rows);
+    }
+
+    /// Notes how many rows a class shows as a crowd. Nobody counts rows that are shown by themselves.
+    pub(super) fn count_crowd(&mut self, number: i64, n_members: u64) {
+        let Some(&place) = self.places.get(&number) else { return };
+        self.n_shown[place as usize] = (!self.is_alone[place as usize]).then_some(n_members);
+    }
+
+    /// The numbers of all classes.
+    pub(super) fn numbers(&self) -> Vec<i64> {
+        self.numbers.clone()
+    }
+
+    /// How many rows the class at a place shows. Without rows in memory nobody notes it when one that is shown by itself
+    /// goes.
+    fn n_shown(&self, place: u32) -> Option<u64> {
+        let is_unknown = self.is_alone[place as usize] && self.kept.is_none();
+        self.n_shown[place as usize].filter(|_| !is_unknown)
+    }
+
+    /// Whether somebody is shown in the class at a place, as far as is known. A class that somebody only waits at is none
+    /// to readers: its labels are that person's own.
+    fn may_show(&self, place: u32) -> bool {
+        self.n_shown(place) != Some(0)
+    }
+
+    /// How many classes show somebody, as far as is known.
+    pub(super) fn n_classes(&self) -> usize {
+        (0..self.numbers.len() as u32).filter(|&place| self.may_show(place)).count()
+    }
+
+    /// The labels that everybody finds in a quasi column, and the places of classes of which only their rows tell: somebody
+    /// in them may refuse something, or nobody may be there any more.
+    pub(super) fn shown_labels(&self, position: usize) -> (BTreeSet<String>, Vec<u32>) {
+        let quasi = self.quasi.iter().position(|&quasi| quasi == position).expect("it is a quasi column");
+        let column = &self.columns[quasi];
+        let mut is_shown = vec![false; column.labels.len()];
+        let mut unsure = Vec::new();
+        for (place, &id) in (0..).zip(&column.of_class) {
+            match self.n_shown(place) {
+                Some(0) => {}
+                Some(_) if !self.is_restricted[place as usize] => {
+                    is_shown.get_mut(id as usize).into_iter().for_each(|is_shown| *is_shown = true);
+                }
+                Some(_) | None => unsure.push(place),
+            }
+        }
+        let shown = (0..).zip(is_shown).filter(|&(_, is_shown)| is_shown);
+        (shown.map(|(id, _)| column.labels.get(id).to_owned()).collect(), unsure)
     }
 
     /// The numbers of the classes at these places, those of which it is known where their rows lie apart from others.
@@ -165,6 +223,7 @@ impl ClassTable {
         };
         let classes = ids.iter().flat_map(|&id| &column.classes[id as usize]).copied();
         let mut found: Vec<u32> = self.restricted.iter().copied().take(most + 1).collect();
+        let classes = classes.filter(|&place| self.may_show(place));
         found.extend(classes.filter(|&place| chosen.iter().all(|asked| shows(place, asked))).take(most + 1));
         found.sort_unstable();
         found.dedup();
@@ -174,7 +233,8 @@ impl ClassTable {
     /// The places that are marked, and those in which somebody may refuse what is compared.
     pub(super) fn marked(&self, is_wanted: &[bool]) -> Vec<u32> {
         let wanted = (0..).zip(is_wanted.iter().zip(&self.is_restricted));
-        wanted.filter(|(_, (wanted, restricted))| **wanted || **restricted).map(|(place, _)| place).collect()
+        let wanted = wanted.filter(|(_, (wanted, restricted))| **wanted || **restricted).map(|(place, _)| place);
+        wanted.filter(|&place| self.may_show(place)).collect()
     }
 
     /// The classes at these places.

@@ -186,6 +186,7 @@ fn load_classes(
             let borrowed: Vec<Option<&str>> = labels.iter().map(Option::as_deref).collect();
             table.put(number, is_alone, &borrowed);
             table.lie(number, shown.get(&number).copied());
+            table.count(number, shown.get(&number).map_or(0, |span| span.n_rows));
             if is_restricted {
                 table.restrict(number);
                 memory.restricted.insert(number);

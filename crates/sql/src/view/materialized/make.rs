@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
 
 use datafusion::arrow::array::RecordBatch;
-use kohort_core::changing::{GrowingTree, Member, MemberKey, Past, ReferenceColumn, Standard};
+use kohort_core::changing::{Member, MemberKey, Past, ReferenceColumn, Standard};
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
 
@@ -42,6 +42,8 @@ pub struct Making<'a> {
     pub origin: Origin,
     /// When, in microseconds from 1970.
     pub now: i64,
+    /// How many bytes its rows may take in memory.
+    pub most_kept_bytes: usize,
 }
 
 /// What a definition must be to be materialized.
@@ -108,10 +110,16 @@ impl Materialized {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub fn open(definition: Arc<Definition>, origin: Origin, state: &State) -> Result<Materialized, ViewProblem> {
+    pub fn open(
+        definition: Arc<Definition>,
+        origin: Origin,
+        state: &State,
+        most_kept_bytes: usize,
+    ) -> Result<Materialized, ViewProblem> {
         let layout = Layout::of(&definition);
-        let (memory, classes) = load(&definition, &layout, state)?;
-        Materialized::with(definition, origin, layout, memory, classes, state)
+        let (mut memory, classes) = load(&definition, &layout, state)?;
+        memory.kept = KeptCells::read(&layout, &definition, state, most_kept_bytes)?.map(Arc::new);
+        Materialized::with(definition, origin, layout, memory, classes)
     }
 
     /// Whether one of this name is kept.
@@ -141,11 +149,16 @@ impl Materialized {
         definition: Arc<Definition>,
         origin: Origin,
         layout: Layout,
-        mut memory: Memory,
+        memory: Memory,
         mut classes: ClassTable,
-        state: &State,
     ) -> Result<Materialized, ViewProblem> {
-        memory.kept = KeptCells::read(&layout, &definition, state)?.map(Arc::new);
+        let counts = memory.kept.as_deref().map(KeptCells::n_rows_by_class);
+        for class in classes.numbers() {
+            match &counts {
+                Some(counts) => classes.count(class, counts.get(&class).copied().unwrap_or(0)),
+                None => classes.count_crowd(class, memory.n_members(class)),
+            }
+        }
         classes.kept = memory.kept.clone();
         let meanings = memory.meanings(&definition)?;
         classes.settle(&meanings);
@@ -209,7 +222,7 @@ pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made,
             .flat_map(|schema| schema.fields().iter().map(|field| field.name().clone()))
             .collect(),
         person_column: policies.map(PolicyRows::person_column),
-        ncp: 0.0,
+        ncp_when_made: None,
     })
 }
 
@@ -370,7 +383,6 @@ impl Maker<'_> {
     fn finish(mut self, classes: &[ClassOfVersion]) -> Result<Materialized, ViewProblem> {
         let first_class = (self.memory.counters.next_class - classes.len() as u64).cast_signed();
         let mut table = ClassTable::new(self.definition.with_role(Role::Quasi));
-        let mut loss = Loss::of(&self.memory.trees);
         for (number, class) in (first_class..).zip(classes) {
             let labels: Vec<Option<&str>> = class.labels.iter().map(Option::as_deref).collect();
             table.put(number, class.is_alone, &labels);
@@ -384,11 +396,10 @@ impl Maker<'_> {
             }
             let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
             let nodes = self.memory.nodes(&class.labels).ok_or_else(damaged)?;
-            loss.add(&nodes, class.members.len() as u64);
             let class_id = kohort_core::changing::ClassId(number.cast_unsigned());
             self.memory.put_class(class_id, &nodes, class.members.len() as u64);
         }
-        self.memory.made.ncp = loss.mean();
+        self.memory.made.ncp_when_made = Some(self.making.version.summary.ncp);
         table.counters = self.memory.counters;
         self.memory.touched.clear();
         let (name, store) = (&self.definition.name, MaterializedProblem::Store);
@@ -396,8 +407,9 @@ impl Maker<'_> {
         let counters = serde_json::to_string(&self.memory.counters).expect("numbers are JSON");
         self.change.put_record(MADE, name, &made).map_err(store)?;
         self.change.put_record(COUNTERS, name, &counters).map_err(store)?;
-        let origin = self.making.origin.clone();
-        Materialized::with(self.definition, origin, self.layout, self.memory, table, self.change)
+        let (origin, most_bytes) = (self.making.origin.clone(), self.making.most_kept_bytes);
+        self.memory.kept = KeptCells::read(&self.layout, &self.definition, self.change, most_bytes)?.map(Arc::new);
+        Materialized::with(self.definition, origin, self.layout, self.memory, table)
     }
 }
 
@@ -440,45 +452,4 @@ pub(super) fn fix_shares(
         memory.made.counts = counts;
     }
     Ok(())
-}
-
-/// Mean loss of labels, by the leaves that are known under them.
-pub(super) struct Loss {
-    /// Per column and node.
-    of_node: Vec<Vec<f64>>,
-    sum: f64,
-    n_rows: u64,
-}
-
-impl Loss {
-    pub(super) fn of(trees: &[GrowingTree]) -> Loss {
-        let of_tree = |tree: &GrowingTree| {
-            let n_nodes = tree.n_nodes();
-            let mut n_leaves = vec![0u64; n_nodes];
-            let mut has_children = vec![false; n_nodes];
-            (0..n_nodes as u32)
-                .filter_map(|node| tree.parent(node))
-                .for_each(|parent| has_children[parent as usize] = true);
-            // Parents have lower numbers than their children.
-            for node in (0..n_nodes as u32).rev() {
-                n_leaves[node as usize] += u64::from(!has_children[node as usize]);
-                if let Some(parent) = tree.parent(node) {
-                    n_leaves[parent as usize] += n_leaves[node as usize];
-                }
-            }
-            let most = n_leaves[0].saturating_sub(1).max(1) as f64;
-            n_leaves.into_iter().map(|n| n.saturating_sub(1) as f64 / most).collect()
-        };
-        Loss { of_node: trees.iter().map(of_tree).collect(), sum: 0.0, n_rows: 0 }
-    }
-
-    pub(super) fn add(&mut self, nodes: &[u32], n_rows: u64) {
-        let loss: f64 = self.of_node.iter().zip(nodes).map(|(loss, &node)| loss[node as usize]).sum();
-        self.sum += loss / self.of_node.len().max(1) as f64 * n_rows as f64;
-        self.n_rows += n_rows;
-    }
-
-    pub(super) fn mean(&self) -> f64 {
-        self.sum / self.n_rows.max(1) as f64
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use kohort_core::changing::{
-    ClassId, ClassIndex, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
+    ClassId, ClassIndex, Effect, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
 };
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,8 @@ pub(super) struct Memory {
     pub(super) touched: Vec<Labelled>,
     /// Classes that show other rows than they did when readers were last told.
     pub(super) joined: BTreeSet<i64>,
+    /// Classes that show more or fewer rows than when readers were last told.
+    pub(super) recounted: BTreeSet<i64>,
     /// The rows that readers have in memory.
     pub(super) kept: Option<Arc<KeptCells>>,
     pub(super) counters: Counters,
@@ -83,8 +85,9 @@ pub(super) struct Made {
     /// The columns of the table of choices, and which of them names the person.
     pub(super) policy_columns: Vec<String>,
     pub(super) person_column: Option<usize>,
-    /// The loss when it was made.
-    pub(super) ncp: f64,
+    /// The NCP when it was made; not known of views for which another measure was kept.
+    #[serde(default)]
+    pub(super) ncp_when_made: Option<f64>,
 }
 
 impl Made {
@@ -164,6 +167,7 @@ impl Memory {
             newly_restricted: Vec::new(),
             touched: Vec::new(),
             joined: BTreeSet::new(),
+            recounted: BTreeSet::new(),
             kept: None,
             hierarchies,
             pairs,
@@ -231,6 +235,24 @@ impl Memory {
     pub(super) fn nodes(&self, labels: &[Option<String>]) -> Option<Vec<u32>> {
         let node = |(tree, label): (&GrowingTree, &Option<String>)| tree.node(label.as_deref().unwrap_or(MISSING));
         self.trees.iter().zip(labels).map(node).collect()
+    }
+
+    /// How many rows a class shows as a crowd.
+    pub(super) fn n_members(&self, number: i64) -> u64 {
+        self.index.get(ClassId(number.cast_unsigned())).map_or(0, |(_, n_members)| n_members)
+    }
+
+    /// Notes which classes show more or fewer rows by what a change does.
+    pub(super) fn recount(&mut self, effects: &[Effect]) {
+        let class = |effect: &Effect| match effect {
+            Effect::Found { class, .. }
+            | Effect::Admit { class, .. }
+            | Effect::Remove { class, .. }
+            | Effect::Withdraw { class, .. }
+            | Effect::Dissolve { class } => Some(class.0.cast_signed()),
+            _ => None,
+        };
+        self.recounted.extend(effects.iter().filter_map(class));
     }
 
     pub(super) fn put_class(&mut self, class: ClassId, nodes: &[u32], n_members: u64) {

@@ -2,8 +2,12 @@
 //!
 //! What comes of it is a version of its own, small or large, whose directory holds the classes that were read. So
 //! everything above, from labels to `verify_block`, is as it is for views that are not materialized.
+//!
+//! Until rows are wanted there is an [`Unread`], which knows the state and whom it is read for. Which classes could match
+//! is found in memory, and once more when rows are wanted, for by then a join may have said more. Where what is in memory
+//! is of another state than the one that is read, everything is read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
@@ -12,7 +16,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef
 use datafusion::arrow::error::ArrowError;
 use foldhash::fast::RandomState;
 use kohort_io::read_rows;
-use kohort_model::{NULL, Role, Table, Texts};
+use kohort_model::{Column, NULL, Role, Table, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
 use super::cells::{KeptCells, ShownRows, shown_columns};
@@ -20,7 +24,7 @@ use super::classes::{Labelled, Span};
 use super::follow::COUNTERS;
 use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
-use super::load::classes_of;
+use super::load::{classes_of, empty_columns};
 use super::memory::Counters;
 use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
@@ -28,9 +32,11 @@ use super::{ClassTable, Materialized};
 use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 use crate::policy::Policies;
+use crate::store::Reading;
+use crate::view::assemble::Chosen;
 use crate::view::choose::{Comparison, satisfying};
 use crate::view::directory::{Assigned, Directory, PolicyKey};
-use crate::view::{Fingerprint, Summary, Version, ViewProblem};
+use crate::view::{Fingerprint, Reader, Summary, Version, ViewProblem};
 
 /// Up to so many classes are looked up one by one; beyond, everything is read.
 const MOST_CLASSES: usize = 10_000;
@@ -77,27 +83,116 @@ pub(in crate::view) struct StoredRead {
     pub(in crate::view) policy_of_row: Vec<Option<u32>>,
 }
 
-impl Materialized {
+/// A materialized view of which no row was read yet.
+#[derive(Clone)]
+pub(in crate::view) struct Unread {
+    view: Arc<Materialized>,
+    /// What it is read from.
+    reading: Arc<Reading>,
+    options: ViewOptions,
+    /// Its number, and what persons allow; it has no classes.
+    pub(in crate::view) version: Arc<Version>,
+    /// The classes that could match, as far as that can be told.
+    pub(in crate::view) chosen: Chosen,
+    /// How many there are to choose from.
+    pub(in crate::view) n_classes: usize,
+}
+
+impl Unread {
+    /// Looks which classes could satisfy comparisons.
+    ///
+    /// # Errors
+    /// Where what is kept can't be read.
+    pub(in crate::view) fn of(
+        view: Arc<Materialized>,
+        reading: Arc<Reading>,
+        options: ViewOptions,
+        comparisons: &[Comparison],
+    ) -> Result<Unread, ViewProblem> {
+        let state = reading.state();
+        let (counters, policies) = (view.counters(state)?, view.policies(state)?);
+        let (chosen, n_classes) = {
+            let classes = view.classes.read().unwrap_or_else(PoisonError::into_inner);
+            let places = view.places(&classes, counters, policies.as_ref(), &options, comparisons);
+            let n_classes = classes.n_classes();
+            let some = places.filter(|places| places.len() < n_classes);
+            (some.map_or(Chosen::All, Chosen::Classes), n_classes)
+        };
+        let version = Arc::new(view.version_without_classes(policies, counters.epoch)?);
+        Ok(Unread { view, reading, options, version, chosen, n_classes })
+    }
+
     /// Reads the classes whose labels could satisfy comparisons.
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub(in crate::view) fn read(
-        &self,
-        state: &State,
-        options: &ViewOptions,
-        comparisons: &[Comparison],
-    ) -> Result<StoredRead, ViewProblem> {
-        let (counters, policies) = (self.counters(state)?, self.policies(state)?);
+    pub(in crate::view) fn read(&self, comparisons: &[Comparison]) -> Result<StoredRead, ViewProblem> {
+        let (view, state) = (&self.view, self.reading.state());
+        let (counters, policies) = (view.counters(state)?, view.policies(state)?);
         let wanted = {
-            let classes = self.classes.read().unwrap_or_else(PoisonError::into_inner);
-            // What is in memory may be older or newer than this state; then everything is read.
-            let is_known = classes.counters == counters && self.is_marked(policies.as_ref(), options);
-            let chosen = if is_known { self.choose(&classes, comparisons) } else { None };
-            let places = chosen.map(|chosen| classes.marked(&chosen)).filter(|places| places.len() <= MOST_CLASSES);
+            let classes = view.classes.read().unwrap_or_else(PoisonError::into_inner);
+            let places = view.places(&classes, counters, policies.as_ref(), &self.options, comparisons);
             places.map(|places| Wanted::of(&classes, &places))
         };
-        self.read_classes(state, wanted, policies, counters.epoch)
+        view.read_classes(state, wanted, policies, counters.epoch)
+    }
+
+    /// The labels that a reader finds in a quasi column. Rows are read only of classes in which somebody may refuse
+    /// something, or of which it is not known whether they still show somebody.
+    ///
+    /// # Errors
+    /// Where what is kept can't be read.
+    pub(in crate::view) fn shown_labels(
+        &self,
+        reader: Reader,
+        position: usize,
+    ) -> Result<BTreeSet<String>, ViewProblem> {
+        let (view, state) = (&self.view, self.reading.state());
+        let (counters, policies) = (view.counters(state)?, view.policies(state)?);
+        let (mut labels, wanted) = {
+            let classes = view.classes.read().unwrap_or_else(PoisonError::into_inner);
+            match view.knows(&classes, counters, policies.as_ref(), &self.options) {
+                false => (BTreeSet::new(), None),
+                true => {
+                    let (labels, unsure) = classes.shown_labels(position);
+                    if unsure.is_empty() {
+                        return Ok(labels);
+                    }
+                    (labels, (unsure.len() <= MOST_CLASSES).then(|| Wanted::of(&classes, &unsure)))
+                }
+            }
+        };
+        let read = view.read_classes(state, wanted, policies, counters.epoch)?;
+        labels.extend(read.version.shown_labels(reader, position).into_iter().map(str::to_owned));
+        Ok(labels)
+    }
+}
+
+impl Materialized {
+    /// Whether what is in memory is of a state, and tells what a reader finds there.
+    fn knows(
+        &self,
+        classes: &ClassTable,
+        counters: Counters,
+        policies: Option<&Policies>,
+        options: &ViewOptions,
+    ) -> bool {
+        classes.counters == counters && self.is_marked(policies, options)
+    }
+
+    /// The places of the classes that could satisfy comparisons; `None` where that can't be told, or they are so many that
+    /// everything is read.
+    fn places(
+        &self,
+        classes: &ClassTable,
+        counters: Counters,
+        policies: Option<&Policies>,
+        options: &ViewOptions,
+        comparisons: &[Comparison],
+    ) -> Option<Vec<u32>> {
+        let is_known = self.knows(classes, counters, policies, options);
+        let chosen = if is_known { self.choose(classes, comparisons) } else { None };
+        chosen.map(|chosen| classes.marked(&chosen)).filter(|places| places.len() <= MOST_CLASSES)
     }
 
     /// Reads the classes whose labels could satisfy questions of quasi columns, where they are few.
@@ -282,11 +377,43 @@ impl Materialized {
         Ok(())
     }
 
+    /// A version that nobody is in.
+    fn version_without_classes(&self, policies: Option<Policies>, epoch: u64) -> Result<Version, ViewProblem> {
+        let quasi = self.definition.with_role(Role::Quasi);
+        let assigned = Assigned {
+            labels: vec![Texts::new(); quasi.len()],
+            label_of_class: vec![Vec::new(); quasi.len()],
+            is_alone: Vec::new(),
+            class_of_row: Vec::new(),
+            policy_of_row: Vec::new(),
+            policy_key: PolicyKey::Other,
+            k_of_row: Vec::new(),
+        };
+        let directory = Directory::of_classes(quasi, assigned);
+        Ok(self.version_of(directory, &empty_columns(&self.definition)?, policies, epoch))
+    }
+
+    fn version_of(&self, directory: Directory, columns: &[Column], policies: Option<Policies>, epoch: u64) -> Version {
+        Version {
+            number: epoch,
+            definition: Arc::clone(&self.definition),
+            fingerprint: Fingerprint::default(),
+            policies: policies.map(Arc::new),
+            hierarchies: columns.iter().map(|column| column.hierarchy.clone()).collect(),
+            value_types: columns.iter().map(|column| column.value_type).collect(),
+            meanings: self.meanings(),
+            directories: vec![directory],
+            kept: None,
+            refusals: Mutex::default(),
+            summary: Summary::default(),
+        }
+    }
+
     fn version(
         &self,
         numbers: &[i64],
         rows: RecordBatch,
-        classes: Vec<Labelled>,
+        mut classes: Vec<Labelled>,
         policies: Option<Policies>,
         policy_of_row: Vec<Option<u32>>,
         epoch: u64,
@@ -297,6 +424,9 @@ impl Materialized {
             .map_err(ViewProblem::Columns)?;
         self.attach(&mut table)?;
 
+        // Labels of a class that shows nobody are of those who wait there.
+        let shown: HashSet<i64, RandomState> = numbers.iter().copied().collect();
+        classes.retain(|(number, ..)| shown.contains(number));
         let mut labels = vec![(Texts::new(), HashMap::<String, u32, RandomState>::default()); quasi.len()];
         let mut label_of_class = vec![Vec::with_capacity(classes.len()); quasi.len()];
         let mut places: HashMap<i64, u32, RandomState> = HashMap::default();
@@ -326,19 +456,7 @@ impl Materialized {
             k_of_row: Vec::new(),
         };
         let directory = Directory::of_classes(quasi, assigned);
-        let version = Version {
-            number: epoch,
-            definition: Arc::clone(definition),
-            fingerprint: Fingerprint::default(),
-            policies: policies.map(Arc::new),
-            hierarchies: table.columns.iter().map(|column| column.hierarchy.clone()).collect(),
-            value_types: table.columns.iter().map(|column| column.value_type).collect(),
-            meanings: self.meanings(),
-            directories: vec![directory],
-            kept: None,
-            refusals: Mutex::default(),
-            summary: Summary::default(),
-        };
+        let version = self.version_of(directory, &table.columns, policies, epoch);
         Ok(StoredRead { version: Arc::new(version), rows, table, class_of_row, policy_of_row })
     }
 }

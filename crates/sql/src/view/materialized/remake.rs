@@ -12,13 +12,15 @@ use kohort_core::changing::{
     AtomId, AtomMember, ClassId, Combined, Effect, Ledger, Member, MemberKey, NewClass, OldAtom, Past, Place,
     Refreshed, Shown, refresh,
 };
+use kohort_core::loss::NcpOfLabels;
 use kohort_store::Change;
 
 use super::Materialized;
+use super::cells::KeptCells;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::ledger::{KeptRow, Persons};
 use super::load::load;
-use super::make::{Arrivals, ClassOfVersion, Loss, MADE, Making, Members, classes_of_version, fix_shares, made};
+use super::make::{Arrivals, ClassOfVersion, MADE, Making, Members, classes_of_version, fix_shares, made};
 use super::members::{NewRow, asks_of_values, new_rows};
 use super::memory::{Counters, Made, Memory, Values};
 use super::problem::MaterializedProblem;
@@ -140,7 +142,7 @@ impl Materialized {
         let empty = classes.filter(|class| !shown_in.contains(class)).map(|class| Effect::Dissolve { class });
         effects.extend(empty.collect::<Vec<_>>());
         memory.index.follow(&memory.trees, &effects);
-        memory.made.ncp = loss(&memory, &shown_in, &effects);
+        memory.made.ncp_when_made = Some(ncp(&memory, &shown_in, &effects));
         let others = plan.others(&memory, &persons, &kept, &members, &effects);
         effects.extend(others);
         let arrivals = arrivals(&rows, &members, &kept);
@@ -153,9 +155,10 @@ impl Materialized {
         change.put_record(COUNTERS, name, &counters).map_err(store)?;
         let made = serde_json::to_string(&memory.made).expect("texts and numbers are JSON");
         change.put_record(MADE, name, &made).map_err(store)?;
-        let (memory, table) = load(&self.definition, &self.layout, change)?;
+        let (mut memory, table) = load(&self.definition, &self.layout, change)?;
         let (definition, layout) = (Arc::clone(&making.version.definition), self.layout.clone());
-        let view = Materialized::with(definition, making.origin.clone(), layout, memory, table, change)?;
+        memory.kept = KeptCells::read(&layout, &definition, change, making.most_kept_bytes)?.map(Arc::new);
+        let view = Materialized::with(definition, making.origin.clone(), layout, memory, table)?;
         Ok(Remade { view, told })
     }
 }
@@ -171,18 +174,18 @@ fn take_order_of_pairs(made: &mut Made, old: &Made) -> bool {
 }
 
 /// Mean loss of what is shown: classes that stay, and those that effects found.
-fn loss(memory: &Memory, stay: &BTreeSet<ClassId>, effects: &[Effect]) -> f64 {
+fn ncp(memory: &Memory, stay: &BTreeSet<ClassId>, effects: &[Effect]) -> f64 {
     let founded = effects.iter().filter_map(|effect| match effect {
         Effect::Found { class, .. } => Some(*class),
         _ => None,
     });
-    let mut loss = Loss::of(&memory.trees);
+    let mut ncp = NcpOfLabels::new(&memory.trees);
     for class in stay.iter().copied().chain(founded) {
         if let Some((nodes, n_members)) = memory.index.get(class) {
-            loss.add(nodes, n_members);
+            ncp.add(nodes, n_members);
         }
     }
-    loss.mean()
+    ncp.mean()
 }
 
 /// Rows that are new to the tables. Where effects say nothing else of them, they are hidden.

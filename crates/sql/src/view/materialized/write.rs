@@ -17,7 +17,7 @@ use super::follow::{Arrival, Changed, RowState};
 use super::layout::{
     ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, TEXT, TUPLE,
 };
-use super::ledger::{ALONE, IN_ATOM, Persons, WAITING, is, past_text};
+use super::ledger::{ALONE, HIDDEN, IN_ATOM, Persons, WAITING, is, past_text};
 use super::memory::Memory;
 use super::problem::MaterializedProblem;
 use super::{Materialized, step};
@@ -100,6 +100,7 @@ impl Writing<'_> {
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
         let mut restricted: BTreeSet<i64> = BTreeSet::new();
         let mut is_seen = false;
+        self.memory.recount(effects);
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
             match effect {
@@ -184,17 +185,23 @@ impl Writing<'_> {
     }
 
     pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedProblem> {
-        let (mut gone, mut moved, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut gone, mut moved, mut states, mut out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (key, fate) in fates {
             match fate {
                 Fate::Gone => gone.push(signed(key.0)),
                 Fate::At(state) => {
                     moved.push(signed(key.0));
                     states.push(*state);
+                    out.extend(matches!(state.place, WAITING | HIDDEN).then_some(signed(key.0)));
                 }
             }
         }
         let rows = &self.view.layout.rows;
+        let hiding = self.shown_of(out)?;
+        if !hiding.is_empty() {
+            let since: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![self.changed.now; hiding.len()]));
+            self.change.update(rows, &hiding, &batch([(SINCE, since)]))?;
+        }
         if !gone.is_empty() {
             self.change.delete(rows, &gone)?;
         }
@@ -204,6 +211,23 @@ impl Writing<'_> {
             self.change.update(rows, &moved, &columns)?;
         }
         Ok(())
+    }
+
+    /// Those of some rows that are shown, as the table has it.
+    fn shown_of(&self, numbers: Vec<i64>) -> Result<Vec<i64>, MaterializedProblem> {
+        if numbers.is_empty() {
+            return Ok(numbers);
+        }
+        let (columns, numbers) = (Some(vec![PLACE.to_owned()]), Some(numbers));
+        let request = ScanRequest { columns, with_rowid: true, numbers, ..ScanRequest::default() };
+        let mut shown = Vec::new();
+        for batch in self.change.scan(&self.view.layout.rows, &request)? {
+            let batch = batch?;
+            let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>().values().iter().copied();
+            let is_shown = |place: i64| matches!(place, IN_ATOM | ALONE);
+            shown.extend(integers(0).zip(integers(1)).filter(|(_, place)| is_shown(*place)).map(|(number, _)| number));
+        }
+        Ok(shown)
     }
 
     fn mark_leaving(&self, keys: &[MemberKey]) -> Result<(), MaterializedProblem> {
