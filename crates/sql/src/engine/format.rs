@@ -13,6 +13,7 @@
 use kohort_store::{Change, State, Store};
 
 use crate::SqlError;
+use crate::view::{ViewProblem, forget_standings};
 
 const KIND: &str = "format";
 const NAME: &str = "records and hidden tables";
@@ -21,7 +22,7 @@ const NAME: &str = "records and hidden tables";
 type Step = fn(&Change) -> Result<(), SqlError>;
 
 /// The first leads from format 1 to format 2.
-const STEPS: &[Step] = &[];
+const STEPS: &[Step] = &[|change| Ok(forget_standings(change).map_err(ViewProblem::Materialized)?)];
 
 /// Brings a folder to the newest format.
 ///

@@ -209,6 +209,8 @@ async fn a_materialized_view_has_an_index_by_person_on_each_of_its_tables() {
     assert_eq!(indexes("choice"), ["who"]);
     assert_eq!(indexes("keyed"), [""; 0]);
     assert_eq!(indexes("chosen"), ["who k"]);
+}
+
 /// A table of a file with this one cell.
 fn table_of(folder: &Path, file: &str, cell: &str) -> String {
     let path = folder.join(file);
