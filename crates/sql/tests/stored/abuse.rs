@@ -364,9 +364,9 @@ async fn letters_beyond_ascii_are_as_they_are_written() {
     for (written, shown) in [("Ämter", "20"), ("ÄMTER", "20"), ("ämter", "21"), ("äMTER", "21"), ("\"Ämter\"", "20")]
     {
         // Without a plan, and with one.
-        for condition in ["age = 20 OR age = 21", "age IN (20, 21) AND disease LIKE '%'"] {
-            let found = rows(&mut analyst(&engine), &format!("SELECT age FROM {written} WHERE {condition}")).await;
-            assert_eq!(found, [[shown], [shown]], "{written} {condition}");
+        for order in ["", "ORDER BY age"] {
+            let asked = format!("SELECT age FROM {written} WHERE age = {shown} {order}");
+            assert_eq!(rows(&mut analyst(&engine), &asked).await, [[shown], [shown]], "{asked}");
         }
     }
 }
