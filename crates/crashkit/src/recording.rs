@@ -61,7 +61,7 @@ mod tests {
     fn calls() -> Vec<(String, Call)> {
         let calls = [
             ("a", Call::Provide),
-            ("a", Call::Write { offset: 0, bytes: vec![1; 700] }),
+            ("a", Call::Write { offset: 0, bytes: vec![1; 7] }),
             ("b", Call::Create),
             ("b", Call::Remove { is_flushed: false }),
             ("b", Call::Remove { is_flushed: false }),
@@ -84,7 +84,10 @@ mod tests {
             let mut contents = Contents::default();
             contents.fail_at(at as u64, Fault::PowerCut);
             for (name, call) in calls() {
-                let _ = call.make(&name, &mut contents);
+                // No file is opened once the power is gone.
+                if contents.check_power().is_ok() {
+                    let _ = call.make(&name, &mut contents);
+                }
             }
             assert!(contents.check_power().is_err(), "call {at}");
             let of = |image: &Image| {
