@@ -275,7 +275,7 @@ fn somebody_who_was_withdrawn_is_in_no_other_crowd_until_a_refresh_is_forced() {
         let mut run = Run::begin(folder.path(), withdrawing, "").await;
         run.check(false).await.unwrap();
         let n_hidden = |run: &Run| {
-            let kept = Kept::read(&run.engine, withdrawing);
+            let kept = Kept::read(&run.engine, "v", withdrawing);
             kept.rows.iter().filter(|row| row.place == kept::Place::Hidden).count()
         };
         let steps = [Step::Alone(Change::Delete(vec![0])), Step::Alone(changes::crowd()), Step::RefreshPart];

@@ -76,7 +76,7 @@ impl Layout {
 
     /// Names of the hidden tables of a view, as the table above lists them.
     pub(super) fn names(view: &str) -> [String; 5] {
-        ["rows", "classes", "values", "choices", "past"].map(|what| format!("view {view}{SEPARATOR}{what}"))
+        [ROWS, "classes", "values", "choices", PAST].map(|what| format!("view {view}{SEPARATOR}{what}"))
     }
 
     /// All hidden tables; the table of choices has the columns of the policies.
