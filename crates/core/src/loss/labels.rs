@@ -68,7 +68,7 @@ mod tests {
 
     fn ncp(tree: &GrowingTree, label: &str) -> f64 {
         let mut ncp = NcpOfLabels::new(std::slice::from_ref(tree));
-        ncp.add(&[tree.node(label).unwrap()], 3);
+        ncp.add(&[tree.node(label).unwrap()], 4);
         ncp.mean()
     }
 
