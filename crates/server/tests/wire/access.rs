@@ -61,6 +61,20 @@ async fn a_purpose_that_is_not_granted_counts_for_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_granted_no_purpose_hears_of_none() {
+    let served = serve(PEOPLE).await;
+    as_owner(&served.engine, "REVOKE PURPOSE care RECIPIENT nurse FROM ann").await;
+    let ann = connect(&served, ANALYST).await;
+    for sql in ["SELECT * FROM seen", "SELECT * FROM seen PURPOSE x RECIPIENT y"] {
+        let error = ann.client.simple_query(sql).await.unwrap_err();
+        let said = format!("{:?}", error.as_db_error().unwrap());
+        for hidden in ["care", "study", "nurse", "lab"] {
+            assert!(!said.contains(&format!("{hidden},")) && !said.contains(&format!("{hidden}\"")), "{said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_views_that_tell_more_together_are_not_granted_to_one_login() {
     let served = serve(PEOPLE).await;
     as_owner(&served.engine, AGAIN).await;

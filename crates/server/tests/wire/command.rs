@@ -177,7 +177,7 @@ fn a_configuration_is_checked_without_serving() {
         ("maximum = 0", "unknown field"),
         ("listen = 5", "invalid type"),
         ("log = '/nowhere/at/all.log'", "/nowhere/at: No such file"),
-        ("log = '/proc/version'", "/proc/version: "),
+        ("log = '/proc'", "/proc: Is a directory"),
         ("data = '/proc/version'", "/proc/version: Not a directory"),
         (&foreign, "this is no data folder of kohort"),
     ] {

@@ -41,7 +41,7 @@ async fn what_a_client_says_when_it_connects_is_what_it_resets_to() {
         "SELECT DISTINCT illness FROM seen ORDER BY 1",
     ];
     let output = psql_with(&url, PASSWORD, &[&["--tuples-only"], script.as_slice()].concat()).await;
-    assert_eq!(stdout(&output), "SET\nDISCARD ALL\ninfection\nstomach\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "SET\nSET\nDISCARD ALL\ninfection\nstomach\n", "{}", stderr(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
