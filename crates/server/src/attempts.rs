@@ -1,24 +1,41 @@
 //! [`Attempts`]: how often logins failed lately, by address and user.
 //!
 //! # Guarantee
-//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A login under way counts
-//! like a failed one until it ends, so that many at once are no way around it. Nobody can lock out a user for other
-//! addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten.
+//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A login under way may
+//! fail, so no more are let in at a time than may: others wait for one to end. Nobody can lock out a user for other
+//! addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten, and names that are
+//! too long to be anybody's count as one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
 const WINDOW: Duration = Duration::from_secs(60);
 const PER_USER: u32 = 5;
 const PER_ADDRESS: u32 = 30;
 const MOST_KEPT: usize = 10_000;
+/// Bytes of the longest name.
+const LONGEST_NAME: usize = 63;
 
 /// Failed logins of late.
 #[derive(Default)]
 pub(crate) struct Attempts {
     failed: Mutex<HashMap<Who, Failed>>,
+    ended: Notify,
+}
+
+/// Whether a login may go on.
+pub(crate) enum Attempted<'a> {
+    /// It may.
+    Begun(Attempt<'a>),
+    /// It may once others have ended, if they do not fail.
+    Later,
+    /// Too many have failed.
+    Never,
 }
 
 /// An address, and the user it tried where that counts.
@@ -49,18 +66,27 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl Attempts {
+    /// Ends when a login does.
+    pub(crate) fn ended(&self) -> Notified<'_> {
+        self.ended.notified()
+    }
+
     /// Lets an address try this user, where it may now.
-    pub(crate) fn begin(&self, address: IpAddr, user: &str, now: Instant) -> Option<Attempt<'_>> {
+    pub(crate) fn begin(&self, address: IpAddr, user: &str, now: Instant) -> Attempted<'_> {
         let mut failed = self.failed();
         let keys = keys(address, user);
-        let may_try = keys.iter().all(|(who, most)| {
-            failed.get(who).is_none_or(|known| {
-                let n_failed = if known.is_over(now) { 0 } else { known.n_times };
-                n_failed.saturating_add(known.n_open) < *most
-            })
-        });
-        if !may_try {
-            return None;
+        let (mut has_failed, mut is_busy) = (false, false);
+        for (who, most) in &keys {
+            let Some(known) = failed.get(who) else { continue };
+            let n_failed = if known.is_over(now) { 0 } else { known.n_times };
+            has_failed |= n_failed >= *most;
+            is_busy |= n_failed.saturating_add(known.n_open) >= *most;
+        }
+        if has_failed {
+            return Attempted::Never;
+        }
+        if is_busy {
+            return Attempted::Later;
         }
         if failed.len() + 2 > MOST_KEPT {
             forget_older_half(&mut failed);
@@ -68,7 +94,7 @@ impl Attempts {
         for (who, _) in &keys {
             failed.entry(who.clone()).or_insert(Failed { since: now, n_times: 0, n_open: 0 }).n_open += 1;
         }
-        Some(Attempt { attempts: self, who: keys.map(|(who, _)| who) })
+        Attempted::Begun(Attempt { attempts: self, who: keys.map(|(who, _)| who) })
     }
 
     fn failed(&self) -> MutexGuard<'_, HashMap<Who, Failed>> {
@@ -101,6 +127,8 @@ impl Drop for Attempt<'_> {
                 }
             }
         }
+        drop(failed);
+        self.attempts.ended.notify_waiters();
     }
 }
 
@@ -120,11 +148,12 @@ fn forget_older_half(failed: &mut HashMap<Who, Failed>) {
 /// What a login counts for, and how often.
 fn keys(address: IpAddr, user: &str) -> [(Who, u32); 2] {
     let network = network(address);
+    let user = if user.len() > LONGEST_NAME { "" } else { user };
     [(Who { network, user: Some(user.to_owned()) }, PER_USER), (Who { network, user: None }, PER_ADDRESS)]
 }
 
 /// Somebody with one address of version 6 has 2^64 of them.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
         address => address,
@@ -138,48 +167,70 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
+    impl<'a> Attempted<'a> {
+        fn begun(self) -> Option<Attempt<'a>> {
+            match self {
+                Attempted::Begun(attempt) => Some(attempt),
+                Attempted::Later | Attempted::Never => None,
+            }
+        }
+
+        fn is_never(&self) -> bool {
+            matches!(self, Attempted::Never)
+        }
+    }
+
+    fn fail(attempts: &Attempts, address: IpAddr, user: &str, now: Instant) {
+        attempts.begin(address, user, now).begun().unwrap().fail(now);
+    }
+
     #[test]
     fn after_some_failures_an_address_waits_and_others_do_not() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for _ in 0..PER_USER {
-            attempts.begin(ADDRESS, "ann", now).unwrap().fail(now);
+            fail(&attempts, ADDRESS, "ann", now);
         }
-        assert!(attempts.begin(ADDRESS, "ann", now).is_none());
-        assert!(attempts.begin(ADDRESS, "bob", now).is_some());
-        assert!(attempts.begin(OTHER, "ann", now).is_some());
-        assert!(attempts.begin(ADDRESS, "ann", now + WINDOW).is_some());
+        assert!(attempts.begin(ADDRESS, "ann", now).is_never());
+        assert!(attempts.begin(ADDRESS, "bob", now).begun().is_some());
+        assert!(attempts.begin(OTHER, "ann", now).begun().is_some());
+        assert!(attempts.begin(ADDRESS, "ann", now + WINDOW).begun().is_some());
     }
 
     #[test]
-    fn logins_at_the_same_time_are_as_many_attempts() {
+    fn logins_at_the_same_time_are_as_many_as_may_fail_and_others_wait_for_them() {
         let (attempts, now) = (Attempts::default(), Instant::now());
-        let open: Vec<Attempt<'_>> = (0..PER_USER).map(|_| attempts.begin(ADDRESS, "ann", now).unwrap()).collect();
-        assert!(attempts.begin(ADDRESS, "ann", now).is_none());
+        let mut open: Vec<Attempt<'_>> =
+            (0..PER_USER).map(|_| attempts.begin(ADDRESS, "ann", now).begun().unwrap()).collect();
+        let waits = |attempts: &Attempts| matches!(attempts.begin(ADDRESS, "ann", now), Attempted::Later);
+        assert!(waits(&attempts));
+        open.pop().unwrap().fail(now);
+        assert!(waits(&attempts), "four are open, and one failed");
         drop(open);
-        assert!(attempts.begin(ADDRESS, "ann", now).is_some(), "none of them failed");
-        assert!(attempts.failed().is_empty());
+        assert!(attempts.begin(ADDRESS, "ann", now).begun().is_some(), "none of the others failed");
     }
 
     #[test]
     fn many_users_from_one_address_are_as_many_attempts() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for user in 0..PER_ADDRESS {
-            attempts.begin(ADDRESS, &format!("user {user}"), now).unwrap().fail(now);
+            fail(&attempts, ADDRESS, &format!("user {user}"), now);
         }
-        assert!(attempts.begin(ADDRESS, "another", now).is_none());
+        assert!(attempts.begin(ADDRESS, "another", now).is_never());
         let v6 = |last| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last));
         for last in 0..u16::try_from(PER_ADDRESS).unwrap() {
-            attempts.begin(v6(last), &format!("user {last}"), now).unwrap().fail(now);
+            fail(&attempts, v6(last), &format!("user {last}"), now);
         }
-        assert!(attempts.begin(v6(999), "another", now).is_none());
+        assert!(attempts.begin(v6(999), "another", now).is_never());
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for last in 0..20_000u32 {
-            attempts.begin(IpAddr::V4(last.into()), "ann", now).unwrap().fail(now);
+            fail(&attempts, IpAddr::V4(last.into()), &"x".repeat(9_000), now);
         }
         assert!(attempts.failed().len() <= MOST_KEPT);
+        let longest = attempts.failed().keys().filter_map(|who| who.user.as_ref().map(String::len)).max();
+        assert!(longest <= Some(LONGEST_NAME));
     }
 }

@@ -9,7 +9,8 @@
 //! | 2 | wrong use or input |
 //! | 3 | I/O, or a fault of ours |
 
-use std::io::{BufRead, IsTerminal};
+use std::fs::OpenOptions;
+use std::io::{BufRead, ErrorKind, IsTerminal, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +37,10 @@ Examples:
   kohort-serve --config kohort-serve.toml --check-config
 
 Exit codes: 0 stopped, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
+
+/// The file of a data folder, and how it begins.
+const DATA_FILE: &str = "kohort.db";
+const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Serves anonymization views to PostgreSQL clients.
 #[derive(Parser)]
@@ -234,15 +239,49 @@ fn password(name: &str) -> Result<String, Ending> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Runs the statements of a file as the owner.
-/// Whether the files that are named can be used, without using them.
+/// Whether the files that are named can be used, without changing them.
 fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(), Ending> {
     arguments.init.iter().try_for_each(|path| statements(path).map(drop))?;
-    let log_folder = configuration.log.as_deref().and_then(Path::parent).filter(|folder| *folder != Path::new(""));
-    match log_folder {
-        Some(folder) => folder.read_dir().map(drop).map_err(|error| Ending::file(folder, &error)),
-        None => Ok(()),
+    if let Some(log) = &configuration.log {
+        check_log(log)?;
     }
+    configuration.data.as_deref().map_or(Ok(()), check_data)
+}
+
+/// Whether a log can be appended to, or made where there is none.
+fn check_log(path: &Path) -> Result<(), Ending> {
+    match OpenOptions::new().append(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+            let tried = folder.join(format!(".kohort-serve-{}", std::process::id()));
+            let made = OpenOptions::new().write(true).create_new(true).open(&tried);
+            let removed = made.and_then(|_| std::fs::remove_file(&tried));
+            removed.map_err(|error| Ending::file(folder, &error))
+        }
+        Err(error) => Err(Ending::file(path, &error)),
+    }
+}
+
+/// Whether a data folder is one, or can be made. Its file is opened and nothing is written.
+fn check_data(folder: &Path) -> Result<(), Ending> {
+    match folder.read_dir() {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Ending::file(folder, &error)),
+    }
+    let path = folder.join(DATA_FILE);
+    let mut start = Vec::new();
+    let read = match OpenOptions::new().read(true).write(true).open(&path) {
+        Ok(file) => file.take(SQLITE.len() as u64).read_to_end(&mut start),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => Err(error),
+    };
+    read.map_err(|error| Ending::file(&path, &error))?;
+    if !start.is_empty() && start != SQLITE {
+        return Err(Ending::new(Ending::INPUT, format!("{}: this is no data folder of kohort", folder.display())));
+    }
+    Ok(())
 }
 
 /// The statements of a file.
@@ -256,6 +295,7 @@ fn in_file(path: &Path, error: SqlError) -> Ending {
     Ending { message: format!("{}: {}", path.display(), ending.message), ..ending }
 }
 
+/// Runs the statements of a file as the owner.
 async fn initialize(engine: &Engine, path: &Path) -> Result<(), Ending> {
     let mut owner = engine.session(Role::Owner);
     for parsed in statements(path)? {

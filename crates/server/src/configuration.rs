@@ -36,6 +36,10 @@ pub struct Configuration {
     pub statement_timeout: u64,
     /// How long a client may say nothing; 0 is for ever.
     pub idle_timeout: u64,
+    /// How long an owner may say nothing while a transaction is open; 0 is for ever.
+    pub idle_in_transaction_timeout: u64,
+    /// How long a cursor stays open that nobody fetches from; 0 is for ever.
+    pub cursor_timeout: u64,
     /// How long a client may take to log in.
     pub startup_timeout: u64,
     /// How long running statements get once the server is to stop.
@@ -57,6 +61,8 @@ impl Default for Configuration {
             query_memory: 1024,
             statement_timeout: 300,
             idle_timeout: 3600,
+            idle_in_transaction_timeout: 60,
+            cursor_timeout: 600,
             startup_timeout: 10,
             shutdown_timeout: 30,
         }
@@ -179,6 +185,14 @@ impl Configuration {
 
     pub(crate) fn idle_timeout(&self) -> Option<Duration> {
         seconds(self.idle_timeout)
+    }
+
+    pub(crate) fn idle_in_transaction_timeout(&self) -> Option<Duration> {
+        seconds(self.idle_in_transaction_timeout)
+    }
+
+    pub(crate) fn cursor_timeout(&self) -> Option<Duration> {
+        seconds(self.cursor_timeout)
     }
 }
 

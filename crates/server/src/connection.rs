@@ -1,49 +1,75 @@
 //! [`Connection`]: one client from its login to its end: reads messages, runs what they ask, and answers.
 //!
 //! # Guarantee
-//! One statement at a time, within its time, cancellable at any moment, also while rows are sent. A fault in a statement
-//! ends the connection, since nobody knows what it left behind; others go on.
+//! One statement at a time, within its time, cancellable at any moment but while it commits, also while rows are sent, and
+//! cancelled where its client hangs up. A fault in a statement ends the connection, since nobody knows what it left behind;
+//! others go on. So does the end of its login. An owner who says nothing in an open transaction is not waited for, nor a
+//! cursor that nobody fetches from.
 
 mod extended;
 mod run;
+mod set;
 mod transaction;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use datafusion::config::ConfigOptions;
 use futures::FutureExt;
-use kohort_sql::Session;
 use kohort_sql::parser::parse;
+use kohort_sql::{Role, Session};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::catalog::PgCatalog;
 use crate::failure::Failure;
 use crate::frontend::FrontendMessage;
 use crate::login::{Login, log_in};
+use crate::metrics::Metrics;
+use crate::places::Place;
 use crate::request::Request;
 use crate::server::{Cancellable, Server};
-use crate::settings::Settings;
-use crate::wire::{ByteStream, Wire};
+use crate::settings::{Longest, Scope, Settings};
+use crate::wire::{ByteStream, Incoming, Outgoing, Wire};
 use extended::{Portal, Prepared};
+use transaction::OptionsBefore;
 
 /// A client that has logged in.
 pub(crate) struct Connection {
     server: Arc<Server>,
-    wire: Wire,
+    user: String,
+    wire: Outgoing,
     session: Session,
     settings: Settings,
+    /// Options of views when the client had connected.
+    initial_options: ConfigOptions,
+    /// And before the transaction under way.
+    options_before: Option<OptionsBefore>,
     cancellable: Cancellable,
     status: TransactionStatus,
+    /// Whether a transaction is being kept, which is not cancelled.
+    committing: watch::Sender<bool>,
     statements: HashMap<String, Arc<Prepared>>,
-    /// Statements of PREPARE, which the session keeps, with the bytes of their texts.
-    prepared: BTreeMap<String, usize>,
+    /// Statements of PREPARE, which the session keeps.
+    prepared: BTreeMap<String, PreparedBySql>,
     /// Portals and cursors: they share their names.
     portals: HashMap<String, Portal>,
     messages: Messages,
+}
+
+/// A statement of PREPARE.
+#[derive(Clone, Copy)]
+struct PreparedBySql {
+    /// Bytes of its text.
+    n_bytes: usize,
+    /// Whether it may change something.
+    changes: bool,
 }
 
 /// What becomes of messages.
@@ -56,25 +82,38 @@ enum Messages {
 }
 
 /// Serves a client until it is gone.
-pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr) {
+pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr, opening: Place<IpAddr>) {
     let Some(login) = log_in(server, stream, peer).await else { return };
-    let Login { mut wire, user, session, parameters, _place: place } = login;
-    wire.set_limit(server.configuration.max_message);
+    drop(opening);
+    let Login { wire: Wire { mut incoming, outgoing }, user, session, parameters, place } = login;
+    incoming.set_limit(server.configuration.max_message);
     let Some(cancellable) = server.cancellable() else { return };
+    let longest = Longest {
+        statement: server.configuration.statement_timeout(),
+        // An analyst's transaction holds nothing that others wait for.
+        idle_in_transaction: match session.role() {
+            Role::Owner => server.configuration.idle_in_transaction_timeout(),
+            Role::Analyst => None,
+        },
+    };
     let mut connection = Connection {
         server: Arc::clone(server),
-        wire,
+        wire: outgoing,
+        settings: Settings::new(&user, session.role(), longest),
+        user,
         session,
-        settings: Settings::new(&user, server.configuration.statement_timeout()),
+        initial_options: ConfigOptions::default(),
+        options_before: None,
         cancellable,
         status: TransactionStatus::Idle,
+        committing: watch::Sender::new(false),
         statements: HashMap::new(),
         prepared: BTreeMap::new(),
         portals: HashMap::new(),
         messages: Messages::Answered,
     };
-    let ended = match connection.greet(&user, &parameters).await {
-        Ok(()) => connection.converse().await,
+    let ended = match connection.greet(&parameters).await {
+        Ok(()) => connection.converse(&mut incoming).await,
         Err(failure) => failure,
     };
     if let Failure::Fatal(refusal) | Failure::Statement(refusal) = ended
@@ -82,23 +121,27 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
     {
         let _ = connection.wire.flush().await;
     }
-    drop(place);
-    connection.wire.close().await;
+    // What it holds is free before the client learns that it is gone.
+    let Connection { wire, session, portals, .. } = connection;
+    drop((portals, session, place));
+    wire.close().await;
 }
 
 impl Connection {
     /// Tells the client what it needs to know, and sets what it wishes.
-    async fn greet(&mut self, user: &str, parameters: &[(String, String)]) -> Result<(), Failure> {
-        let catalog = self.server.catalog.install(self.session.context(), user);
+    async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
+        let catalog = self.server.catalog.install(self.session.context(), &self.user);
         catalog.map_err(|_| Failure::fatal("XX000", "the catalog can't be made"))?;
         for (name, value) in parameters {
             match name.as_str() {
-                "application_name" | "client_encoding" => self.settings.set(name, Some(value))?,
+                "application_name" | "client_encoding" => self.set(name, Some(value), Scope::Session)?,
                 "options" => self.set_options(value).await?,
                 // Others, such as the time zone of the client's machine, are told as they are here.
                 _ => {}
             }
         }
+        self.settings.keep_as_initial();
+        self.initial_options = self.options();
         self.report(None)?;
         let Cancellable { process, secret, .. } = &self.cancellable;
         let key = BackendKeyData::new(*process, SecretKey::I32(*secret));
@@ -128,7 +171,7 @@ impl Connection {
             let setting = setting.ok_or_else(unknown)?;
             let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
             if self.settings.knows(name) {
-                self.settings.set(name, Some(value))?;
+                self.set(name, Some(value), Scope::Session)?;
                 continue;
             }
             let name = name.to_lowercase();
@@ -145,45 +188,81 @@ impl Connection {
     }
 
     /// Until the client is gone, or must go.
-    async fn converse(&mut self) -> Failure {
+    async fn converse(&mut self, incoming: &mut Incoming) -> Failure {
         let mut stopping = self.server.stopping();
-        let idle = self.server.configuration.idle_timeout();
+        let login_gone = self.session.until_gone();
+        tokio::pin!(login_gone);
+        let mut since = Instant::now();
         loop {
-            let idle = async {
-                match idle {
-                    Some(idle) => tokio::time::sleep(idle).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let (silence, too_long) = self.longest_silence();
+            let silent = until(silence.map(|silence| since + silence));
+            let cursor_idle = until(self.next_idle_cursor());
             let message = tokio::select! {
                 // What came before is answered before the server stops.
                 biased;
-                message = self.wire.read() => message,
+                message = incoming.read() => message,
                 _ = stopping.wait_for(|stopping| *stopping) => {
                     return Failure::fatal("57P01", "the server is shutting down");
                 }
-                () = idle => return Failure::fatal("57P05", "the connection was idle for too long"),
+                () = &mut login_gone => return login_is_gone(),
+                () = silent => return too_long,
+                () = cursor_idle => {
+                    self.close_idle_cursors();
+                    continue;
+                }
             };
             let message = match message {
                 Ok(FrontendMessage::Terminate) => return Failure::Gone,
                 Ok(message) => message,
                 Err(problem) => return problem.into(),
             };
-            if let Err(failure) = self.answer(message).await {
+            if let Err(failure) = self.answer(message, incoming).await {
                 return failure;
+            }
+            since = Instant::now();
+        }
+    }
+
+    /// How long the client may say nothing now, and what it is told then.
+    fn longest_silence(&self) -> (Option<Duration>, Failure) {
+        let idle = self.server.configuration.idle_timeout();
+        let in_transaction = match self.status {
+            TransactionStatus::Idle => None,
+            _ => self.settings.idle_in_transaction_timeout(),
+        };
+        match in_transaction {
+            Some(time) if idle.is_none_or(|idle| time < idle) => {
+                (Some(time), Failure::fatal("25P03", "the connection was idle in a transaction for too long"))
+            }
+            _ => (idle, Failure::fatal("57P05", "the connection was idle for too long")),
+        }
+    }
+
+    /// When the first cursor is to be closed, unless somebody fetches from it.
+    fn next_idle_cursor(&self) -> Option<Instant> {
+        let timeout = self.server.configuration.cursor_timeout()?;
+        self.portals.values().filter_map(Portal::idle_since).min().map(|since| since + timeout)
+    }
+
+    fn close_idle_cursors(&mut self) {
+        let Some(timeout) = self.server.configuration.cursor_timeout() else { return };
+        let now = Instant::now();
+        for portal in self.portals.values_mut() {
+            if portal.idle_since().is_some_and(|since| since + timeout <= now) {
+                portal.time_out();
             }
         }
     }
 
     /// Answers a message. An error ends the connection.
-    async fn answer(&mut self, message: FrontendMessage) -> Result<(), Failure> {
+    async fn answer(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), Failure> {
         let is_simple = matches!(message, FrontendMessage::Query(_));
         let is_sync = matches!(message, FrontendMessage::Sync);
         if self.messages == Messages::PassedOver && !is_sync && !is_simple {
             return Ok(());
         }
         self.messages = Messages::Answered;
-        let outcome = self.within_time(message).await;
+        let outcome = self.within_time(message, incoming).await;
         if let Err(failure) = outcome {
             let Failure::Statement(refusal) = failure else { return Err(failure) };
             let is_cancelled = refusal.state == "57014";
@@ -204,7 +283,7 @@ impl Connection {
     }
 
     /// Runs what a message asks, unless it takes too long, is cancelled, or a fault of ours stops it.
-    async fn within_time(&mut self, message: FrontendMessage) -> Result<(), Failure> {
+    async fn within_time(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), Failure> {
         let computes = matches!(
             message,
             FrontendMessage::Query(_)
@@ -213,27 +292,56 @@ impl Connection {
                 | FrontendMessage::Execute { .. }
         );
         let server = Arc::clone(&self.server);
-        let ended = self.unless_late(message);
-        if computes { server.run_apart(ended) } else { ended.await }
+        // Its clock is that of the runtime it is made in. This one's goes on where all threads of statements compute.
+        let late = self.settings.statement_timeout().map(sleep);
+        if !computes {
+            return self.unless_stopped(message, incoming, late).await;
+        }
+        server.run_apart(self.unless_stopped(message, incoming, late))
     }
 
-    async fn unless_late(&mut self, message: FrontendMessage) -> Result<(), Failure> {
+    async fn unless_stopped(
+        &mut self,
+        message: FrontendMessage,
+        incoming: &mut Incoming,
+        late: Option<tokio::time::Sleep>,
+    ) -> Result<(), Failure> {
         let (server, cancelled) = (Arc::clone(&self.server), Arc::clone(&self.cancellable.cancelled));
-        let timeout = self.settings.statement_timeout();
+        // It hears of what happens from here on, also before anybody waits for it.
+        let cancelled = cancelled.notified();
+        let _running = Running::new(&server.metrics);
+        let (mut committing, login_gone) = (self.committing.subscribe(), self.session.until_gone());
         let late = async {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
+            match late {
+                Some(late) => late.await,
                 None => std::future::pending().await,
             }
         };
+        let stopped = async {
+            tokio::select! {
+                biased;
+                () = cancelled => Failure::statement("57014", "canceling statement due to user request"),
+                () = server.ending() => Failure::fatal("57P01", "the server is shutting down"),
+                () = login_gone => login_is_gone(),
+                () = incoming.until_gone() => Failure::Gone,
+                () = late => Failure::statement("57014", "canceling statement due to statement timeout"),
+            }
+        };
+        let obeyed = AssertUnwindSafe(self.obey(message)).catch_unwind();
+        tokio::pin!(obeyed);
+        let finished = |done: std::thread::Result<Result<(), Failure>>| {
+            done.unwrap_or_else(|_| Err(Failure::fatal("XX000", "a fault of kohort stopped the statement")))
+        };
+        let failure = tokio::select! {
+            biased;
+            done = &mut obeyed => return finished(done),
+            failure = stopped => failure,
+        };
         tokio::select! {
             biased;
-            () = cancelled.notified() => Err(Failure::statement("57014", "canceling statement due to user request")),
-            () = server.ending() => Err(Failure::fatal("57P01", "the server is shutting down")),
-            done = AssertUnwindSafe(self.obey(message)).catch_unwind() => {
-                done.unwrap_or_else(|_| Err(Failure::fatal("XX000", "a fault of kohort stopped the statement")))
-            }
-            () = late => Err(Failure::statement("57014", "canceling statement due to statement timeout")),
+            // A commit happens whether or not somebody waits for it.
+            _ = committing.wait_for(|is_committing| !is_committing) => Err(failure),
+            done = &mut obeyed => finished(done),
         }
     }
 
@@ -299,4 +407,32 @@ impl Connection {
         self.wire.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(self.status)))?;
         Ok(self.wire.flush().await?)
     }
+}
+
+/// A statement that runs, as it is counted.
+struct Running(Arc<Metrics>);
+
+impl Running {
+    fn new(metrics: &Arc<Metrics>) -> Running {
+        metrics.running.add(1);
+        Running(Arc::clone(metrics))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.less();
+    }
+}
+
+/// Ends at a moment, or never.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn login_is_gone() -> Failure {
+    Failure::fatal("28000", "this login is no more")
 }

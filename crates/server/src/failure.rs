@@ -3,12 +3,8 @@
 //! # Guarantee
 //! Messages are those of [`SqlError`], which show no cell, or ours, which know none.
 
-use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use kohort_sql::SqlError;
-use kohort_sql::access::AccessProblem;
-use kohort_sql::parser::ParseFault;
-use kohort_sql::view::ViewProblem;
 use pgwire::error::ErrorInfo;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
@@ -60,9 +56,12 @@ impl Refusal {
     }
 }
 
+/// How the engine's warnings begin.
+pub(crate) const WARNING: &str = "warning: ";
+
 /// Something a client is told beside an answer.
 pub(crate) fn notice(text: &str) -> PgWireBackendMessage {
-    let (severity, state, text) = match text.strip_prefix("warning: ") {
+    let (severity, state, text) = match text.strip_prefix(WARNING) {
         Some(warning) => ("WARNING", "01000", warning),
         None => ("NOTICE", "00000", text),
     };
@@ -97,8 +96,7 @@ impl From<WireProblem> for Failure {
 
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Failure {
-        let state = state_of(&error);
-        Refusal { state, message: error.to_string(), hint: error.hint() }.into()
+        Refusal { state: error.sqlstate(), message: error.to_string(), hint: error.hint() }.into()
     }
 }
 
@@ -106,61 +104,5 @@ impl From<SqlError> for Failure {
 impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Failure {
         SqlError::while_running(error).into()
-    }
-}
-
-fn state_of(error: &SqlError) -> &'static str {
-    match error {
-        SqlError::Parse(problem)
-            if matches!(problem.fault, ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. }) =>
-        {
-            "54001"
-        }
-        SqlError::Parse(_) => "42601",
-        SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
-        SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
-        SqlError::View(ViewProblem::Policy(problem)) if problem.is_refusal() => "42501",
-        SqlError::View(ViewProblem::Stale | ViewProblem::Unusable { .. } | ViewProblem::Unreachable(_)) => "55000",
-        SqlError::View(ViewProblem::Definition(_)) => "42611",
-        SqlError::View(ViewProblem::Unverified(_)) => "XX000",
-        SqlError::View(_) | SqlError::Hierarchy(_) | SqlError::Import(_) => "22023",
-        SqlError::Access(problem) => match problem {
-            AccessProblem::UserExists { .. } => "42710",
-            AccessProblem::UnknownUser { .. } | AccessProblem::NotGranted { .. } => "42704",
-            AccessProblem::BadName { .. } | AccessProblem::BadPassword { .. } => "22023",
-            AccessProblem::LoginGone => "28000",
-            AccessProblem::Records(_) | AccessProblem::BadRecord { .. } | AccessProblem::NoRandomness => "58000",
-            _ => "42501",
-        },
-        SqlError::UnknownView { .. } | SqlError::UnknownTable { .. } => "42P01",
-        SqlError::Exists { .. } | SqlError::Taken { .. } => "42P07",
-        SqlError::IsView { .. } | SqlError::ViewOnView { .. } => "42809",
-        SqlError::Volatile | SqlError::NothingAsked | SqlError::NoUtility | SqlError::NoAccounts => "0A000",
-        SqlError::InTransaction | SqlError::NotInTransaction => "25001",
-        SqlError::NoTransaction => "25P01",
-        SqlError::NoSavepoint { .. } => "3B001",
-        SqlError::TransactionLost => "25P02",
-        SqlError::NoDataFolder | SqlError::OneSchema | SqlError::NotPrepared => "0A000",
-        SqlError::Log(_) | SqlError::Store(_) | SqlError::Postgres(_) => "58030",
-        SqlError::OutOfMemory => "53200",
-        SqlError::TooLarge { .. } => "54000",
-        SqlError::Running { .. } => "22000",
-        SqlError::Query(error) => match error.find_root() {
-            DataFusionError::SchemaError(problem, _) => match problem.as_ref() {
-                SchemaError::FieldNotFound { .. } => "42703",
-                _ => "42702",
-            },
-            DataFusionError::SQL(..) => "42601",
-            DataFusionError::NotImplemented(_) => "0A000",
-            DataFusionError::IoError(_) | DataFusionError::ObjectStore(_) => "58030",
-            DataFusionError::Configuration(_) => "42704",
-            DataFusionError::Plan(message) if message.starts_with("table '") => "42P01",
-            DataFusionError::Plan(message) if message.starts_with("Invalid function") => "42883",
-            DataFusionError::Plan(_) => "42000",
-            DataFusionError::Execution(message) if message.starts_with("Prepared statement") => "26000",
-            DataFusionError::Internal(_) => "XX000",
-            _ => "22000",
-        },
-        _ => "XX000",
     }
 }

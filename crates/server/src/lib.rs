@@ -28,6 +28,7 @@ mod frontend;
 mod login;
 pub mod metrics;
 mod parameters;
+mod places;
 mod request;
 mod rows;
 mod scram;

@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kohort_sql::Session;
-use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
-use tokio::sync::OwnedSemaphorePermit;
-
+use crate::attempts::Attempted;
 use crate::failure::{Failure, Refusal};
 use crate::frontend::{FrontendMessage, StartupMessage, read_sasl_initial};
+use crate::places::{NoPlace, Place};
 use crate::scram::{LoginProblem, Scram, mechanisms};
 use crate::server::Server;
 use crate::wire::{ByteStream, Wire};
+use kohort_sql::Session;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
 
 /// Somebody who has logged in.
 pub(crate) struct Login {
@@ -22,7 +22,7 @@ pub(crate) struct Login {
     pub(crate) session: Session,
     pub(crate) parameters: Vec<(String, String)>,
     /// Their place among those who may be connected.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) place: Place<String>,
 }
 
 /// A connection before anybody has logged in.
@@ -48,7 +48,7 @@ pub(crate) async fn log_in(server: &Arc<Server>, stream: Box<dyn ByteStream>, pe
         let opening = Opening { server, wire: Wire::new(stream), binding: None, channel: Channel::Plain };
         let (mut opening, parameters) = opening.start().await?;
         match opening.authenticate(peer, &parameters).await {
-            Ok((user, session, place)) => Some(Login { wire: opening.wire, user, session, parameters, _place: place }),
+            Ok((user, session, place)) => Some(Login { wire: opening.wire, user, session, parameters, place }),
             Err(failure) => {
                 opening.end(failure).await;
                 None
@@ -66,7 +66,7 @@ impl Opening<'_> {
     async fn start(mut self) -> Option<(Self, Vec<(String, String)>)> {
         // TLS and GSSAPI are each asked for once.
         for _ in 0..3 {
-            match self.wire.read_startup().await {
+            match self.wire.incoming.read_startup().await {
                 Ok(StartupMessage::Startup { minor, parameters }) => {
                     if minor > 0 || parameters.iter().any(|(name, _)| name.starts_with("_pq_.")) {
                         self.negotiate(&parameters).ok()?;
@@ -78,21 +78,21 @@ impl Opening<'_> {
                     return None;
                 }
                 Ok(StartupMessage::Gss) => {
-                    self.wire.put_byte(b'N');
-                    self.wire.flush().await.ok()?;
+                    self.wire.outgoing.put_byte(b'N');
+                    self.wire.outgoing.flush().await.ok()?;
                 }
                 Ok(StartupMessage::Tls) => match (&self.server.tls, self.channel) {
                     (Some(tls), Channel::Plain) => {
-                        self.wire.put_byte(b'S');
-                        self.wire.flush().await.ok()?;
+                        self.wire.outgoing.put_byte(b'S');
+                        self.wire.outgoing.flush().await.ok()?;
                         let stream = tls.acceptor.accept(self.wire.into_stream().ok()?).await.ok()?;
                         self.wire = Wire::new(Box::new(stream));
                         self.binding = tls.binding.clone();
                         self.channel = Channel::Tls;
                     }
                     _ => {
-                        self.wire.put_byte(b'N');
-                        self.wire.flush().await.ok()?;
+                        self.wire.outgoing.put_byte(b'N');
+                        self.wire.outgoing.flush().await.ok()?;
                     }
                 },
                 Err(problem) => {
@@ -109,14 +109,14 @@ impl Opening<'_> {
     fn negotiate(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
         let unknown = parameters.iter().map(|(name, _)| name).filter(|name| name.starts_with("_pq_."));
         let offer = NegotiateProtocolVersion::new(0, unknown.cloned().collect());
-        Ok(self.wire.put(&PgWireBackendMessage::NegotiateProtocolVersion(offer))?)
+        Ok(self.wire.outgoing.put(&PgWireBackendMessage::NegotiateProtocolVersion(offer))?)
     }
 
     async fn authenticate(
         &mut self,
         peer: IpAddr,
         parameters: &[(String, String)],
-    ) -> Result<(String, Session, OwnedSemaphorePermit), Failure> {
+    ) -> Result<(String, Session, Place<String>), Failure> {
         let parameter = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let server = self.server;
         if server.configuration.require_tls && self.channel == Channel::Plain {
@@ -127,14 +127,19 @@ impl Opening<'_> {
             return Err(Failure::fatal("0A000", "there is no replication here"));
         }
         let user = parameter("user").ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
-        let Ok(place) = Arc::clone(&server.places).try_acquire_owned() else {
-            server.metrics.refused.add(1);
-            return Err(Failure::fatal("53300", "there are too many connections"));
-        };
-        let Some(attempt) = server.attempts.begin(peer, user, Instant::now()) else {
-            server.metrics.failed_logins.add(1);
-            let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
-            return Err(Failure::Fatal(Box::new(refusal)));
+        let attempt = loop {
+            // Asked for before it is looked, so that no end is missed.
+            let ended = server.attempts.ended();
+            match server.attempts.begin(peer, user, Instant::now()) {
+                Attempted::Begun(attempt) => break attempt,
+                // Many log in at once: each waits until some have, within the time there is for a login.
+                Attempted::Later => ended.await,
+                Attempted::Never => {
+                    server.metrics.failed_logins.add(1);
+                    let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
+                    return Err(Failure::Fatal(Box::new(refusal)));
+                }
+            }
         };
         let session = match self.scram(user).await {
             Ok(session) => session,
@@ -146,6 +151,19 @@ impl Opening<'_> {
                 return Err(failure);
             }
         };
+        drop(attempt);
+        let place = server.places.take(user.clone(), session.role()).map_err(|problem| {
+            server.metrics.refused.add(1);
+            Failure::fatal(
+                "53300",
+                match problem {
+                    NoPlace::Full => "there are too many connections",
+                    NoPlace::Share => "there are too many connections of this login",
+                },
+            )
+        })?;
+        let outgoing = &mut self.wire.outgoing;
+        outgoing.put(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
         server.metrics.logins.add(1);
         Ok((user.clone(), session, place))
     }
@@ -156,29 +174,26 @@ impl Opening<'_> {
         let offered = Authentication::SASL(mechanisms(self.binding.as_deref()));
         self.say(offered).await?;
         let (mechanism, first) = read_sasl_initial(self.read_password().await?).map_err(|_| wrong_login(user, None))?;
-        let (verifier, role) = accounts.verifier(user);
+        let (verifier, login) = accounts.verifier(user);
         let refused = |problem| wrong_login(user, Some(problem));
         let (scram, answer) = Scram::start(&mechanism, &first, verifier, self.binding.as_deref()).map_err(refused)?;
         self.say(Authentication::SASLContinue(answer.into())).await?;
         let last = self.read_password().await?;
         let proof = scram.finish(&last).map_err(refused)?;
         // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
-        let session = match role {
-            Some(_) => engine.session_of(user).map_err(|_| refused(LoginProblem::Wrong))?,
-            None => return Err(refused(LoginProblem::Wrong)),
-        };
-        self.wire.put(&PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into())))?;
-        self.wire.put(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
+        let login = login.ok_or_else(|| refused(LoginProblem::Wrong))?;
+        let session = engine.session_of(login).map_err(|_| refused(LoginProblem::Wrong))?;
+        self.wire.outgoing.put(&PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into())))?;
         Ok(session)
     }
 
     async fn say(&mut self, message: Authentication) -> Result<(), Failure> {
-        self.wire.put(&PgWireBackendMessage::Authentication(message))?;
-        Ok(self.wire.flush().await?)
+        self.wire.outgoing.put(&PgWireBackendMessage::Authentication(message))?;
+        Ok(self.wire.outgoing.flush().await?)
     }
 
     async fn read_password(&mut self) -> Result<bytes::Bytes, Failure> {
-        match self.wire.read().await? {
+        match self.wire.incoming.read().await? {
             FrontendMessage::Password(body) => Ok(body),
             FrontendMessage::Terminate => Err(Failure::Gone),
             _ => Err(Failure::fatal("08P01", "expected a password message")),
@@ -188,11 +203,11 @@ impl Opening<'_> {
     /// Says why there is no login.
     async fn end(mut self, failure: Failure) {
         if let Failure::Fatal(refusal) | Failure::Statement(refusal) = failure
-            && self.wire.put(&refusal.message("FATAL")).is_ok()
+            && self.wire.outgoing.put(&refusal.message("FATAL")).is_ok()
         {
-            let _ = self.wire.flush().await;
+            let _ = self.wire.outgoing.flush().await;
         }
-        self.wire.close().await;
+        self.wire.outgoing.close().await;
     }
 }
 

@@ -21,6 +21,10 @@ pub struct Metrics {
     pub logins: Count,
     /// Logins that failed.
     pub failed_logins: Count,
+    /// Statements that run.
+    pub running: Count,
+    /// Cursors that are open.
+    pub cursors: Count,
     /// Statements that were answered.
     pub answered: Count,
     /// Statements that failed.
@@ -73,6 +77,8 @@ impl Metrics {
             ("{outcome=\"cancelled\"}", &self.cancelled),
         ];
         metric("statements_total", "counter", "Statements.", &statements);
+        metric("statements_running", "gauge", "Statements that run.", &[("", &self.running)]);
+        metric("cursors_open", "gauge", "Cursors open.", &[("", &self.cursors)]);
         metric("rows_sent_total", "counter", "Rows sent.", &[("", &self.rows)]);
         text
     }

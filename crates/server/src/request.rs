@@ -3,14 +3,15 @@
 
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, DeclareType, DiscardObject, FetchDirection, Ident, Set, Statement as SqlStatement, Value,
+    CloseCursor, ContextModifier, DeclareType, DiscardObject, FetchDirection, Ident, Set, Statement as SqlStatement,
+    TransactionMode, Value,
 };
 use kohort_sql::SqlError;
 use kohort_sql::parser::{AccessStatement, ParseFault, Parsed, Statement, StatementText, parse};
 
 use crate::catalog::PgCatalog;
 use crate::failure::Failure;
-use crate::settings::{Settings, text_of};
+use crate::settings::{Scope, Settings, text_of};
 
 /// What a statement asks.
 #[derive(Clone, Debug)]
@@ -28,9 +29,23 @@ pub(crate) enum Request {
         tag: &'static str,
     },
     Transaction(Transaction),
+    /// A setting of PostgreSQL; without a value it becomes what it was at first.
     Set {
         name: String,
         value: Option<String>,
+        scope: Scope,
+    },
+    /// An option of views, for the transaction under way.
+    SetLocalOption {
+        name: String,
+        parsed: Box<Parsed>,
+    },
+    /// An option of views becomes what it was at first, or everything does.
+    Reset(Option<String>),
+    /// What the transaction under way may do, or each from here on.
+    SetTransaction {
+        modes: Vec<TransactionMode>,
+        scope: Scope,
     },
     /// A setting, by the name it is asked by.
     Show(String),
@@ -59,7 +74,7 @@ pub(crate) enum Request {
 /// What is asked of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Transaction {
-    Begin(&'static str),
+    Begin { tag: &'static str, modes: Vec<TransactionMode> },
     Commit,
     Rollback,
     Savepoint(String),
@@ -95,7 +110,13 @@ impl Request {
             DFStatement::Statement(statement) => statement.as_ref(),
             DFStatement::Explain(_) => return Ok(Request::Rows(Box::new(parsed))),
             DFStatement::Reset(ResetStatement::Variable(name)) if settings.knows(&name.to_string()) => {
-                return Ok(Request::Set { name: name.to_string(), value: None });
+                return Ok(Request::Set { name: name.to_string(), value: None, scope: Scope::Session });
+            }
+            DFStatement::Reset(ResetStatement::Variable(name)) if name.to_string().eq_ignore_ascii_case("all") => {
+                return Ok(Request::Reset(None));
+            }
+            DFStatement::Reset(ResetStatement::Variable(name)) if is_option(&name.to_string()) => {
+                return Ok(Request::Reset(Some(name.to_string())));
             }
             DFStatement::Reset(_) => return Ok(Request::Command { parsed: Box::new(parsed), tag: "RESET" }),
             DFStatement::CreateExternalTable(_) => {
@@ -125,10 +146,11 @@ impl Request {
             }
             SqlStatement::Set(set) => match of_set(set, settings) {
                 Some(request) => request,
-                None => Request::Command { parsed: Box::new(parsed), tag: "SET" },
+                None => of_option(parsed),
             },
-            SqlStatement::StartTransaction { begin, .. } => {
-                Request::Transaction(Transaction::Begin(if *begin { "BEGIN" } else { "START TRANSACTION" }))
+            SqlStatement::StartTransaction { begin, modes, .. } => {
+                let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
+                Request::Transaction(Transaction::Begin { tag, modes: modes.clone() })
             }
             SqlStatement::Commit { .. } => Request::Transaction(Transaction::Commit),
             SqlStatement::Rollback { savepoint: None, .. } => Request::Transaction(Transaction::Rollback),
@@ -213,19 +235,47 @@ fn of_query(statement: SqlStatement, text: StatementText) -> Parsed {
 /// Settings of PostgreSQL; `None` is the engine's.
 fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
     match set {
-        Set::SingleAssignment { variable, values, .. } if settings.knows(&variable.to_string()) => {
-            Some(Request::Set { name: variable.to_string(), value: text_of(values) })
+        Set::SingleAssignment { scope, variable, values, .. } if settings.knows(&variable.to_string()) => {
+            let scope = scope_of(scope.as_ref());
+            Some(Request::Set { name: variable.to_string(), value: text_of(values), scope })
         }
-        Set::SetTimeZone { value, .. } => {
-            Some(Request::Set { name: "timezone".to_owned(), value: text_of(std::slice::from_ref(value)) })
+        Set::SetTimeZone { local, value } => {
+            let (name, value) = ("timezone".to_owned(), text_of(std::slice::from_ref(value)));
+            Some(Request::Set { name, value, scope: if *local { Scope::Local } else { Scope::Session } })
         }
         Set::SetNames { charset_name, .. } => {
-            Some(Request::Set { name: "client_encoding".to_owned(), value: Some(charset_name.value.clone()) })
+            let (name, value) = ("client_encoding".to_owned(), Some(charset_name.value.clone()));
+            Some(Request::Set { name, value, scope: Scope::Session })
         }
-        // A view is one relation for as long as it is not refreshed: every level of isolation is kept by reading it.
-        Set::SetTransaction { .. } => Some(Request::Nothing("SET")),
+        Set::SetTransaction { modes, session, .. } => {
+            let scope = if *session { Scope::Session } else { Scope::Local };
+            Some(Request::SetTransaction { modes: modes.clone(), scope })
+        }
         _ => None,
     }
+}
+
+/// An option of views, which the engine sets. It knows no scopes.
+fn of_option(mut parsed: Parsed) -> Request {
+    let Statement::Sql(sql) = &mut parsed.statement else {
+        return Request::Command { parsed: parsed.into(), tag: "SET" };
+    };
+    if let DFStatement::Statement(statement) = sql.as_mut()
+        && let SqlStatement::Set(Set::SingleAssignment { scope, variable, .. }) = statement.as_mut()
+        && let Some(Scope::Local) = scope.take().map(|scope| scope_of(Some(&scope)))
+    {
+        let name = variable.to_string();
+        return Request::SetLocalOption { name, parsed: Box::new(parsed) };
+    }
+    Request::Command { parsed: Box::new(parsed), tag: "SET" }
+}
+
+fn scope_of(scope: Option<&ContextModifier>) -> Scope {
+    if matches!(scope, Some(ContextModifier::Local)) { Scope::Local } else { Scope::Session }
+}
+
+fn is_option(name: &str) -> bool {
+    name.to_lowercase().starts_with("kohort.")
 }
 
 /// How many rows a FETCH asks for; `None` is all.

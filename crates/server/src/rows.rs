@@ -1,4 +1,8 @@
 //! [`Rows`]: rows of an answer on their way to a client, some at a time.
+//!
+//! # Guarantee
+//! What is kept until the client asks for more counts among what queries may take together, and is refused beyond that.
+//! Once all rows were read, nothing is held for them.
 
 use std::sync::Arc;
 
@@ -8,6 +12,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::physical_plan::EmptyRecordBatchStream;
 use futures::StreamExt;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
@@ -15,7 +21,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
 use crate::failure::Failure;
-use crate::wire::Wire;
+use crate::wire::Outgoing;
 
 /// Rows encoded at a time: as many as are sent before others get their turn.
 const SLICE: usize = 512;
@@ -28,6 +34,8 @@ pub(crate) struct Rows {
     fields: Arc<Vec<FieldInfo>>,
     /// What was read and not sent.
     rest: Option<RecordBatch>,
+    /// What that takes.
+    memory: MemoryReservation,
     /// What had been revoked when it was asked for.
     pub(crate) revocations: u64,
 }
@@ -46,10 +54,12 @@ impl Rows {
         described: Option<SchemaRef>,
         formats: &[i16],
         revocations: u64,
+        memory: &Arc<dyn MemoryPool>,
     ) -> Result<Rows, Failure> {
         let schema = described.unwrap_or_else(|| stream.schema());
         let fields = Arc::new(fields(&schema, formats)?);
-        Ok(Rows { stream, schema, fields, rest: None, revocations })
+        let memory = MemoryConsumer::new("rows of a cursor").register(memory);
+        Ok(Rows { stream, schema, fields, rest: None, memory, revocations })
     }
 
     pub(crate) fn description(&self) -> RowDescription {
@@ -61,12 +71,35 @@ impl Rows {
         Arc::clone(&self.schema)
     }
 
+    /// Reads the first rows, which a query of views has at hand already, so that what they take is known.
+    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+        self.rest = self.next_batch().await?;
+        self.keep()
+    }
+
+    /// Counts what is kept. A slice keeps all that it was cut from.
+    fn keep(&mut self) -> Result<(), Failure> {
+        let n_bytes = self.rest.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+        self.memory.try_resize(n_bytes).map_err(|error| {
+            self.let_go();
+            error.into()
+        })
+    }
+
+    /// Holds nothing any more.
+    fn let_go(&mut self) {
+        self.rest = None;
+        self.stream = Box::pin(EmptyRecordBatchStream::new(self.stream.schema()));
+        self.memory.free();
+    }
+
     /// Sends up to so many rows.
-    pub(crate) async fn send(&mut self, wire: &mut Wire, max_rows: Option<usize>) -> Result<Sent, Failure> {
+    pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<Sent, Failure> {
         let mut n_sent = 0;
         loop {
             let left = max_rows.map_or(usize::MAX, |max_rows| max_rows - n_sent);
             if left == 0 {
+                self.keep()?;
                 return Ok(Sent::Some(n_sent as u64));
             }
             let Some(batch) = self.next_batch().await? else { return Ok(Sent::All(n_sent as u64)) };
@@ -89,7 +122,10 @@ impl Rows {
             return Ok(Some(rest));
         }
         loop {
-            let Some(batch) = self.stream.next().await else { return Ok(None) };
+            let Some(batch) = self.stream.next().await else {
+                self.let_go();
+                return Ok(None);
+            };
             let batch = batch?;
             if batch.num_rows() > 0 {
                 return Ok(Some(conform(&batch, &self.schema)?));

@@ -1,10 +1,11 @@
 //! [`Server`]: accepts connections, bounds them, and ends them when it is to stop.
 //!
 //! # Guarantee
-//! At most `max_connections` are logged in or logging in; a few more are told that there are too many, others are cut
-//! off. A connection that fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new
-//! is heard, idle connections end at once, and running statements get `shutdown_timeout`. Statements run on threads and a
-//! runtime of their own: one that computes without a pause, which nothing can stop, keeps nobody else from being heard.
+//! At most `max_connections` are logged in, of which one analyst has at most half and owners find some free. As many and
+//! some more may be logging in, of which one address has at most `max_connections`; others are cut off. A connection that
+//! fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new is heard, idle connections
+//! end at once, and running statements get `shutdown_timeout`. Statements run on threads and a runtime of their own: one
+//! that computes without a pause, which nothing can stop, keeps nobody else from being heard, and no clock from running.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,27 +13,39 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
-use kohort_sql::Engine;
 use kohort_sql::access::random_bytes;
 use kohort_sql::parser::STACK;
+use kohort_sql::{Engine, Role};
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, network};
 use crate::catalog::PgCatalog;
 use crate::configuration::Configuration;
 use crate::connection;
 use crate::metrics::Metrics;
+use crate::places::{Place, Places};
 use crate::tls::Tls;
 use crate::wire::ByteStream;
 
 /// How long statements that are to end may take to do so.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
+/// Threads for parts of statements, per processor, and at least: more than parts of one statement compute at once, so that
+/// the clock that these wait by goes on.
+const THREADS_PER_PROCESSOR: usize = 4;
+const LEAST_THREADS: usize = 8;
+/// Connections that are kept for owners, where there are many.
+const FOR_OWNERS: usize = 3;
+/// Cursors that may be open, those of one analyst, and those kept for owners. Each may hold two open files.
+const MOST_CURSORS: usize = 128;
+const MOST_CURSORS_OF_ONE: usize = 32;
+const CURSORS_FOR_OWNERS: usize = 16;
 
 /// Serves the views of an engine.
 pub struct Server {
@@ -42,7 +55,12 @@ pub struct Server {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) attempts: Attempts,
     pub(crate) catalog: PgCatalog,
-    pub(crate) places: Arc<Semaphore>,
+    /// Who is logged in.
+    pub(crate) places: Arc<Places<String>>,
+    /// Whose cursors are open.
+    pub(crate) cursors: Arc<Places<String>>,
+    /// Who has not logged in yet, by address.
+    openings: Arc<Places<IpAddr>>,
     running: Running,
     work: Work,
     /// Whether it is to stop.
@@ -56,8 +74,10 @@ struct Work(Option<Runtime>);
 
 impl Work {
     fn start() -> io::Result<Work> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build()?;
-        Ok(Work(Some(runtime)))
+        let n_processors = available_parallelism().map_or(1, usize::from);
+        let n_threads = (n_processors * THREADS_PER_PROCESSOR).max(LEAST_THREADS);
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        Ok(Work(Some(runtime.worker_threads(n_threads).enable_all().thread_stack_size(STACK).build()?)))
     }
 }
 
@@ -74,7 +94,7 @@ impl Server {
     /// # Errors
     /// Where the system gives no threads.
     pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> io::Result<Arc<Server>> {
-        let places = Arc::new(Semaphore::new(configuration.max_connections));
+        let most = configuration.max_connections;
         engine.limit_query_memory(configuration.query_memory.saturating_mul(1024 * 1024));
         Ok(Arc::new(Server {
             engine,
@@ -83,7 +103,9 @@ impl Server {
             metrics: Arc::default(),
             attempts: Attempts::default(),
             catalog: PgCatalog::new(),
-            places,
+            places: Places::new(most, (most / 2).max(1), FOR_OWNERS.min(most / 4)),
+            cursors: Places::new(MOST_CURSORS, MOST_CURSORS_OF_ONE, CURSORS_FOR_OWNERS),
+            openings: Places::new(2 * most + 16, most.max(8), 0),
             running: Running::default(),
             work: Work::start()?,
             stopping: watch::Sender::new(false),
@@ -138,13 +160,15 @@ impl Server {
 
     async fn accept(self: &Arc<Self>, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &mut JoinSet<()>) {
         match accepted {
-            // Twice as many as may log in are told so; more are cut off.
-            Ok(_) if connections.len() >= 2 * self.configuration.max_connections + 16 => self.metrics.refused.add(1),
             Ok((stream, peer)) => {
+                // Nobody is known yet, so nobody is an owner.
+                let Ok(opening) = self.openings.take(network(peer.ip()), Role::Analyst) else {
+                    return self.metrics.refused.add(1);
+                };
                 let server = Arc::clone(self);
                 // Answers are written in large pieces anyway.
                 let _ = stream.set_nodelay(true);
-                connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip()).await });
+                connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip(), opening).await });
             }
             // Out of files, most likely: connections may end meanwhile.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -152,11 +176,11 @@ impl Server {
     }
 
     /// Serves one client until it is gone.
-    pub async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr) {
+    async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr, opening: Place<IpAddr>) {
         self.metrics.connections.add(1);
         self.metrics.open.add(1);
         let _open = Open(Arc::clone(&self.metrics));
-        connection::serve(&self, stream, peer).await;
+        connection::serve(&self, stream, peer, opening).await;
     }
 
     /// Ends once the server is to stop.

@@ -1,39 +1,66 @@
 //! [`Settings`]: the settings of PostgreSQL that clients ask for and set, as far as they mean something here.
 //!
-//! Options of views (`kohort.purpose`) are the engine's. What is set to something this server can't do is an error,
-//! rather than taken and not done.
+//! Options of views (`kohort.purpose`) are the engine's. What is set to something this server can't do is an error, or
+//! taken with a word that it is not done; never silently.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::{Expr, Value};
+use kohort_sql::Role;
 
 use crate::failure::{Failure, Refusal};
 
 /// The version of PostgreSQL that clients are told.
 pub(crate) const SERVER_VERSION: &str = "15.0";
 
+/// What a client is told who sets something for a transaction, where there is none.
+pub(crate) const NO_TRANSACTION: &str = "warning: this is for a transaction, and none is open";
+
+/// How long something is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Until it is set again, or a transaction in which it was set is rolled back.
+    Session,
+    /// Until the transaction ends.
+    Local,
+}
+
 /// What a setting may be.
 #[derive(Clone, Copy)]
 enum Takes {
     Anything,
     Nothing,
+    /// On or off.
+    Truth,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Anything, but what does not begin with one of these is not done, and why.
+    Noted(&'static [&'static str], &'static str),
     /// One of these, in any case.
     OneOf(&'static [&'static str]),
     /// A time, in milliseconds unless it says otherwise.
     Time,
 }
 
+const LEVELS: &[&str] = &["read uncommitted", "read committed", "repeatable read", "serializable"];
+/// From those that are always heard to those that drown all others.
+const MESSAGES: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
 /// Names, what they are at first, and what they may be.
 const KNOWN: [(&str, &str, Takes); 27] = [
     ("application_name", "", Takes::Anything),
     ("bytea_output", "hex", Takes::OneOf(&["hex"])),
     ("client_encoding", "UTF8", Takes::OneOf(&["utf8", "utf-8", "unicode"])),
-    ("client_min_messages", "notice", Takes::Anything),
+    ("client_min_messages", "notice", Takes::Word(MESSAGES)),
     ("datestyle", "ISO, MDY", Takes::OneOf(&["iso", "iso, mdy", "iso, dmy", "iso, ymd"])),
-    ("default_transaction_isolation", "read committed", Takes::Anything),
-    ("default_transaction_read_only", "off", Takes::Anything),
-    ("extra_float_digits", "1", Takes::Anything),
+    ("default_transaction_isolation", "read committed", Takes::Word(LEVELS)),
+    ("default_transaction_read_only", "off", Takes::Truth),
+    (
+        "extra_float_digits",
+        "1",
+        Takes::Noted(&["1", "2", "3"], "numbers are always written so that they are read back the same"),
+    ),
     ("idle_in_transaction_session_timeout", "0", Takes::Time),
     ("in_hot_standby", "off", Takes::Nothing),
     ("integer_datetimes", "on", Takes::Nothing),
@@ -41,18 +68,22 @@ const KNOWN: [(&str, &str, Takes); 27] = [
     ("is_superuser", "off", Takes::Nothing),
     ("lock_timeout", "0", Takes::Time),
     ("max_identifier_length", "63", Takes::Nothing),
-    ("row_security", "on", Takes::Anything),
-    ("search_path", "public", Takes::Anything),
+    ("row_security", "on", Takes::Noted(&["on", "true"], "there is no row security here")),
+    ("search_path", "public", Takes::Noted(&["public", "\"$user\"", "$user"], "names are always looked for in public")),
     ("server_encoding", "UTF8", Takes::Nothing),
     ("server_version", SERVER_VERSION, Takes::Nothing),
     ("server_version_num", "150000", Takes::Nothing),
     ("session_authorization", "", Takes::Nothing),
     ("standard_conforming_strings", "on", Takes::OneOf(&["on", "true", "1", "yes"])),
     ("statement_timeout", "0", Takes::Time),
-    ("synchronous_commit", "on", Takes::Anything),
+    (
+        "synchronous_commit",
+        "on",
+        Takes::Noted(&["on", "true", "local", "remote"], "what is committed is always on the disk first"),
+    ),
     ("timezone", "UTC", Takes::OneOf(&["utc", "etc/utc", "gmt", "default"])),
-    ("transaction_isolation", "read committed", Takes::Anything),
-    ("transaction_read_only", "off", Takes::Anything),
+    ("transaction_isolation", "read committed", Takes::Word(LEVELS)),
+    ("transaction_read_only", "off", Takes::Truth),
 ];
 
 /// Those that clients are told at the start, and when they change, by the names they know.
@@ -71,21 +102,103 @@ const REPORTED: [(&str, &str); 12] = [
     ("timezone", "TimeZone"),
 ];
 
+type Values = BTreeMap<&'static str, String>;
+
 /// Settings of one connection.
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, String>,
-    /// How long a statement may take at most.
-    longest: Option<Duration>,
+    values: Values,
+    /// What they are reset to.
+    initial: Values,
+    transaction: Option<InTransaction>,
+    role: Role,
+    /// How long a statement may take at most, and how long an open transaction may say nothing.
+    longest: Longest,
+}
+
+/// What settings become when a transaction ends.
+struct InTransaction {
+    rolled_back: Values,
+    committed: Values,
+}
+
+/// Times that a client may shorten and not lengthen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Longest {
+    pub(crate) statement: Option<Duration>,
+    pub(crate) idle_in_transaction: Option<Duration>,
+}
+
+impl Longest {
+    fn of(&self, name: &str) -> Option<Duration> {
+        match name {
+            "statement_timeout" => self.statement,
+            "idle_in_transaction_session_timeout" => self.idle_in_transaction,
+            _ => None,
+        }
+    }
 }
 
 impl Settings {
-    /// The settings of somebody's connection, whose statements may take so long.
-    pub(crate) fn new(user: &str, longest: Option<Duration>) -> Settings {
-        let mut values: BTreeMap<&'static str, String> =
-            KNOWN.into_iter().map(|(name, value, _)| (name, value.to_owned())).collect();
+    /// The settings of somebody's connection.
+    pub(crate) fn new(user: &str, role: Role, longest: Longest) -> Settings {
+        let first = |name: &str, value: &str| match longest.of(name) {
+            Some(longest) => longest.as_millis().to_string(),
+            None => value.to_owned(),
+        };
+        let mut values: Values = KNOWN.into_iter().map(|(name, value, _)| (name, first(name, value))).collect();
         values.insert("session_authorization", user.to_owned());
-        values.insert("statement_timeout", longest.map_or(0, |longest| longest.as_millis()).to_string());
-        Settings { values, longest }
+        Settings { initial: values.clone(), values, transaction: None, role, longest }
+    }
+
+    /// What is set now is what settings are reset to: a client said so when it connected.
+    pub(crate) fn keep_as_initial(&mut self) {
+        self.initial.clone_from(&self.values);
+    }
+
+    /// Sets everything to what it was at first.
+    pub(crate) fn reset_all(&mut self) {
+        self.values.clone_from(&self.initial);
+        if let Some(transaction) = &mut self.transaction {
+            transaction.committed.clone_from(&self.initial);
+        }
+    }
+
+    /// A transaction begins.
+    pub(crate) fn begin(&mut self) {
+        let (rolled_back, committed) = (self.values.clone(), self.values.clone());
+        self.transaction.get_or_insert(InTransaction { rolled_back, committed });
+        for (name, default) in [
+            ("transaction_read_only", "default_transaction_read_only"),
+            ("transaction_isolation", "default_transaction_isolation"),
+        ] {
+            let value = self.values.get(default).cloned().unwrap_or_default();
+            self.values.insert(name, value);
+        }
+    }
+
+    /// A transaction ends. Says whether settings change with it.
+    pub(crate) fn end(&mut self, is_kept: bool) -> bool {
+        let Some(InTransaction { rolled_back, committed }) = self.transaction.take() else { return false };
+        let after = if is_kept { committed } else { rolled_back };
+        let changes = REPORTED.iter().any(|(name, _)| self.values.get(name) != after.get(name));
+        self.values = after;
+        changes
+    }
+
+    /// Whether nothing is to be changed now.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let name = match self.transaction {
+            Some(_) => "transaction_read_only",
+            None => "default_transaction_read_only",
+        };
+        self.values.get(name).is_some_and(|value| value == "on")
+    }
+
+    /// Whether the client wants to hear of this: a word such as `notice` or `warning`.
+    pub(crate) fn hears(&self, severity: &str) -> bool {
+        let place = |word: &str| MESSAGES.iter().position(|known| *known == word);
+        let least = self.values.get("client_min_messages").and_then(|word| place(word));
+        place(severity) >= least
     }
 
     /// The value of a setting; `None` where it is not one of these.
@@ -103,42 +216,82 @@ impl Settings {
         self.get(name).is_some()
     }
 
-    /// Sets it, or back to what it was at first.
+    /// Sets it, or back to what it was at first; returns what the client should know.
     ///
     /// # Errors
     /// Where it can't be that.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Option<String>, Failure> {
         let name = name.to_lowercase();
         let Some((name, initial, takes)) = KNOWN.into_iter().find(|(known, ..)| *known == name) else {
             return Err(Failure::statement("42704", format!("there is no setting \"{name}\"")));
         };
+        let is_of_transaction = ["transaction_read_only", "transaction_isolation"].contains(&name);
         let wrong = || Refusal::new("22023", format!("\"{name}\" can't be set to this"));
+        let mut note = None;
         let value = match (takes, value) {
             (Takes::Nothing, _) => return Err(Failure::statement("55P02", format!("\"{name}\" can't be changed"))),
-            (_, None) if name == "statement_timeout" => self.longest.map_or(0, |time| time.as_millis()).to_string(),
-            (_, None) => initial.to_owned(),
-            (Takes::Anything, Some(value)) if value.len() > 1000 => return Err(wrong().into()),
+            (_, None) => self.initial.get(name).cloned().unwrap_or_default(),
+            (Takes::Anything | Takes::Noted(..), Some(value)) if value.len() > 1000 => return Err(wrong().into()),
             (Takes::Anything, Some(value)) => value.to_owned(),
+            (Takes::Truth, Some(value)) => match truth(value) {
+                Some(truth) => if truth { "on" } else { "off" }.to_owned(),
+                None => return Err(wrong().hint("it is on or off").into()),
+            },
+            (Takes::Word(words), Some(value)) => match words.iter().find(|word| value.eq_ignore_ascii_case(word)) {
+                Some(word) => (*word).to_owned(),
+                None => return Err(wrong().hint(&format!("it is one of: {}", words.join(", "))).into()),
+            },
+            (Takes::Noted(done, why), Some(value)) => {
+                let is_done = done.iter().any(|start| value.to_lowercase().starts_with(start));
+                note = (!is_done).then(|| format!("\"{name}\" is not followed: {why}"));
+                value.to_owned()
+            }
             (Takes::OneOf(allowed), Some(value)) => match allowed.iter().any(|word| value.eq_ignore_ascii_case(word)) {
                 true => initial.to_owned(),
                 false => return Err(wrong().hint(&format!("it is always {initial}")).into()),
             },
             (Takes::Time, Some(value)) => {
                 let time = milliseconds(value).ok_or_else(wrong)?;
-                let is_longer = self.longest.is_some_and(|longest| time == 0 || u128::from(time) > longest.as_millis());
-                if name == "statement_timeout" && is_longer {
+                let longest = self.longest.of(name);
+                if longest.is_some_and(|longest| time == 0 || u128::from(time) > longest.as_millis()) {
                     return Err(wrong().hint("this server allows no more than it sets at first").into());
+                }
+                if name == "lock_timeout" && time > 0 {
+                    note = Some("\"lock_timeout\" is not followed: a change waits 10 seconds for another".to_owned());
                 }
                 time.to_string()
             }
         };
+        if name.ends_with("transaction_isolation")
+            && self.role == Role::Analyst
+            && ["repeatable read", "serializable"].contains(&value.as_str())
+        {
+            note = Some("each statement reads one state, and the next one may read another".to_owned());
+        }
+        match (&mut self.transaction, scope) {
+            (None, Scope::Local) => return Ok(Some(NO_TRANSACTION.to_owned())),
+            (None, Scope::Session) if is_of_transaction => return Ok(Some(NO_TRANSACTION.to_owned())),
+            (Some(transaction), Scope::Session) if !is_of_transaction => {
+                transaction.committed.insert(name, value.clone());
+            }
+            _ => {}
+        }
         self.values.insert(name, value);
-        Ok(())
+        Ok(note)
     }
 
     /// How long a statement may take.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
-        let time = self.values.get("statement_timeout").and_then(|time| time.parse().ok()).unwrap_or(0);
+        self.time("statement_timeout")
+    }
+
+    /// How long a client may say nothing while a transaction is open.
+    pub(crate) fn idle_in_transaction_timeout(&self) -> Option<Duration> {
+        self.time("idle_in_transaction_session_timeout")
+    }
+
+    fn time(&self, name: &str) -> Option<Duration> {
+        let time = self.values.get(name).and_then(|time| time.parse().ok()).unwrap_or(0);
         (time > 0).then(|| Duration::from_millis(time))
     }
 
@@ -147,6 +300,15 @@ impl Settings {
         let is_wanted = move |known: &str| only.is_none_or(|only| only.eq_ignore_ascii_case(known));
         let reported = REPORTED.into_iter().filter(move |(known, _)| is_wanted(known));
         reported.map(|(known, said)| (said, self.values.get(known).map_or("", String::as_str)))
+    }
+}
+
+/// A truth as PostgreSQL writes it.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" => Some(true),
+        "off" | "false" | "no" | "0" | "f" => Some(false),
+        _ => None,
     }
 }
 
@@ -183,27 +345,80 @@ pub(crate) fn text_of(values: &[Expr]) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn settings(role: Role, seconds: u64) -> Settings {
+        let time = (seconds > 0).then(|| Duration::from_secs(seconds));
+        Settings::new("ann", role, Longest { statement: time, idle_in_transaction: time })
+    }
+
     #[test]
     fn a_timeout_can_be_shortened_and_not_lengthened() {
-        let mut settings = Settings::new("ann", Some(Duration::from_secs(10)));
-        settings.set("statement_timeout", Some("2s")).unwrap();
+        let mut settings = settings(Role::Owner, 10);
+        settings.set("statement_timeout", Some("2s"), Scope::Session).unwrap();
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(2)));
         for longer in ["0", "11s", "1min", "x"] {
-            assert!(settings.set("statement_timeout", Some(longer)).is_err(), "{longer}");
+            assert!(settings.set("statement_timeout", Some(longer), Scope::Session).is_err(), "{longer}");
+            assert!(settings.set("idle_in_transaction_session_timeout", Some(longer), Scope::Session).is_err());
         }
-        settings.set("STATEMENT_TIMEOUT", None).unwrap();
+        settings.set("STATEMENT_TIMEOUT", None, Scope::Session).unwrap();
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(10)));
     }
 
     #[test]
-    fn what_this_server_cannot_do_is_refused() {
-        let mut settings = Settings::new("ann", None);
-        for (name, value) in [("client_encoding", "LATIN1"), ("timezone", "Europe/Rome"), ("server_version", "9")] {
-            assert!(settings.set(name, Some(value)).is_err(), "{name}");
+    fn what_this_server_cannot_do_is_refused_or_said() {
+        let mut settings = settings(Role::Analyst, 0);
+        for (name, value) in [
+            ("client_encoding", "LATIN1"),
+            ("timezone", "Europe/Rome"),
+            ("server_version", "9"),
+            ("default_transaction_read_only", "perhaps"),
+            ("default_transaction_isolation", "chaos"),
+        ] {
+            assert!(settings.set(name, Some(value), Scope::Session).is_err(), "{name}");
         }
-        settings.set("client_encoding", Some("utf-8")).unwrap();
+        for (name, value) in [
+            ("lock_timeout", "1s"),
+            ("search_path", "secret"),
+            ("extra_float_digits", "0"),
+            ("synchronous_commit", "off"),
+            ("default_transaction_isolation", "serializable"),
+        ] {
+            assert!(settings.set(name, Some(value), Scope::Session).unwrap().is_some(), "{name}");
+        }
+        assert_eq!(settings.set("client_encoding", Some("utf-8"), Scope::Session).unwrap(), None);
         assert_eq!(settings.get("Client_Encoding"), Some("UTF8"));
         assert_eq!(settings.get("transaction isolation level"), Some("read committed"));
         assert_eq!(settings.get("nothing"), None);
+    }
+
+    #[test]
+    fn what_is_set_in_a_transaction_ends_with_it_or_is_undone() {
+        let mut settings = settings(Role::Owner, 0);
+        let name = |settings: &Settings| settings.get("application_name").unwrap().to_owned();
+        settings.set("application_name", Some("at first"), Scope::Session).unwrap();
+        assert!(settings.set("application_name", Some("x"), Scope::Local).unwrap().is_some());
+        assert_eq!(name(&settings), "at first");
+        settings.begin();
+        settings.set("application_name", Some("local"), Scope::Local).unwrap();
+        assert_eq!(name(&settings), "local");
+        assert!(settings.end(true));
+        assert_eq!(name(&settings), "at first");
+        for (is_kept, after) in [(false, "at first"), (true, "kept")] {
+            settings.begin();
+            settings.set("application_name", Some("kept"), Scope::Session).unwrap();
+            settings.end(is_kept);
+            assert_eq!(name(&settings), after);
+        }
+        settings.begin();
+        settings.set("transaction_read_only", Some("on"), Scope::Session).unwrap();
+        assert!(settings.is_read_only());
+        settings.end(true);
+        assert!(!settings.is_read_only());
+        settings.set("default_transaction_read_only", Some("on"), Scope::Session).unwrap();
+        settings.begin();
+        assert!(settings.is_read_only());
+        settings.end(false);
+        settings.reset_all();
+        assert!(!settings.is_read_only());
+        assert_eq!(name(&settings), "");
     }
 }

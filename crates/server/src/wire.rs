@@ -2,15 +2,18 @@
 //!
 //! # Guarantee
 //! A message that says it is longer than the limit ends the connection before it is read, and memory grows only with
-//! bytes that came. A client that stops reading is given up after [`STALLED`]. Reading and writing can be given up at
-//! any await without losing or repeating a byte.
+//! bytes that came. A client that stops reading is given up after [`STALLED`], by a clock that goes on while statements
+//! compute. Reading and writing can be given up at any await without losing or repeating a byte, and are apart, so that a
+//! client that hangs up is noticed while its statement runs.
 
 use std::io;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
+use tokio::runtime::Handle;
+use tokio::time::Sleep;
 
 use crate::frontend::{FrontendMessage, Malformed, StartupMessage};
 
@@ -21,6 +24,8 @@ const LONGEST_AT_START: usize = 10_000;
 /// Bytes that are kept before they are sent.
 const FULL: usize = 64 * 1024;
 const CHUNK: usize = 8 * 1024;
+/// Bytes that are read while a statement runs, to see whether the client is still there.
+const AHEAD: usize = 64 * 1024;
 
 /// Bytes from and to a client, plain or not.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -42,26 +47,50 @@ pub(crate) enum WireProblem {
 
 /// Messages from and to a client.
 pub(crate) struct Wire {
-    stream: Box<dyn ByteStream>,
+    pub(crate) incoming: Incoming,
+    pub(crate) outgoing: Outgoing,
+}
+
+/// Messages from a client.
+pub(crate) struct Incoming {
+    stream: ReadHalf<Box<dyn ByteStream>>,
     input: BytesMut,
-    output: BytesMut,
     limit: usize,
 }
 
-impl Wire {
-    pub(crate) fn new(stream: Box<dyn ByteStream>) -> Wire {
-        Wire { stream, input: BytesMut::new(), output: BytesMut::new(), limit: LONGEST_AT_START }
-    }
+/// Messages to a client.
+pub(crate) struct Outgoing {
+    stream: WriteHalf<Box<dyn ByteStream>>,
+    output: BytesMut,
+    /// The runtime whose clock goes on while statements compute.
+    clock: Handle,
+}
 
-    /// From here on messages may be this long.
-    pub(crate) fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
+impl Wire {
+    /// Messages through a stream, by the clock of the runtime that this is called in.
+    pub(crate) fn new(stream: Box<dyn ByteStream>) -> Wire {
+        let (reads, writes) = split(stream);
+        Wire {
+            incoming: Incoming { stream: reads, input: BytesMut::new(), limit: LONGEST_AT_START },
+            outgoing: Outgoing { stream: writes, output: BytesMut::new(), clock: Handle::current() },
+        }
     }
 
     /// The stream itself, to speak TLS through. There must be nothing that was read ahead: it would have come in plain
     /// text and be taken for what was said in secret.
     pub(crate) fn into_stream(self) -> Result<Box<dyn ByteStream>, WireProblem> {
-        if self.input.is_empty() { Ok(self.stream) } else { Err(Malformed("there is more than was asked for").into()) }
+        let Wire { incoming, outgoing } = self;
+        match incoming.input.is_empty() {
+            true => Ok(incoming.stream.unsplit(outgoing.stream)),
+            false => Err(Malformed("there is more than was asked for").into()),
+        }
+    }
+}
+
+impl Incoming {
+    /// From here on messages may be this long.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
     }
 
     /// The first message.
@@ -78,6 +107,16 @@ impl Wire {
         let kind = self.input[0];
         let body = self.read_body(1).await?;
         Ok(FrontendMessage::read(kind, body)?)
+    }
+
+    /// Ends once the client has hung up. What it says meanwhile is kept; beyond some bytes nobody looks any more.
+    pub(crate) async fn until_gone(&mut self) {
+        while self.input.len() < AHEAD {
+            if self.read_more().await.is_err() {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// The body of the message whose length stands after so many bytes.
@@ -107,7 +146,9 @@ impl Wire {
             _ => Ok(()),
         }
     }
+}
 
+impl Outgoing {
     /// Keeps a message until it is sent.
     pub(crate) fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), WireProblem> {
         Ok(message.encode(&mut self.output).map_err(io::Error::other)?)
@@ -125,15 +166,29 @@ impl Wire {
 
     /// Sends what is kept.
     pub(crate) async fn flush(&mut self) -> Result<(), WireProblem> {
-        let stalled = |_| WireProblem::Io(io::ErrorKind::TimedOut.into());
         while !self.output.is_empty() {
-            let written = self.stream.write_buf(&mut self.output);
-            if tokio::time::timeout(STALLED, written).await.map_err(stalled)?? == 0 {
+            let stalled = self.stalled();
+            let written = tokio::select! {
+                biased;
+                written = self.stream.write_buf(&mut self.output) => written?,
+                () = stalled => return Err(WireProblem::Io(io::ErrorKind::TimedOut.into())),
+            };
+            if written == 0 {
                 return Err(WireProblem::Gone);
             }
         }
-        tokio::time::timeout(STALLED, self.stream.flush()).await.map_err(stalled)??;
-        Ok(())
+        let stalled = self.stalled();
+        tokio::select! {
+            biased;
+            flushed = self.stream.flush() => Ok(flushed?),
+            () = stalled => Err(WireProblem::Io(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// Ends when a client has taken nothing for too long.
+    fn stalled(&self) -> Sleep {
+        let _clock = self.clock.enter();
+        tokio::time::sleep(STALLED)
     }
 
     /// Ends the connection. What the client makes of it is its own affair.

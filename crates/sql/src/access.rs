@@ -3,11 +3,14 @@
 //! # Guarantee
 //! A password is never kept, only what checks it ([`Verifier`]). What is revoked is refused from the next statement on,
 //! and from the next rows of open cursors. A grant that was revoked is remembered: whoever held it may still have the
-//! answers, so a later grant is audited against it too, or refused where the view was dropped since.
+//! answers, so a later grant is audited against it too, or refused where the view was dropped since. A login is of somebody,
+//! not of a name ([`Login`]): whoever gets the name or the password after them does not revive it.
 //! # Cost
-//! Everything is held in memory and written through to [`Records`].
+//! Everything is held in memory. What gives something is written to [`Records`] before it counts; what takes something away
+//! counts at once and is written by [`Accounts::write`], so that nobody who holds up writing keeps what was revoked.
 
 mod grants;
+mod login;
 mod problem;
 mod records;
 mod verifier;
@@ -16,13 +19,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use tokio::sync::watch;
+
 pub use grants::{GrantedPair, Held};
+pub use login::Login;
 pub use problem::AccessProblem;
 pub use records::{MemoryRecords, Record, Records};
 pub use verifier::{ITERATIONS, Verifier, random_bytes};
 
 use crate::engine::Role;
 use grants::Grants;
+use records::Unwritten;
 
 const USERS: &str = "user";
 const SERVER: &str = "server";
@@ -39,6 +46,8 @@ pub struct Accounts {
     state: RwLock<State>,
     /// Counts what was taken away.
     revocations: AtomicU64,
+    /// Says that some logins are no more.
+    ended: watch::Sender<()>,
     secret: [u8; 32],
 }
 
@@ -46,6 +55,10 @@ pub struct Accounts {
 struct State {
     users: BTreeMap<String, User>,
     grants: Grants,
+    /// What counts and is not written yet.
+    unwritten: Unwritten,
+    /// How many users and passwords there were since the start.
+    n_incarnations: u64,
 }
 
 /// Somebody who may log in.
@@ -55,6 +68,8 @@ pub struct User {
     pub role: Role,
     /// What checks their password.
     pub verifier: Verifier,
+    /// Which of those who had this name, with which password.
+    incarnation: u64,
 }
 
 impl Accounts {
@@ -73,7 +88,8 @@ impl Accounts {
     pub fn open(records: Box<dyn Records>) -> Result<Accounts, AccessProblem> {
         let mut state = State::default();
         for Record { name, text } in records.list(USERS)? {
-            let user = User::from_text(&text).ok_or(AccessProblem::BadRecord { kind: USERS })?;
+            let incarnation = state.next_incarnation();
+            let user = User::from_text(&text, incarnation).ok_or(AccessProblem::BadRecord { kind: USERS })?;
             state.users.insert(name, user);
         }
         state.grants = Grants::read(records.as_ref())?;
@@ -86,7 +102,8 @@ impl Accounts {
                 secret
             }
         };
-        Ok(Accounts { records, state: RwLock::new(state), revocations: AtomicU64::new(0), secret })
+        let (revocations, ended) = (AtomicU64::new(0), watch::Sender::new(()));
+        Ok(Accounts { records, state: RwLock::new(state), revocations, ended, secret })
     }
 
     /// Somebody by name.
@@ -99,15 +116,28 @@ impl Accounts {
         self.read().users.values().any(|user| user.role == Role::Owner)
     }
 
-    /// What checks a login: of somebody who is unknown, one that no password fits and that looks like any other.
-    pub fn verifier(&self, name: &str) -> (Verifier, Option<Role>) {
+    /// What checks a login, and whose it is once it was: of somebody who is unknown, one that no password fits and that
+    /// looks like any other.
+    pub fn verifier(&self, name: &str) -> (Verifier, Option<Login>) {
         let user = self.user(name);
         // Made in either case, so that both take as long.
         let nobody = Verifier::of_nobody(&self.secret, name);
         match user {
-            Some(user) => (user.verifier, Some(user.role)),
+            Some(user) => (user.verifier, Some(Login::new(name, user.incarnation))),
             None => (nobody, None),
         }
+    }
+
+    /// What somebody who has logged in may run; `None` once they are dropped, or their password is another.
+    pub fn role(&self, login: &Login) -> Option<Role> {
+        self.read().of(login).map(|user| user.role)
+    }
+
+    /// Ends once a login is no more.
+    pub async fn until_gone(&self, login: &Login) {
+        let mut ended = self.ended.subscribe();
+        // The sender is here, so it does not fail.
+        while self.role(login).is_some() && ended.changed().await.is_ok() {}
     }
 
     /// Counts what was taken away: where it has changed, whatever is open must be asked for again.
@@ -123,36 +153,44 @@ impl Accounts {
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
             return Err(AccessProblem::BadName { longest: LONGEST_NAME });
         }
-        let user = User { role, verifier: checked_verifier(password)? };
-        let mut state = self.write();
+        let verifier = checked_verifier(password)?;
+        let mut state = self.written()?;
         if state.users.contains_key(name) {
             return Err(AccessProblem::UserExists { name: name.to_owned() });
         }
+        let user = User { role, verifier, incarnation: state.next_incarnation() };
         self.records.put(USERS, name, &user.to_text())?;
         state.users.insert(name.to_owned(), user);
         Ok(())
     }
 
-    /// Gives somebody another password.
+    /// Gives somebody another password, at once. Sessions of theirs end, but for the one that asks for it. To be followed by
+    /// [`Accounts::write`].
     ///
     /// # Errors
     /// Where there is no such user, or the password is too short.
-    pub fn set_password(&self, name: &str, password: &str) -> Result<(), AccessProblem> {
+    pub fn set_password(&self, name: &str, password: &str, asked_by: Option<&Login>) -> Result<(), AccessProblem> {
         let verifier = checked_verifier(password)?;
-        let mut state = self.write();
-        let Some(user) = state.users.get(name) else { return Err(AccessProblem::unknown_user(name)) };
-        let user = User { role: user.role, verifier };
-        self.records.put(USERS, name, &user.to_text())?;
+        let mut state = self.lock();
+        let incarnation = state.next_incarnation();
+        let Some(known) = state.users.get(name) else { return Err(AccessProblem::unknown_user(name)) };
+        let stays = asked_by.filter(|login| login.is(name, known.incarnation));
+        let user = User { role: known.role, verifier, incarnation };
+        state.unwritten.put(USERS, name, &user.to_text());
         state.users.insert(name.to_owned(), user);
+        stays.into_iter().for_each(|login| login.becomes(incarnation));
+        drop(state);
+        self.ended.send_replace(());
         Ok(())
     }
 
-    /// Removes somebody; sessions of theirs answer nothing from here on. Returns whether they were there.
+    /// Removes somebody, at once; sessions of theirs end. Returns whether they were there. To be followed by
+    /// [`Accounts::write`].
     ///
     /// # Errors
     /// Where there is no such user and there must be, or the last owner would go.
     pub fn drop_user(&self, name: &str, if_exists: bool) -> Result<bool, AccessProblem> {
-        let mut state = self.write();
+        let mut state = self.lock();
         let Some(user) = state.users.get(name) else {
             return if if_exists { Ok(false) } else { Err(AccessProblem::unknown_user(name)) };
         };
@@ -160,10 +198,13 @@ impl Accounts {
         if user.role == Role::Owner && n_owners == 1 {
             return Err(AccessProblem::LastOwner);
         }
-        state.grants.revoke_all(name, self.records.as_ref())?;
-        self.records.remove(USERS, name)?;
-        state.users.remove(name);
+        let State { users, grants, unwritten, .. } = &mut *state;
+        grants.revoke_all(name, unwritten);
+        unwritten.remove(USERS, name);
+        users.remove(name);
         self.revocations.fetch_add(1, Ordering::AcqRel);
+        drop(state);
+        self.ended.send_replace(());
         Ok(true)
     }
 
@@ -177,20 +218,23 @@ impl Accounts {
     /// # Errors
     /// Where there is no such user.
     pub fn grant_view(&self, user: &str, view: &str) -> Result<(), AccessProblem> {
-        let mut state = self.write_for(user)?;
-        state.grants.set_view(user, view, Held::Now, self.records.as_ref())
+        let mut state = self.written()?;
+        state.check_user(user)?;
+        state.grants.grant_view(user, view, self.records.as_ref())
     }
 
-    /// Takes a view away.
+    /// Takes a view away, at once. To be followed by [`Accounts::write`].
     ///
     /// # Errors
     /// Where it was not granted.
     pub fn revoke_view(&self, user: &str, view: &str) -> Result<(), AccessProblem> {
-        let mut state = self.write_for(user)?;
+        let mut state = self.lock();
+        state.check_user(user)?;
         if !state.grants.holds_view(user, view) {
             return Err(AccessProblem::NotGranted { what: format!("SELECT ON {view}"), user: user.to_owned() });
         }
-        state.grants.set_view(user, view, Held::Before, self.records.as_ref())?;
+        let State { grants, unwritten, .. } = &mut *state;
+        grants.revoke_view(user, view, unwritten);
         self.revocations.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -200,7 +244,7 @@ impl Accounts {
     /// # Errors
     /// Where it can't be recorded.
     pub fn forget_view(&self, view: &str) -> Result<(), AccessProblem> {
-        self.write().grants.forget_view(view, self.records.as_ref())?;
+        self.written()?.grants.forget_view(view, self.records.as_ref())?;
         self.revocations.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -210,28 +254,40 @@ impl Accounts {
     /// # Errors
     /// Where there is no such user.
     pub fn grant_pair(&self, user: &str, pair: &GrantedPair) -> Result<(), AccessProblem> {
-        let mut state = self.write_for(user)?;
-        state.grants.set_pair(user, pair, Held::Now, self.records.as_ref())
+        let mut state = self.written()?;
+        state.check_user(user)?;
+        state.grants.grant_pair(user, pair, self.records.as_ref())
     }
 
-    /// Takes a purpose and a recipient away.
+    /// Takes a purpose and a recipient away, at once. To be followed by [`Accounts::write`].
     ///
     /// # Errors
     /// Where they were not granted.
     pub fn revoke_pair(&self, user: &str, pair: &GrantedPair) -> Result<(), AccessProblem> {
-        let mut state = self.write_for(user)?;
+        let mut state = self.lock();
+        state.check_user(user)?;
         if !state.grants.pairs(user).any(|(held, how)| held.is_same(pair) && how == Held::Now) {
             return Err(AccessProblem::NotGranted { what: pair.to_string(), user: user.to_owned() });
         }
-        state.grants.set_pair(user, pair, Held::Before, self.records.as_ref())?;
+        let State { grants, unwritten, .. } = &mut *state;
+        grants.revoke_pair(user, pair, unwritten);
         self.revocations.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Whether somebody may read a view now.
-    pub fn may_read(&self, user: &str, view: &str) -> bool {
+    /// Writes what was taken away and counts already. What can't be written is tried again with the next change of users or
+    /// grants; it counts until the process ends.
+    ///
+    /// # Errors
+    /// Where something can't be written.
+    pub fn write(&self) -> Result<(), AccessProblem> {
+        self.written().map(drop)
+    }
+
+    /// Whether somebody who has logged in may read a view now.
+    pub fn may_read(&self, login: &Login, view: &str) -> bool {
         let state = self.read();
-        state.users.contains_key(user) && state.grants.holds_view(user, view)
+        state.of(login).is_some() && state.grants.holds_view(login, view)
     }
 
     /// The views somebody may read now.
@@ -265,14 +321,31 @@ impl Accounts {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn lock(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, where it knows somebody.
-    fn write_for(&self, user: &str) -> Result<RwLockWriteGuard<'_, State>, AccessProblem> {
-        let state = self.write();
-        if state.users.contains_key(user) { Ok(state) } else { Err(AccessProblem::unknown_user(user)) }
+    /// The state, once all of it is written: what is given must not be written before what was taken away.
+    fn written(&self) -> Result<RwLockWriteGuard<'_, State>, AccessProblem> {
+        let mut state = self.lock();
+        state.unwritten.write(self.records.as_ref())?;
+        Ok(state)
+    }
+}
+
+impl State {
+    fn next_incarnation(&mut self) -> u64 {
+        self.n_incarnations += 1;
+        self.n_incarnations
+    }
+
+    /// Whose login it is, as long as they are who they were.
+    fn of(&self, login: &Login) -> Option<&User> {
+        self.users.get(&**login).filter(|user| login.is(login, user.incarnation))
+    }
+
+    fn check_user(&self, user: &str) -> Result<(), AccessProblem> {
+        if self.users.contains_key(user) { Ok(()) } else { Err(AccessProblem::unknown_user(user)) }
     }
 }
 
@@ -281,10 +354,10 @@ impl User {
         format!("{} {}", self.role.word(), self.verifier)
     }
 
-    fn from_text(text: &str) -> Option<User> {
+    fn from_text(text: &str, incarnation: u64) -> Option<User> {
         let (role, verifier) = text.split_once(' ')?;
         let role = [Role::Owner, Role::Analyst].into_iter().find(|known| known.word() == role)?;
-        Some(User { role, verifier: verifier.parse().ok()? })
+        Some(User { role, verifier: verifier.parse().ok()?, incarnation })
     }
 }
 

@@ -14,6 +14,7 @@ mod folder;
 mod format;
 mod granted;
 mod growth;
+mod health;
 mod import;
 mod materialize;
 mod memory;
@@ -28,6 +29,7 @@ mod show;
 mod stored;
 mod transactions;
 mod unplanned;
+mod unread;
 mod utility;
 mod values;
 mod warnings;
@@ -58,7 +60,7 @@ use readers::Readers;
 pub use session::{Described, Outcome, Session};
 
 use crate::SqlError;
-use crate::access::{AccessProblem, Accounts};
+use crate::access::{AccessProblem, Accounts, Login};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
@@ -197,11 +199,11 @@ impl Engine {
     /// A session of somebody who has logged in. An analyst's holds the views that are granted to them, at any moment.
     ///
     /// # Errors
-    /// Where there is no such user.
-    pub fn session_of(&self, login: &str) -> Result<Session, SqlError> {
+    /// Where they are no more, or have another password since.
+    pub fn session_of(&self, login: Login) -> Result<Session, SqlError> {
         let accounts = self.accounts().ok_or(SqlError::NoAccounts)?;
-        let user = accounts.user(login).ok_or(AccessProblem::LoginGone)?;
-        Ok(Session::of_login(Arc::clone(&self.shared), user.role, login))
+        let role = accounts.role(&login).ok_or(AccessProblem::LoginGone)?;
+        Ok(Session::of_login(Arc::clone(&self.shared), role, login))
     }
 
     /// The owner's session of DataFusion, to register tables that are no files.

@@ -1,5 +1,7 @@
 //! [`SqlError`]: why a statement gave no answer, and what to do about it.
 
+mod state;
+
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use kohort_io::ReadProblem;

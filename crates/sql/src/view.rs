@@ -43,7 +43,8 @@ pub use fingerprint::{Fingerprint, Generations};
 pub use labels::ShownLabels;
 pub(crate) use materialized::EVERYBODY;
 pub use materialized::{
-    Changed, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, Standing, Told, check, forget_standings,
+    Changed, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, Standing, Told, check,
+    forget_standings,
 };
 pub use plan::{Plan, PlanWish};
 pub use point::Point;

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use arrow_pg::datatypes::field_into_pg_type;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use pgwire::api::Type;
@@ -14,9 +16,11 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::Connection;
 use super::run::{Answer, check_revocations};
-use crate::failure::Failure;
+use crate::failure::{Failure, Refusal};
 use crate::frontend::{Bind, Target};
+use crate::metrics::Metrics;
 use crate::parameters;
+use crate::places::{NoPlace, Place};
 use crate::request::Request;
 use crate::rows::{Rows, Sent, description, fields};
 
@@ -42,6 +46,28 @@ pub(crate) struct Portal {
     formats: Vec<i16>,
     schema: Option<SchemaRef>,
     origin: Origin,
+    /// Its place among cursors, where it stays open from one message to the next.
+    place: Option<CursorPlace>,
+    used: Instant,
+}
+
+/// A place among cursors, which is counted.
+pub(super) struct CursorPlace {
+    _place: Place<String>,
+    metrics: Arc<Metrics>,
+}
+
+impl CursorPlace {
+    fn new(place: Place<String>, metrics: &Arc<Metrics>) -> CursorPlace {
+        metrics.cursors.add(1);
+        CursorPlace { _place: place, metrics: Arc::clone(metrics) }
+    }
+}
+
+impl Drop for CursorPlace {
+    fn drop(&mut self) {
+        self.metrics.cursors.less();
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,12 +85,30 @@ enum PortalState {
     Rows(Rows),
     /// All of it has been sent.
     Finished,
+    /// Nobody fetched from it for too long.
+    TimedOut,
 }
 
 impl Portal {
     /// The cursor of a DECLARE.
-    pub(super) fn declared(rows: Rows) -> Portal {
-        Portal { state: PortalState::Rows(rows), formats: Vec::new(), schema: None, origin: Origin::Declared }
+    pub(super) fn declared(rows: Rows, place: CursorPlace) -> Portal {
+        let (state, place, used) = (PortalState::Rows(rows), Some(place), Instant::now());
+        Portal { state, formats: Vec::new(), schema: None, origin: Origin::Declared, place, used }
+    }
+
+    /// When it was last used, where it holds rows.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        matches!(self.state, PortalState::Rows(_)).then_some(self.used)
+    }
+
+    /// Lets its rows go.
+    pub(super) fn time_out(&mut self) {
+        self.state = PortalState::TimedOut;
+        self.place = None;
+    }
+
+    pub(super) fn is_timed_out(&self) -> bool {
+        matches!(self.state, PortalState::TimedOut)
     }
 
     pub(super) fn is_declared(&self) -> bool {
@@ -72,6 +116,7 @@ impl Portal {
     }
 
     pub(super) fn rows(&mut self) -> Option<&mut Rows> {
+        self.used = Instant::now();
         match &mut self.state {
             PortalState::Rows(rows) => Some(rows),
             _ => None,
@@ -104,7 +149,8 @@ impl Connection {
 
     /// Whether one more statement may be kept.
     pub(super) fn check_statements(&self, n_bytes: usize) -> Result<(), Failure> {
-        let known = self.statements.values().map(|prepared| prepared.n_bytes).chain(self.prepared.values().copied());
+        let known =
+            self.statements.values().map(|prepared| prepared.n_bytes).chain(self.prepared.values().map(|p| p.n_bytes));
         let (n_known, n_bytes) = known.fold((0, n_bytes), |(n_known, all), n_bytes| (n_known + 1, all + n_bytes));
         if n_known >= MOST_STATEMENTS || n_bytes > MOST_TEXT * self.server.configuration.max_message {
             return Err(Failure::statement("53400", "too many statements are prepared: close some"));
@@ -182,6 +228,8 @@ impl Connection {
             formats: result_formats,
             schema: prepared.schema.clone(),
             origin: Origin::Bound,
+            place: None,
+            used: Instant::now(),
         };
         if portal.is_empty() {
             self.portals.remove("");
@@ -224,6 +272,7 @@ impl Connection {
                     PortalState::Ready(Some(request)) => match request.as_ref() {
                         Request::Rows(_) | Request::Show(_) | Request::Health => {
                             self.start(&name).await?;
+                            self.stay_open(&name)?;
                             self.portals.get_mut(&name).and_then(Portal::rows).map(|rows| rows.schema())
                         }
                         Request::Fetch { name, .. } => {
@@ -256,6 +305,7 @@ impl Connection {
         let Some(request) = request else { return Ok(()) };
         let (schema, formats) = (portal.schema.clone(), portal.formats.clone());
         self.check_transaction(request.ends_transaction())?;
+        self.check_read_only(&request)?;
         if let Answer::Rows(rows) = self.run(*request, schema, &formats).await?
             && let Some(portal) = self.portals.get_mut(name)
         {
@@ -282,6 +332,7 @@ impl Connection {
                 };
                 let formats = portal.formats.clone();
                 self.check_transaction(request.ends_transaction())?;
+                self.check_read_only(&request)?;
                 if let Answer::Done(tag) = self.run(*request, None, &formats).await?
                     && !tag.is_empty()
                 {
@@ -289,24 +340,53 @@ impl Connection {
                 }
                 return Ok(());
             }
-            PortalState::Rows(_) | PortalState::Finished => {}
+            PortalState::Rows(_) | PortalState::Finished | PortalState::TimedOut => {}
         }
         self.check_transaction(false)?;
         let now = self.session.revocations();
         let Some(portal) = self.portals.get_mut(name) else { return Err(no_portal(name)) };
+        if portal.is_timed_out() {
+            return Err(timed_out(name));
+        }
         let Some(rows) = portal.rows() else { return self.complete("SELECT 0") };
         check_revocations(rows, now)?;
         match rows.send(&mut self.wire, (max_rows > 0).then_some(max_rows)).await? {
             Sent::All(n_rows) => {
                 portal.state = PortalState::Finished;
+                portal.place = None;
                 self.count_rows(n_rows);
                 self.complete(&format!("SELECT {n_rows}"))
             }
             Sent::Some(n_rows) => {
                 self.count_rows(n_rows);
+                self.stay_open(name)?;
                 Ok(self.wire.put(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?)
             }
         }
+    }
+
+    /// A portal that stays open from one message to the next is a cursor, for which there must be a place.
+    fn stay_open(&mut self, name: &str) -> Result<(), Failure> {
+        if self.portals.get(name).is_none_or(|portal| portal.place.is_some()) {
+            return Ok(());
+        }
+        let place = self.cursor_place().inspect_err(|_| drop(self.portals.remove(name)))?;
+        if let Some(portal) = self.portals.get_mut(name) {
+            portal.place = Some(place);
+        }
+        Ok(())
+    }
+
+    /// A place for one more cursor.
+    pub(super) fn cursor_place(&self) -> Result<CursorPlace, Failure> {
+        let place = self.server.cursors.take(self.user.clone(), self.session.role()).map_err(|problem| {
+            let whose = match problem {
+                NoPlace::Full => "too many cursors are open",
+                NoPlace::Share => "too many cursors of this login are open",
+            };
+            Failure::from(Refusal::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
+        })?;
+        Ok(CursorPlace::new(place, &self.server.metrics))
     }
 
     pub(super) fn close(&mut self, target: &Target) -> Result<(), Failure> {
@@ -329,6 +409,10 @@ fn parameter_type(inferred: &DataType) -> Type {
 
 pub(super) fn no_statement(name: &str) -> Failure {
     Failure::statement("26000", format!("there is no prepared statement \"{name}\""))
+}
+
+pub(super) fn timed_out(name: &str) -> Failure {
+    Failure::statement("34000", format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"))
 }
 
 fn no_portal(name: &str) -> Failure {

@@ -6,21 +6,25 @@ use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use futures::TryStreamExt;
-use kohort_sql::parser::{Parsed, parse};
-use kohort_sql::{Outcome, SqlError};
+use kohort_sql::parser::{Parsed, Statement, parse};
+use kohort_sql::{Outcome, Role, SqlError};
 use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::response::CommandComplete;
+use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
-use super::Connection;
-use super::extended::{Portal, no_statement};
-use crate::failure::{Failure, Refusal, notice};
+use super::extended::{Portal, no_statement, timed_out};
+use super::{Connection, PreparedBySql};
+use crate::failure::{Failure, Refusal, WARNING, notice};
 use crate::request::Request;
 use crate::rows::{Rows, Sent};
 
-/// Cursors and portals one connection may have open.
+/// Cursors and portals one connection of an owner may have open, and one of an analyst.
 const MOST_PORTALS: usize = 100;
+const MOST_PORTALS_OF_ANALYST: usize = 16;
 
 /// What a request gave.
 pub(super) enum Answer {
@@ -32,6 +36,7 @@ impl Connection {
     /// Runs a request of the simple protocol.
     pub(super) async fn run_simply(&mut self, request: Request) -> Result<(), Failure> {
         self.check_transaction(request.ends_transaction())?;
+        self.check_read_only(&request)?;
         if let Request::Fetch { name, max_rows } = &request {
             return self.fetch(name, *max_rows, Described::Yes).await;
         }
@@ -69,23 +74,42 @@ impl Connection {
             }
             Request::Change { parsed, tag } => format!("{tag} {}", self.change(*parsed).await?),
             Request::Transaction(transaction) => self.transact(transaction).await?.to_owned(),
-            Request::Set { name, value } => {
-                self.settings.set(&name, value.as_deref())?;
-                self.report(Some(&name))?;
+            Request::Set { name, value, scope } => {
+                self.set(&name, value.as_deref(), scope)?;
                 if value.is_some() { "SET" } else { "RESET" }.to_owned()
+            }
+            Request::SetLocalOption { name, parsed } => {
+                self.set_local_option(&name, *parsed).await?;
+                "SET".to_owned()
+            }
+            Request::Reset(name) => {
+                match name {
+                    Some(name) => self.reset_option(&name)?,
+                    None => self.reset_all()?,
+                }
+                "RESET".to_owned()
+            }
+            Request::SetTransaction { modes, scope } => {
+                self.set_modes(&modes, scope)?;
+                "SET".to_owned()
             }
             Request::Show(name) => {
                 let value = self.settings.get(&name).unwrap_or_default().to_owned();
                 return self.rows(texts(&name.to_lowercase().replace(' ', "_"), value)?, described, formats);
             }
-            Request::Health => return self.rows(texts("health", "ok".to_owned())?, described, formats),
+            Request::Health => {
+                self.session.health().await?;
+                return self.rows(texts("health", "ok".to_owned())?, described, formats);
+            }
             Request::Declare { name, query } => {
                 self.check_portals(&name)?;
+                let place = self.cursor_place()?;
                 let Outcome::Rows(stream) = self.session.run(*query).await? else {
                     return Err(Failure::statement("42P11", "a cursor is for a query"));
                 };
-                let rows = Rows::new(stream, None, &[], self.session.revocations())?;
-                self.portals.insert(name, Portal::declared(rows));
+                let mut rows = Rows::new(stream, None, &[], self.session.revocations(), &self.memory())?;
+                rows.begin().await?;
+                self.portals.insert(name, Portal::declared(rows, place));
                 "DECLARE CURSOR".to_owned()
             }
             // In a series of messages a FETCH is a portal itself, and its rows come at once.
@@ -102,10 +126,10 @@ impl Connection {
                 "CLOSE CURSOR".to_owned()
             }
             Request::Prepare { name, parsed } => {
-                let n_bytes = parsed.text.written.len();
-                self.check_statements(n_bytes)?;
+                let kept = PreparedBySql { n_bytes: parsed.text.written.len(), changes: !prepares_query(&parsed) };
+                self.check_statements(kept.n_bytes)?;
                 self.command(*parsed).await?;
-                self.prepared.insert(name, n_bytes);
+                self.prepared.insert(name, kept);
                 "PREPARE".to_owned()
             }
             Request::Deallocate(None) => {
@@ -119,8 +143,12 @@ impl Connection {
                 "DEALLOCATE".to_owned()
             }
             Request::DiscardAll => {
+                if self.status != TransactionStatus::Idle {
+                    return Err(Failure::statement("25001", "DISCARD ALL stands outside of transactions"));
+                }
                 self.deallocate_all().await?;
                 self.portals.clear();
+                self.reset_all()?;
                 "DISCARD ALL".to_owned()
             }
             Request::Nothing(tag) => tag.to_owned(),
@@ -134,7 +162,12 @@ impl Connection {
         described: Option<SchemaRef>,
         formats: &[i16],
     ) -> Result<Answer, Failure> {
-        Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations())?))
+        Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations(), &self.memory())?))
+    }
+
+    /// What queries may take together.
+    fn memory(&self) -> Arc<dyn MemoryPool> {
+        Arc::clone(&self.session.context().runtime_env().memory_pool)
     }
 
     async fn deallocate_all(&mut self) -> Result<(), Failure> {
@@ -158,7 +191,7 @@ impl Connection {
     }
 
     /// Runs what gives no rows, and says what was done.
-    async fn command(&mut self, parsed: Parsed) -> Result<(), Failure> {
+    pub(super) async fn command(&mut self, parsed: Parsed) -> Result<(), Failure> {
         match self.session.run(parsed).await? {
             Outcome::Done(message) if message == "done" => Ok(()),
             Outcome::Done(message) => self.say(&message),
@@ -167,9 +200,12 @@ impl Connection {
     }
 
     /// Tells the client what was done, line by line: some are warnings.
-    fn say(&mut self, message: &str) -> Result<(), Failure> {
+    pub(super) fn say(&mut self, message: &str) -> Result<(), Failure> {
         for line in message.lines() {
-            self.wire.put(&notice(line))?;
+            let severity = if line.starts_with(WARNING) { "warning" } else { "notice" };
+            if self.settings.hears(severity) {
+                self.wire.put(&notice(line))?;
+            }
         }
         Ok(())
     }
@@ -199,6 +235,9 @@ impl Connection {
         described: Described,
     ) -> Result<(), Failure> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
+        if portal.is_timed_out() {
+            return Err(timed_out(name));
+        }
         let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
         check_revocations(rows, self.session.revocations())?;
         if described == Described::Yes {
@@ -213,8 +252,12 @@ impl Connection {
         if !name.is_empty() && self.portals.contains_key(name) {
             return Err(Failure::statement("42P03", format!("there is a cursor \"{name}\" already")));
         }
-        if self.portals.len() >= MOST_PORTALS {
-            return Err(Failure::statement("53400", format!("{MOST_PORTALS} cursors are open, and no more can be")));
+        let most = match self.session.role() {
+            Role::Owner => MOST_PORTALS,
+            Role::Analyst => MOST_PORTALS_OF_ANALYST,
+        };
+        if self.portals.len() >= most {
+            return Err(Failure::statement("53400", format!("{most} cursors are open, and no more can be")));
         }
         Ok(())
     }
@@ -247,6 +290,14 @@ pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), Failure> {
 
 fn no_cursor(name: &str) -> Failure {
     Failure::statement("34000", format!("there is no cursor \"{name}\""))
+}
+
+/// Whether PREPARE keeps a query.
+fn prepares_query(parsed: &Parsed) -> bool {
+    let Statement::Sql(statement) = &parsed.statement else { return false };
+    let DFStatement::Statement(statement) = statement.as_ref() else { return false };
+    let SqlStatement::Prepare { statement, .. } = statement.as_ref() else { return false };
+    matches!(statement.as_ref(), SqlStatement::Query(_))
 }
 
 /// One row of one text.

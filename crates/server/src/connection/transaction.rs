@@ -1,63 +1,145 @@
 //! Transactions, as drivers open and end them.
 //!
-//! An analyst changes nothing, so theirs are accepted and do nothing but what clients see of them: the status, and that
-//! after an error nothing runs until the transaction ends. An owner's are the data folder's; without one they are
-//! refused, since tables in memory can't be undone.
+//! An analyst changes nothing, so theirs are accepted and do nothing but what clients see of them: the status, settings that
+//! end with them, and that after an error nothing runs until the transaction ends. An owner's are the data folder's; without
+//! one they are refused, since tables in memory can't be undone.
+//!
+//! # Guarantee
+//! A COMMIT or ROLLBACK ends the transaction, whatever becomes of it. A COMMIT that has begun is not cancelled: it would be
+//! kept all the same, and its client be told otherwise.
 
-use kohort_sql::parser::parse;
+use datafusion::config::ConfigOptions;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, TransactionAccessMode, TransactionMode};
+use kohort_sql::parser::{Parsed, Statement, parse};
 use kohort_sql::{Role, SqlError};
 use pgwire::messages::response::TransactionStatus;
 
 use super::Connection;
 use crate::failure::Failure;
-use crate::request::Transaction;
+use crate::request::{Request, Transaction};
+use crate::settings::{NO_TRANSACTION, Scope};
+
+/// Options of views while a transaction is open.
+pub(super) struct OptionsBefore {
+    /// What they are again where it is rolled back.
+    all: ConfigOptions,
+    /// Those that are set for it alone, and what they were.
+    local: Vec<(String, String)>,
+}
 
 impl Connection {
     /// Begins or ends a transaction; returns the tag it is acknowledged by.
     pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
-        let has_failed = self.status == TransactionStatus::Error;
-        if self.session.role() == Role::Owner {
-            self.transact_in_engine(&transaction, has_failed).await?;
-        }
-        let is_open = self.status != TransactionStatus::Idle;
-        match transaction {
-            Transaction::Begin(tag) => {
+        let step = match &transaction {
+            Transaction::Begin { tag, modes } => {
+                self.step("BEGIN").await?;
                 self.status = TransactionStatus::Transaction;
-                Ok(tag)
+                self.settings.begin();
+                self.options_before.get_or_insert(OptionsBefore { all: self.options(), local: Vec::new() });
+                self.set_modes(modes, Scope::Local)?;
+                return Ok(*tag);
             }
-            Transaction::Commit | Transaction::Rollback => {
-                self.status = TransactionStatus::Idle;
-                self.portals.clear();
-                let is_commit = transaction == Transaction::Commit && !has_failed;
-                Ok(if is_commit { "COMMIT" } else { "ROLLBACK" })
-            }
-            _ if !is_open => Err(Failure::statement("25P01", "savepoints belong to a transaction")),
-            Transaction::Savepoint(_) => Ok("SAVEPOINT"),
-            Transaction::Release(_) => Ok("RELEASE"),
-            Transaction::RollbackToSavepoint(_) => {
-                self.status = TransactionStatus::Transaction;
-                Ok("ROLLBACK")
-            }
-        }
-    }
-
-    /// What a failed transaction would keep is given up, as in PostgreSQL.
-    async fn transact_in_engine(&mut self, transaction: &Transaction, has_failed: bool) -> Result<(), Failure> {
-        let step = match transaction {
-            Transaction::Begin(_) => "BEGIN".to_owned(),
-            // Clients end what they did not begin, and are only told so.
-            Transaction::Commit | Transaction::Rollback if self.status == TransactionStatus::Idle => return Ok(()),
-            Transaction::Commit if !has_failed => "COMMIT".to_owned(),
-            Transaction::Commit | Transaction::Rollback => "ROLLBACK".to_owned(),
+            Transaction::Commit => return self.end(true).await,
+            Transaction::Rollback => return self.end(false).await,
             // Names are as they were written, quotes included.
             Transaction::Savepoint(name) => format!("SAVEPOINT {name}"),
             Transaction::Release(name) => format!("RELEASE SAVEPOINT {name}"),
             Transaction::RollbackToSavepoint(name) => format!("ROLLBACK TO SAVEPOINT {name}"),
         };
-        for parsed in parse(&step).map_err(SqlError::from)? {
-            self.session.run(parsed).await?;
+        if self.status == TransactionStatus::Idle {
+            return Err(Failure::statement("25P01", "savepoints belong to a transaction"));
+        }
+        self.step(&step).await?;
+        Ok(match transaction {
+            Transaction::Savepoint(_) => "SAVEPOINT",
+            Transaction::Release(_) => "RELEASE",
+            _ => {
+                self.status = TransactionStatus::Transaction;
+                "ROLLBACK"
+            }
+        })
+    }
+
+    /// Ends a transaction. What a failed one would keep is given up, as in PostgreSQL.
+    async fn end(&mut self, is_commit: bool) -> Result<&'static str, Failure> {
+        let keeps = is_commit && self.status != TransactionStatus::Error;
+        // Clients end what they did not begin, and are only told so.
+        let ended = match self.status {
+            TransactionStatus::Idle => Ok(()),
+            _ if keeps => {
+                self.committing.send_replace(true);
+                let ended = self.step("COMMIT").await;
+                self.committing.send_replace(false);
+                ended
+            }
+            // One that is gone already was rolled back.
+            _ => self.step("ROLLBACK").await.or_else(|error| match error {
+                SqlError::NoTransaction => Ok(()),
+                error => Err(error),
+            }),
+        };
+        self.session.give_up_transaction();
+        self.status = TransactionStatus::Idle;
+        self.portals.clear();
+        self.end_settings(keeps && ended.is_ok())?;
+        ended?;
+        Ok(if keeps { "COMMIT" } else { "ROLLBACK" })
+    }
+
+    /// A step of an owner's transaction.
+    async fn step(&mut self, step: &str) -> Result<(), SqlError> {
+        if self.session.role() == Role::Owner {
+            for parsed in parse(step)? {
+                self.session.run(parsed).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Sets what a transaction, or each from here on, may do.
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: Scope) -> Result<(), Failure> {
+        let (read_only, isolation) = match scope {
+            Scope::Local => ("transaction_read_only", "transaction_isolation"),
+            Scope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
+        };
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
+                    self.set(read_only, Some("on"), Scope::Session)?;
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    self.set(read_only, Some("off"), Scope::Session)?;
+                }
+                TransactionMode::IsolationLevel(level) => {
+                    self.set(isolation, Some(&level.to_string()), Scope::Session)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Settings and options of views that were for a transaction alone go with it; one that is rolled back takes all along.
+    fn end_settings(&mut self, is_kept: bool) -> Result<(), Failure> {
+        if self.settings.end(is_kept) {
+            self.report(None)?;
+        }
+        let Some(OptionsBefore { all, local }) = self.options_before.take() else { return Ok(()) };
+        match is_kept {
+            true => local.iter().rev().for_each(|(name, value)| self.put_option(name, value)),
+            false => self.put_options(all),
+        }
+        Ok(())
+    }
+
+    /// Sets an option of views for the transaction under way.
+    pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), Failure> {
+        let before = self.option(name);
+        let Some(options) = &mut self.options_before else { return self.say(NO_TRANSACTION) };
+        if let Some(before) = before {
+            options.local.push((name.to_lowercase(), before));
+        }
+        self.command(parsed).await
     }
 
     /// Refuses what can't run after an error in a transaction.
@@ -68,4 +150,46 @@ impl Connection {
         }
         Ok(())
     }
+
+    /// Refuses what changes something where nothing is to be changed.
+    pub(super) fn check_read_only(&self, request: &Request) -> Result<(), Failure> {
+        let changes = match request {
+            Request::Change { .. } => true,
+            Request::Command { tag, .. } => !["SET", "RESET"].contains(tag),
+            Request::Rows(parsed) => match executed(parsed) {
+                Some(name) => self.prepared.get(&name).is_none_or(|prepared| prepared.changes),
+                None => explains_change(parsed),
+            },
+            _ => false,
+        };
+        if changes && self.settings.is_read_only() {
+            return Err(Failure::statement("25006", "nothing can be changed in a read-only transaction"));
+        }
+        Ok(())
+    }
+}
+
+/// The name of a prepared statement that is run.
+fn executed(parsed: &Parsed) -> Option<String> {
+    let Statement::Sql(statement) = &parsed.statement else { return None };
+    let DFStatement::Statement(statement) = statement.as_ref() else { return None };
+    match statement.as_ref() {
+        SqlStatement::Execute { name: Some(name), .. } => {
+            let part = name.0.last().and_then(|part| part.as_ident())?;
+            Some(if part.quote_style.is_some() { part.value.clone() } else { part.value.to_lowercase() })
+        }
+        _ => None,
+    }
+}
+
+/// EXPLAIN ANALYZE runs what it explains.
+fn explains_change(parsed: &Parsed) -> bool {
+    let Statement::Sql(statement) = &parsed.statement else { return false };
+    let DFStatement::Explain(explained) = statement.as_ref() else { return false };
+    explained.options.analyze && !is_query(&explained.statement)
+}
+
+/// Whether a statement asks for rows and nothing else.
+pub(super) fn is_query(statement: &DFStatement) -> bool {
+    matches!(statement, DFStatement::Statement(statement) if matches!(statement.as_ref(), SqlStatement::Query(_)))
 }

@@ -161,6 +161,13 @@ fn a_configuration_is_checked_without_serving() {
         run(&["--config", path.to_str().unwrap(), "--check-config"], "")
     };
     assert_eq!(check("listen = '127.0.0.1:5439'\nmax_connections = 64").status.code(), Some(0));
+    let (data, log) = (folder.path().join("data"), folder.path().join("asked.jsonl"));
+    let both = check(&format!("data = '{}'\nlog = '{}'", data.display(), log.display()));
+    assert_eq!(both.status.code(), Some(0), "{}", stderr(&both));
+    assert!(!data.exists() && !log.exists(), "nothing is made");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("kohort.db"), "something else").unwrap();
+    let foreign = format!("data = '{}'", data.display());
     for (wrong, said) in [
         ("listen = '0.0.0.0:5439'", "can be reached from other machines"),
         ("require_tls = true", "there is no certificate"),
@@ -170,6 +177,9 @@ fn a_configuration_is_checked_without_serving() {
         ("maximum = 0", "unknown field"),
         ("listen = 5", "invalid type"),
         ("log = '/nowhere/at/all.log'", "/nowhere/at: No such file"),
+        ("log = '/proc'", "/proc: Is a directory"),
+        ("data = '/proc/version'", "/proc/version: Not a directory"),
+        (&foreign, "this is no data folder of kohort"),
     ] {
         let output = check(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong}");

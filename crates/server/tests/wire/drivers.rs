@@ -56,6 +56,29 @@ with psycopg.connect(url) as c:
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn psycopg_tells_rows_that_break_a_rule_from_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = crate::fixture::serve_folder(folder.path(), |_| {}).await;
+    let said = run_python(
+        &served,
+        r#"
+import os, psycopg
+url = f"host=127.0.0.1 port={os.environ['PORT']} user=olga dbname=kohort"
+with psycopg.connect(url, autocommit=True) as c:
+    c.execute("CREATE TABLE t (id INT PRIMARY KEY, name TEXT NOT NULL)")
+    c.execute("INSERT INTO t VALUES (1, 'a')")
+    for sql in ["INSERT INTO t VALUES (1, 'b')", "INSERT INTO t VALUES (2, NULL)"]:
+        try:
+            c.execute(sql)
+        except psycopg.IntegrityError as e:
+            print(type(e).__name__)
+"#,
+    )
+    .await;
+    assert_eq!(said, "UniqueViolation\nNotNullViolation\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sqlalchemy_reflects_granted_views() {
     let served = serve(PEOPLE).await;
     let said = run_python(

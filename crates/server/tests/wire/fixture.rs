@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
 
 use chrono::{TimeZone, Utc};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use kohort_server::{Configuration, Server};
 use kohort_sql::access::Accounts;
 use kohort_sql::parser::parse;
+use kohort_sql::policy::ComplianceLog;
 use kohort_sql::{Engine, Outcome, Role};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -96,6 +99,71 @@ pub(crate) async fn serve_engine(engine: Engine, configuration: Configuration) -
     let serving = Arc::clone(&server);
     let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });
     Served { port, server, engine, stop: Some(stop), task }
+}
+
+/// Serves a data folder, whose users are in memory.
+pub(crate) async fn serve_folder(folder: &Path, configure: impl FnOnce(&mut Configuration)) -> Served {
+    let engine = Engine::open(folder, Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
+    let mut configuration = Configuration::default();
+    configure(&mut configuration);
+    serve_engine(with_accounts(engine), configuration).await
+}
+
+/// Waits until something is so; a test fails where that takes a minute.
+pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let looks = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), looks).await;
+    assert!(waited.is_ok(), "it is not so that {what}");
+}
+
+/// A function of SQL that computes until it is let go. Nothing can stop it meanwhile.
+pub(crate) struct Held {
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Default)]
+struct State {
+    n_held: usize,
+    is_let_go: bool,
+}
+
+impl Held {
+    /// The function `held(x)`, for owners who connect from here on.
+    pub(crate) fn register(engine: &Engine) -> Held {
+        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
+        let held = Arc::clone(&state);
+        let function = move |arguments: &[ColumnarValue]| {
+            let (state, changed) = held.as_ref();
+            let mut state = state.lock().unwrap();
+            state.n_held += 1;
+            drop(changed.wait_while(state, |state| !state.is_let_go).unwrap());
+            Ok(arguments[0].clone())
+        };
+        let of = DataType::Int64;
+        let function = create_udf("held", vec![of.clone()], of, Volatility::Volatile, Arc::new(function));
+        engine.owner_context().register_udf(function);
+        Held { state }
+    }
+
+    /// How many threads are held.
+    pub(crate) fn n_held(&self) -> usize {
+        self.state.0.lock().unwrap().n_held
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.state.0.lock().unwrap().is_let_go = true;
+        self.state.1.notify_all();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.let_go();
+    }
 }
 
 impl Served {

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_postgres::NoTls;
 
 use crate::client::connect;
-use crate::fixture::{ANALYST, PEOPLE, Served, serve, serve_as};
+use crate::fixture::{ANALYST, PASSWORD, PEOPLE, Served, serve, serve_as};
 
 /// A startup message of somebody.
 fn startup(user: &str) -> Vec<u8> {
@@ -48,8 +49,17 @@ async fn say_many(n_cases: u32, strategy: impl Strategy<Value = Vec<u8>>) {
         let bytes = strategy.new_tree(&mut runner).unwrap().current();
         say(&served, &bytes).await;
     }
-    // This address has failed to log in too often for now; others have not.
     assert_eq!(served.server.metrics().logins.get(), 0);
+    // This address has failed to log in too often for now; another has not.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let stream = socket.connect(([127, 0, 0, 1], served.port).into()).await.unwrap();
+    let mut login = tokio_postgres::Config::new();
+    login.user(ANALYST).password(PASSWORD).dbname("kohort");
+    let (client, connection) = login.connect_raw(stream, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    assert_eq!(client.query("SELECT * FROM seen", &[]).await.unwrap().len(), 8);
+    drop(client);
     served.stop().await;
 }
 
@@ -179,6 +189,9 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
         Just("\0"),
         Just("SELECT * FROM pg_class WHERE oid = $1\0"),
         Just("COPY seen FROM STDIN\0"),
+        Just("DECLARE c CURSOR FOR SELECT * FROM seen; FETCH 3 FROM c; CLOSE c; SELECT 1; SELECT nothing; SELECT 2\0"),
+        Just("BEGIN; SET LOCAL kohort.purpose = 'care'; SELECT 1; COMMIT; DISCARD ALL\0"),
+        Just("SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $65535\0"),
     ];
     let names = prop_oneof![Just("\0"), Just("s\0"), Just("c\0")];
     let tail = proptest::collection::vec(any::<u8>(), 0..40);
@@ -192,6 +205,12 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
             .prop_map(|(name, kind, body)| framed(Some(kind), &[name.as_bytes(), &body].concat())),
         3 => names.clone().prop_map(|name| framed(Some(b'P'), &[name.as_bytes(), b"SELECT ward FROM seen\0\0\0"].concat())),
         3 => names.clone().prop_map(|name| framed(Some(b'B'), &[b"\0", name.as_bytes(), b"\0\0\0\0\0\0"].concat())),
+        1 => (names.clone(), 0usize..200_000, 0u16..2_000).prop_map(|(name, length, n_values)| {
+            let value = [(length as u32).to_be_bytes().as_slice(), &vec![b'x'; length]].concat();
+            let values = [value, [255u8; 4].repeat(usize::from(n_values))].concat();
+            let count = (n_values + 1).to_be_bytes();
+            framed(Some(b'B'), &[b"\0", name.as_bytes(), b"\0\0", &count, &values, b"\0\0"].concat())
+        }),
         3 => (any::<u32>(), names.clone())
             .prop_map(|(n_rows, name)| framed(Some(b'E'), &[name.as_bytes(), &n_rows.to_be_bytes()].concat())),
         3 => (names, proptest::sample::select(vec![b'S', b'P']))

@@ -18,19 +18,22 @@ async fn the_patients_of_the_paper_are_shown_as_the_paper_shows_them() {
     let served = serve(&format!("{PATIENTS}{VIEW}")).await;
     let mut ann = connect(&served, ANALYST).await;
     let stated = "PURPOSE Treatment RECIPIENT Nurse";
-    let shown = ann.rows(&format!("SELECT * FROM patient_aview ORDER BY zipcode, disease {stated}")).await.unwrap();
-    assert_eq!(shown.len(), 5);
-    assert!(shown.iter().all(|row| row[0] == "NULL"), "names are hidden: {shown:?}");
-    let mut diseases: Vec<&str> = shown.iter().map(|row| row[3].as_str()).collect();
-    diseases.sort_unstable();
-    assert_eq!(diseases, ["Indigestion", "Pneumonia", "Stomach-disease", "Viral-disease", "Viral-disease"]);
-    assert_eq!(shown.iter().filter(|row| row[1] == "NULL").count(), 2, "P1 and P3 refuse: {shown:?}");
+    let shown =
+        ann.rows(&format!("SELECT * FROM patient_aview ORDER BY zipcode, disease, birth {stated}")).await.unwrap();
+    // As `golden/patients/expected.md` has it; the paper prints 88*** where 885** is tighter, and P1 and P3 refuse birth.
+    let expected = [
+        ["NULL", "1970-1980", "*****", "Pneumonia"],
+        ["NULL", "1970-1980", "*****", "Viral-disease"],
+        ["NULL", "NULL", "*****", "Viral-disease"],
+        ["NULL", "1980-1990", "885**", "Indigestion"],
+        ["NULL", "NULL", "885**", "Stomach-disease"],
+    ];
+    assert_eq!(shown, expected);
 
     // Prepared, with the value the paper asks for.
     let asked = format!("SELECT zipcode FROM patient_aview WHERE zipcode = $1 {stated}");
     let prepared = ann.client.query(&asked, &[&"88512"]).await.unwrap();
-    let could = shown.iter().filter(|row| ["88512", "885**", "88***", "*****"].contains(&row[2].as_str())).count();
-    assert_eq!(prepared.len(), could);
+    assert_eq!(prepared.len(), 5, "all could be of 88512");
     assert!(
         ann.client
             .query(&format!("SELECT * FROM patient_aview WHERE name = $1 {stated}"), &[&"P1"])

@@ -5,17 +5,20 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use kohort_server::tls::Tls;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 use tokio_postgres::NoTls;
 
 use crate::client::connect;
-use crate::fixture::{ANALYST, OWNER, PASSWORD, PEOPLE, needed, on_path, serve, serve_as};
+use crate::fixture::{ANALYST, Held, OWNER, PASSWORD, PEOPLE, as_owner, needed, on_path, serve, serve_as, wait_until};
 
 /// A query that takes for ever.
-const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
+pub(crate) const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
 
 /// A certificate of its own and its key.
 pub(crate) fn make_certificate(folder: &Path) -> (PathBuf, PathBuf) {
@@ -55,10 +58,8 @@ async fn a_statement_is_cancelled_by_its_client() {
     let connected = connect(&served, ANALYST).await;
     let cancel = connected.client.cancel_token();
     let asked = tokio::spawn(async move { (connected.client.simple_query(ENDLESS).await.err(), connected) });
-    while !asked.is_finished() {
-        cancel.cancel_query(NoTls).await.unwrap();
-        tokio::task::yield_now().await;
-    }
+    wait_until("the statement runs", || served.server.metrics().running.get() == 1).await;
+    cancel.cancel_query(NoTls).await.unwrap();
     let (error, connected) = asked.await.unwrap();
     assert_eq!(error.unwrap().code().unwrap().code(), "57014");
     assert_eq!(connected.client.simple_query("SELECT 1").await.unwrap().len(), 3);
@@ -88,18 +89,87 @@ async fn a_query_that_needs_too_much_memory_ends_and_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_allowed_are_told_so() {
-    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 2).await;
+async fn no_analyst_takes_all_connections_and_owners_find_one() {
+    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 4).await;
+    as_owner(&served.engine, "CREATE USER bob PASSWORD 'correct horse'").await;
+    let refused = async |user: &str| {
+        let url = format!("{} password='{PASSWORD}'", served.url(user));
+        let error = tokio_postgres::connect(&url, NoTls).await.err().unwrap();
+        let error = error.as_db_error().unwrap();
+        (error.code().code().to_owned(), error.message().to_owned())
+    };
     let first = connect(&served, ANALYST).await;
     let _second = connect(&served, ANALYST).await;
-    let url = format!("{} password='{PASSWORD}'", served.url(ANALYST));
-    let third = tokio_postgres::connect(&url, NoTls).await.err().unwrap();
-    assert_eq!(third.code().unwrap().code(), "53300");
+    let of_one = ("53300".to_owned(), "there are too many connections of this login".to_owned());
+    assert_eq!(refused(ANALYST).await, of_one);
+    let _third = connect(&served, "bob").await;
+    assert_eq!(refused("bob").await, ("53300".to_owned(), "there are too many connections".to_owned()));
+    let _owner = connect(&served, OWNER).await;
+    assert_eq!(refused(OWNER).await.0, "53300");
+    let n_open = served.server.metrics().open.get();
     drop(first);
-    // Its place is free once the server has seen it go.
-    while tokio_postgres::connect(&url, NoTls).await.is_err() {
-        tokio::task::yield_now().await;
+    wait_until("the first is gone", || served.server.metrics().open.get() < n_open).await;
+    connect(&served, OWNER).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_log_in_at_once_all_do() {
+    let served = serve(PEOPLE).await;
+    let mut connected = futures::future::join_all((0..20).map(|_| connect(&served, ANALYST))).await;
+    for ann in &mut connected {
+        assert_eq!(ann.rows("SELECT 1").await.unwrap(), [["1"]]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_opens_many_connections_and_says_nothing_is_cut_off() {
+    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 4).await;
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        silent.push(TcpStream::connect(("127.0.0.1", served.port)).await.unwrap());
+    }
+    wait_until("all are open", || served.server.metrics().open.get() == 8).await;
+    let mut more = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+    assert!(matches!(more.read(&mut [0; 8]).await, Ok(0) | Err(_)), "it is cut off");
+    assert_eq!(served.server.metrics().refused.get(), 1);
+    drop(silent);
+    wait_until("they are gone", || served.server.metrics().open.get() == 0).await;
+    connect(&served, ANALYST).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_ends_with_its_client() {
+    let served = serve(PEOPLE).await;
+    let url = format!("{} password='{PASSWORD}'", served.url(ANALYST));
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let asked = tokio::spawn(async move { client.simple_query(ENDLESS).await.is_err() });
+    wait_until("the statement runs", || served.server.metrics().running.get() == 1).await;
+    driver.abort();
+    wait_until("it ended", || served.server.metrics().running.get() == 0).await;
+    wait_until("its connection is closed", || served.server.metrics().open.get() == 0).await;
+    assert!(asked.await.unwrap());
+}
+
+/// All threads on which parts of statements run compute without a pause; the clock of others goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_takes_too_long_ends_while_others_compute_without_a_pause() {
+    let served = serve(PEOPLE).await;
+    let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+    let part = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![1]))]).unwrap();
+    let parts = MemTable::try_new(schema, vec![vec![part]; 64]).unwrap();
+    served.engine.owner_context().register_table("parts", Arc::new(parts)).unwrap();
+    let held = Held::register(&served.engine);
+    let mut owner = connect(&served, OWNER).await;
+    let busy = tokio::spawn(async move { owner.rows("SELECT max(held(a)) FROM parts").await });
+    let n_processors = std::thread::available_parallelism().unwrap().get();
+    wait_until("as many threads compute as there are processors", || held.n_held() >= n_processors).await;
+    let mut ann = connect(&served, ANALYST).await;
+    ann.rows("SET statement_timeout = '50ms'").await.unwrap();
+    let late = tokio::time::timeout(Duration::from_secs(60), ann.failure(ENDLESS)).await;
+    assert_eq!(late.unwrap().1, "canceling statement due to statement timeout");
+    held.let_go();
+    assert_eq!(busy.await.unwrap().unwrap(), [["1"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,13 +189,28 @@ async fn guessing_passwords_is_slow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_finishes_what_runs_and_ends_what_is_idle() {
-    let served = serve_as(PEOPLE, |configuration| configuration.shutdown_timeout = 1).await;
+    let served = serve(PEOPLE).await;
+    let held = Held::register(&served.engine);
     let idle = connect(&served, ANALYST).await;
+    let mut busy = connect(&served, OWNER).await;
+    let asked = tokio::spawn(async move { busy.rows("SELECT held(7)").await });
+    wait_until("the statement runs", || held.n_held() == 1).await;
+    let stopped = tokio::spawn(served.stop());
+    wait_until("who is idle is sent away", || idle.client.is_closed()).await;
+    assert!(!asked.is_finished() && !stopped.is_finished());
+    held.let_go();
+    assert_eq!(asked.await.unwrap().unwrap(), [["7"]]);
+    tokio::time::timeout(Duration::from_secs(60), stopped).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_does_not_wait_for_ever() {
+    let served = serve_as(PEOPLE, |configuration| configuration.shutdown_timeout = 1).await;
     let busy = connect(&served, ANALYST).await;
     let endless = tokio::spawn(async move { busy.client.simple_query(ENDLESS).await });
+    wait_until("the statement runs", || served.server.metrics().running.get() == 1).await;
     tokio::time::timeout(Duration::from_secs(60), served.stop()).await.unwrap();
     assert!(endless.await.unwrap().is_err());
-    assert!(idle.client.simple_query("SELECT 1").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,10 +227,7 @@ async fn what_was_served_is_let_go_once_the_server_has_stopped() {
     }
     assert!(held.upgrade().is_some());
     served.stop().await;
-    // Tasks of queries may take a moment to end.
-    while held.upgrade().is_some() {
-        tokio::task::yield_now().await;
-    }
+    wait_until("tasks of queries have ended", || held.upgrade().is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,22 +270,23 @@ async fn prepared_statements_can_be_forgotten_and_are_not_many() {
     ann.rows("DEALLOCATE p7; PREPARE more AS SELECT 1").await.unwrap();
 }
 
-/// As many as there are processors, and more: each computes one value for seconds, and nothing can stop it.
+/// More than there are processors, and nothing can stop them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_that_compute_without_a_pause_keep_nobody_from_being_heard() {
     let served = serve(PEOPLE).await;
-    let busy = "SELECT levenshtein(repeat('a', 25000), repeat('b', 25000))";
+    let held = Held::register(&served.engine);
+    let n_busy = 2 * std::thread::available_parallelism().unwrap().get();
     let mut asked = Vec::new();
-    for _ in 0..4 {
-        let owner = connect(&served, OWNER).await;
-        asked.push(tokio::spawn(async move { owner.client.simple_query(busy).await.map(|rows| rows.len()) }));
+    for _ in 0..n_busy {
+        let mut owner = connect(&served, OWNER).await;
+        asked.push(tokio::spawn(async move { owner.rows("SELECT held(7)").await }));
     }
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait_until("all of them compute", || held.n_held() == n_busy).await;
     let mut ann = connect(&served, ANALYST).await;
     assert_eq!(ann.rows("SELECT ward FROM seen").await.unwrap().len(), 8);
-    assert!(asked.iter().any(|asked| !asked.is_finished()), "they were too quick to be in anybody's way");
+    held.let_go();
     for asked in asked {
-        assert!(asked.await.unwrap().is_ok());
+        assert_eq!(asked.await.unwrap().unwrap(), [["7"]]);
     }
 }
 

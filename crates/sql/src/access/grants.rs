@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::records::Unwritten;
 use super::{AccessProblem, Records};
 
 const VIEWS: &str = "view grant";
@@ -108,44 +109,50 @@ impl Grants {
         self.pairs.get(user).into_iter().flatten().map(|(pair, how)| (pair, *how))
     }
 
-    pub(super) fn set_view(
-        &mut self,
-        user: &str,
-        view: &str,
-        how: Held,
-        records: &dyn Records,
-    ) -> Result<(), AccessProblem> {
-        records.put(VIEWS, &view_name(user, view), how.word())?;
-        self.put_view(user.to_owned(), view.to_owned(), how);
+    /// Grants a view once that is written.
+    pub(super) fn grant_view(&mut self, user: &str, view: &str, records: &dyn Records) -> Result<(), AccessProblem> {
+        records.put(VIEWS, &view_name(user, view), Held::Now.word())?;
+        self.put_view(user.to_owned(), view.to_owned(), Held::Now);
         Ok(())
     }
 
-    pub(super) fn set_pair(
+    /// Takes a view away; that is to be written.
+    pub(super) fn revoke_view(&mut self, user: &str, view: &str, unwritten: &mut Unwritten) {
+        self.put_view(user.to_owned(), view.to_owned(), Held::Before);
+        unwritten.put(VIEWS, &view_name(user, view), Held::Before.word());
+    }
+
+    /// Grants a purpose and a recipient once that is written.
+    pub(super) fn grant_pair(
         &mut self,
         user: &str,
         pair: &GrantedPair,
-        how: Held,
         records: &dyn Records,
     ) -> Result<(), AccessProblem> {
-        // Under the name it has already, which may differ in case.
-        let known = self.pairs(user).find(|(known, _)| known.is_same(pair)).map(|(known, _)| known.clone());
-        let pair = known.unwrap_or_else(|| pair.clone());
-        let name = serde_json::json!([user, pair.purpose, pair.recipient]).to_string();
-        records.put(PAIRS, &name, how.word())?;
-        self.put_pair(user.to_owned(), pair, how);
+        let pair = self.known_pair(user, pair);
+        records.put(PAIRS, &pair_name(user, &pair), Held::Now.word())?;
+        self.put_pair(user.to_owned(), pair, Held::Now);
         Ok(())
     }
 
-    pub(super) fn revoke_all(&mut self, user: &str, records: &dyn Records) -> Result<(), AccessProblem> {
+    /// Takes a purpose and a recipient away; that is to be written.
+    pub(super) fn revoke_pair(&mut self, user: &str, pair: &GrantedPair, unwritten: &mut Unwritten) {
+        let pair = self.known_pair(user, pair);
+        unwritten.put(PAIRS, &pair_name(user, &pair), Held::Before.word());
+        self.put_pair(user.to_owned(), pair, Held::Before);
+    }
+
+    /// A pair under the name it has already, which may differ in case.
+    fn known_pair(&self, user: &str, pair: &GrantedPair) -> GrantedPair {
+        let known = self.pairs(user).find(|(known, _)| known.is_same(pair));
+        known.map_or(pair, |(known, _)| known).clone()
+    }
+
+    pub(super) fn revoke_all(&mut self, user: &str, unwritten: &mut Unwritten) {
         let views: Vec<String> = self.views(user).map(|(view, _)| view.to_owned()).collect();
-        for view in views {
-            self.set_view(user, &view, Held::Before, records)?;
-        }
+        views.iter().for_each(|view| self.revoke_view(user, view, unwritten));
         let pairs: Vec<GrantedPair> = self.pairs(user).map(|(pair, _)| pair.clone()).collect();
-        for pair in pairs {
-            self.set_pair(user, &pair, Held::Before, records)?;
-        }
-        Ok(())
+        pairs.iter().for_each(|pair| self.revoke_pair(user, pair, unwritten));
     }
 
     pub(super) fn forget_view(&mut self, view: &str, records: &dyn Records) -> Result<(), AccessProblem> {
@@ -176,4 +183,8 @@ impl Grants {
 
 fn view_name(user: &str, view: &str) -> String {
     serde_json::json!([user, view]).to_string()
+}
+
+fn pair_name(user: &str, pair: &GrantedPair) -> String {
+    serde_json::json!([user, pair.purpose, pair.recipient]).to_string()
 }

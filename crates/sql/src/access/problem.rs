@@ -110,6 +110,12 @@ pub enum AccessProblem {
     /// Records can't be read or written.
     #[error("users and grants can't be read or written: {0}")]
     Records(#[from] std::io::Error),
+    /// Something was taken away and counts, but would come back.
+    #[error("this is in force, but could not be written, so it would be undone if the server stopped: {why}")]
+    Unwritten {
+        /// Why it could not be written.
+        why: String,
+    },
     /// There is no randomness.
     #[error("the system gives no random bytes")]
     NoRandomness,
@@ -159,6 +165,9 @@ impl AccessProblem {
                 Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())
             }
             AccessProblem::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
+            AccessProblem::Unwritten { .. } => Some(
+                "it is written with the next change of users or grants, for example GRANT or CREATE USER".to_owned(),
+            ),
             AccessProblem::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
             _ => None,
         }

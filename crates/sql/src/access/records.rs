@@ -1,6 +1,6 @@
 //! [`Records`]: where users and grants are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
@@ -32,6 +32,32 @@ pub struct Record {
     pub name: String,
     /// What it says.
     pub text: String,
+}
+
+/// Changes of records that are to be written, oldest first.
+#[derive(Default)]
+pub(super) struct Unwritten(VecDeque<(&'static str, String, Option<String>)>);
+
+impl Unwritten {
+    pub(super) fn put(&mut self, kind: &'static str, name: &str, text: &str) {
+        self.0.push_back((kind, name.to_owned(), Some(text.to_owned())));
+    }
+
+    pub(super) fn remove(&mut self, kind: &'static str, name: &str) {
+        self.0.push_back((kind, name.to_owned(), None));
+    }
+
+    /// Writes all of them, or up to the first that can't be.
+    pub(super) fn write(&mut self, records: &dyn Records) -> io::Result<()> {
+        while let Some((kind, name, text)) = self.0.front() {
+            match text {
+                Some(text) => records.put(kind, name, text)?,
+                None => records.remove(kind, name)?,
+            }
+            self.0.pop_front();
+        }
+        Ok(())
+    }
 }
 
 /// Records that end with the process.

@@ -41,6 +41,7 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     accounts.grant_pair("a\"nn','x", &pair("care", "nurse")).unwrap();
     assert!(!format!("{records:?}").contains("horse"));
 
+    accounts.write().unwrap();
     let again = open();
     assert_eq!(again.users(), accounts.users());
     assert_eq!(again.views("a\"nn','x"), BTreeSet::from(["se[en".to_owned()]));
@@ -48,9 +49,9 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     assert_eq!(again.dropped_view("a\"nn','x").as_deref(), Some("go]ne"));
     assert_eq!(again.dropped_view("olga"), None);
     assert_eq!(again.pairs("a\"nn','x"), [pair("care", "nurse")]);
-    assert_eq!(again.verifier("nobody"), accounts.verifier("nobody"));
-    assert_eq!(again.verifier("olga").1, Some(Role::Owner));
-    assert_eq!(again.verifier("nobody").1, None);
+    assert_eq!(again.verifier("nobody").0, accounts.verifier("nobody").0);
+    assert!(again.verifier("nobody").1.is_none());
+    assert_eq!(again.role(&again.verifier("olga").1.unwrap()), Some(Role::Owner));
 }
 
 #[test]
@@ -85,12 +86,13 @@ fn what_is_revoked_is_remembered_and_not_held() {
     accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
     accounts.grant_view("ann", "seen").unwrap();
     accounts.grant_pair("ann", &pair("Care", "Nurse")).unwrap();
-    assert!(accounts.may_read("ann", "seen"));
+    let ann = accounts.verifier("ann").1.unwrap();
+    assert!(accounts.may_read(&ann, "seen"));
     let before = accounts.revocations();
     accounts.revoke_view("ann", "seen").unwrap();
     accounts.revoke_pair("ann", &pair("care", "NURSE")).unwrap();
     assert!(accounts.revocations() > before);
-    assert!(!accounts.may_read("ann", "seen"));
+    assert!(!accounts.may_read(&ann, "seen"));
     assert!(accounts.pairs("ann").is_empty());
     assert_eq!(accounts.views_ever("ann").len(), 1);
     assert_eq!(accounts.pairs_ever("ann"), [pair("Care", "Nurse")]);
@@ -102,9 +104,77 @@ fn a_user_that_was_dropped_comes_back_without_grants() {
     let accounts = Accounts::in_memory().unwrap();
     accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
     accounts.grant_view("ann", "seen").unwrap();
+    let before = accounts.verifier("ann").1.unwrap();
     accounts.drop_user("ann", false).unwrap();
-    assert!(!accounts.may_read("ann", "seen"));
+    assert!(!accounts.may_read(&before, "seen"));
     accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
-    assert!(!accounts.may_read("ann", "seen"));
+    assert!(!accounts.may_read(&accounts.verifier("ann").1.unwrap(), "seen"));
     assert_eq!(accounts.views_ever("ann").len(), 1);
+}
+
+#[test]
+fn a_login_is_of_somebody_and_not_of_a_name_or_a_password_that_is_no_more() {
+    let accounts = Accounts::in_memory().unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    let first = accounts.verifier("ann").1.unwrap();
+    accounts.drop_user("ann", false).unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    accounts.grant_view("ann", "seen").unwrap();
+    assert_eq!((accounts.role(&first), accounts.may_read(&first, "seen")), (None, false));
+    let (second, other) = (accounts.verifier("ann").1.unwrap(), accounts.verifier("ann").1.unwrap());
+    assert!(accounts.may_read(&second, "seen"));
+    accounts.set_password("ann", "battery staple", Some(&second)).unwrap();
+    assert!(accounts.may_read(&second, "seen"), "whoever changes their own password stays");
+    assert_eq!(accounts.role(&other), None);
+    accounts.set_password("ann", "staple battery", Some(&first)).unwrap();
+    assert_eq!((accounts.role(&first), accounts.role(&second)), (None, None));
+}
+
+/// Records that can't be written for a while.
+struct Failing(Arc<MemoryRecords>, Arc<std::sync::atomic::AtomicBool>);
+
+impl Failing {
+    fn check(&self) -> std::io::Result<()> {
+        let fails = self.1.load(Ordering::Relaxed);
+        if fails { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+}
+
+impl Records for Failing {
+    fn list(&self, kind: &str) -> std::io::Result<Vec<Record>> {
+        self.0.list(kind)
+    }
+
+    fn put(&self, kind: &str, name: &str, text: &str) -> std::io::Result<()> {
+        self.check().and_then(|()| self.0.put(kind, name, text))
+    }
+
+    fn remove(&self, kind: &str, name: &str) -> std::io::Result<()> {
+        self.check().and_then(|()| self.0.remove(kind, name))
+    }
+}
+
+#[test]
+fn what_is_taken_away_counts_before_it_is_written_and_what_is_given_after() {
+    let (kept, fails) = (Arc::<MemoryRecords>::default(), Arc::<std::sync::atomic::AtomicBool>::default());
+    let open = || Accounts::open(Box::new(Failing(Arc::clone(&kept), Arc::clone(&fails)))).unwrap();
+    let accounts = open();
+    for user in ["ann", "bob"] {
+        accounts.create_user(user, Role::Analyst, "correct horse").unwrap();
+        accounts.grant_view(user, "seen").unwrap();
+    }
+    let [ann, bob] = ["ann", "bob"].map(|user| accounts.verifier(user).1.unwrap());
+    fails.store(true, Ordering::Relaxed);
+    accounts.revoke_view("ann", "seen").unwrap();
+    accounts.drop_user("bob", false).unwrap();
+    assert!(matches!(accounts.write(), Err(AccessProblem::Records(_))));
+    assert_eq!((accounts.may_read(&ann, "seen"), accounts.role(&bob)), (false, None));
+    assert!(accounts.grant_view("ann", "seen").is_err());
+    assert!(!accounts.may_read(&ann, "seen"));
+    assert_eq!(open().views("ann").len(), 1, "nothing of it could be written");
+    fails.store(false, Ordering::Relaxed);
+    accounts.create_user("cem", Role::Analyst, "correct horse").unwrap();
+    let again = open();
+    assert_eq!((again.views("ann").len(), again.views_ever("ann").len()), (0, 1));
+    assert_eq!(again.users().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["ann", "cem"]);
 }

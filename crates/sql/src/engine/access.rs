@@ -6,7 +6,8 @@
 //! as many persons as they ask for in each ([`fewer_together`]). That is looked at when a view is granted, and again for
 //! every version that is read: a REFRESH or a CREATE OR REPLACE may have moved classes. A view that is materialized moves
 //! with every change of its table, so that nothing can be said of it beside another: a login that reads one reads no other.
-//! The same holds of a view that was dropped, but that whoever grants another can say FORCE.
+//! The same holds of a view that was dropped, but that whoever grants another can say FORCE. What is revoked is refused at
+//! once, also where it can't be written, since somebody holds up the data folder.
 //! # Deviations
 //! A login with exactly one purpose and recipient need not state them: nothing is guessed, since it can use no other.
 
@@ -22,11 +23,10 @@ use futures::StreamExt;
 use super::session::{Outcome, rows};
 use super::{Role, Session, Shared};
 use crate::SqlError;
-use crate::access::{AccessProblem, Accounts, GrantedPair};
-use crate::parser::Force;
-use crate::parser::{Access, AccessStatement, Granted, Password, Purposes};
-use crate::policy::UsedView;
-use crate::view::{AView, Version, fewer_together};
+use crate::access::{AccessProblem, Accounts, GrantedPair, Login};
+use crate::parser::{Access, AccessStatement, Force, Granted, Password, Purposes};
+use crate::policy::{PolicyProblem, UsedView};
+use crate::view::{AView, Version, ViewProblem, fewer_together};
 
 impl Session {
     pub(super) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {
@@ -42,28 +42,31 @@ impl Session {
             }
             AccessStatement::SetPassword { name, password } => {
                 let said = format!("changed the password of {name}");
-                self.change_accounts(move |accounts| accounts.set_password(&name, secret(&password))).await?;
+                let asked_by = self.login.clone();
+                let change =
+                    move |accounts: &Accounts| accounts.set_password(&name, secret(&password), asked_by.as_ref());
+                self.with_accounts(change).await?;
+                self.write_accounts().await?;
                 said
             }
-            AccessStatement::DropUser { name, if_exists } => {
-                let user = name.clone();
-                match self.change_accounts(move |accounts| accounts.drop_user(&user, if_exists)).await? {
-                    true => format!("dropped user {name}"),
-                    false => format!("there is no user {name}"),
+            AccessStatement::DropUser { name, if_exists } => match accounts.drop_user(&name, if_exists)? {
+                true => {
+                    self.write_accounts().await?;
+                    format!("dropped user {name}")
                 }
-            }
+                false => format!("there is no user {name}"),
+            },
             AccessStatement::Grant { what, user, force } => {
                 self.grant(accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
                 format!("granted {} to {user}", described(&what))
             }
             AccessStatement::Revoke { what, user } => {
-                let said = format!("revoked {} from {user}", described(&what));
-                self.change_accounts(move |accounts| match &what {
-                    Granted::View(view) => accounts.revoke_view(&user, view),
-                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair),
-                })
-                .await?;
-                said
+                match &what {
+                    Granted::View(view) => accounts.revoke_view(&user, view)?,
+                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair)?,
+                }
+                self.write_accounts().await?;
+                format!("revoked {} from {user}", described(&what))
             }
             AccessStatement::ShowUsers => {
                 let users = accounts.users();
@@ -84,12 +87,27 @@ impl Session {
         self.change_accounts(move |accounts| accounts.forget_view(&view)).await
     }
 
-    /// Changes who may do what, once nobody else changes the data folder. To hash a password and to write take a while.
+    /// Writes what was taken away and counts already, once nobody else changes the data folder. Whoever holds that up keeps
+    /// nothing that was revoked.
+    async fn write_accounts(&self) -> Result<(), SqlError> {
+        let written = self.change_accounts(Accounts::write).await;
+        written.map_err(|error| AccessProblem::Unwritten { why: error.to_string() }.into())
+    }
+
+    /// Changes who may do what, once nobody else changes the data folder.
     async fn change_accounts<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
     ) -> Result<T, SqlError> {
         let _turn = self.turn().await?;
+        self.with_accounts(change).await
+    }
+
+    /// Works with the accounts on a thread that may wait: to hash a password and to write take a while.
+    async fn with_accounts<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+    ) -> Result<T, SqlError> {
         let shared = Arc::clone(&self.shared);
         let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
         match changed {
@@ -168,13 +186,44 @@ impl Session {
         }
     }
 
+    /// An error as an analyst may hear it: of purposes and recipients that people chose for, those that are theirs.
+    pub(super) fn told(&self, mut error: SqlError) -> SqlError {
+        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
+            return error;
+        };
+        let SqlError::View(ViewProblem::Policy(problem)) = &mut error else { return error };
+        let pairs = accounts.pairs(login);
+        let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
+            pairs.iter().any(|pair| own(pair).to_lowercase() == name.to_lowercase())
+        };
+        match problem {
+            PolicyProblem::NoPurpose { known } | PolicyProblem::UnknownPurpose { known, .. } => {
+                known.retain(|name| is_own(name, |pair| &pair.purpose));
+            }
+            PolicyProblem::NoRecipient { known } | PolicyProblem::UnknownRecipient { known, .. } => {
+                known.retain(|name| is_own(name, |pair| &pair.recipient));
+            }
+            _ => return error,
+        }
+        if pairs.is_empty() { AccessProblem::PairNotGranted { granted: Vec::new() }.into() } else { error }
+    }
+
     /// Whether a login may still do anything.
     pub(super) fn check_login(&self) -> Result<(), AccessProblem> {
         match (&self.login, self.shared.accounts.get()) {
-            (Some(login), Some(accounts)) if accounts.user(login).is_none_or(|user| user.role != self.role) => {
-                Err(AccessProblem::LoginGone)
-            }
+            (Some(login), Some(accounts)) if accounts.role(login) != Some(self.role) => Err(AccessProblem::LoginGone),
             _ => Ok(()),
+        }
+    }
+
+    /// Ends once its login is no more: its user was dropped, or has another password.
+    pub fn until_gone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (shared, login) = (Arc::clone(&self.shared), self.login.clone());
+        async move {
+            match (login, shared.accounts.get()) {
+                (Some(login), Some(accounts)) => accounts.until_gone(&login).await,
+                _ => std::future::pending().await,
+            }
         }
     }
 
@@ -212,6 +261,7 @@ impl Session {
             let Some(accounts) = shared.accounts.get() else { return batch };
             let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
             let problem = match revoked {
+                _ if accounts.role(&login).is_none() => AccessProblem::LoginGone,
                 Some(view) => AccessProblem::ViewNotGranted { view: view.clone() },
                 None if !names.is_empty() && !holds(accounts, &login, &access) => {
                     AccessProblem::PairNotGranted { granted: Vec::new() }
@@ -264,7 +314,7 @@ impl Shared {
     }
 }
 
-fn holds(accounts: &Accounts, login: &str, access: &Access) -> bool {
+fn holds(accounts: &Accounts, login: &Login, access: &Access) -> bool {
     *access == Access::default()
         || accounts.pairs(login).iter().any(|pair| pair.fits(access.purpose.as_deref(), access.recipient.as_deref()))
 }

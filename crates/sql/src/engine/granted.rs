@@ -11,18 +11,19 @@ use datafusion::catalog::{
 use datafusion::error::Result;
 
 use super::{CATALOG, SCHEMA, Shared};
+use crate::access::Login;
 
 /// The views that a login may read.
 pub(super) struct GrantedViews {
     shared: Arc<Shared>,
-    login: String,
+    login: Login,
 }
 
 impl GrantedViews {
     /// Catalogs that hold the views of a login.
-    pub(super) fn catalogs(shared: Arc<Shared>, login: &str) -> Arc<dyn CatalogProviderList> {
+    pub(super) fn catalogs(shared: Arc<Shared>, login: &Login) -> Arc<dyn CatalogProviderList> {
         let catalog = MemoryCatalogProvider::new();
-        let views = GrantedViews { shared, login: login.to_owned() };
+        let views = GrantedViews { shared, login: login.clone() };
         catalog.register_schema(SCHEMA, Arc::new(views)).expect("catalogs in memory take any schema");
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
@@ -36,7 +37,7 @@ impl GrantedViews {
 
 impl fmt::Debug for GrantedViews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GrantedViews({})", self.login)
+        write!(f, "GrantedViews({})", &*self.login)
     }
 }
 

@@ -114,6 +114,7 @@ impl Session {
             turn = self.readers_turn().await;
             context = self.scoped(granted.as_ref().unwrap_or(access))?;
         }
+        let context = self.holding_what_is_read(context, &plan, granted.as_ref().unwrap_or(access))?;
         let frame = context.execute_logical_plan(plan).await?;
         if is_prepared {
             *views = views_of(frame.logical_plan())?;

@@ -23,7 +23,7 @@ use super::granted::GrantedViews;
 use super::transactions::Transaction;
 use super::{Role, Shared, allowed};
 use crate::SqlError;
-use crate::access::Accounts;
+use crate::access::{Accounts, Login};
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
@@ -52,7 +52,7 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) role: Role,
     /// Who logged in, where somebody did.
-    pub(super) login: Option<String>,
+    pub(super) login: Option<Login>,
     pub(super) context: SessionContext,
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
     /// The change under way.
@@ -75,16 +75,16 @@ impl Session {
     }
 
     /// The session of somebody who has logged in; an analyst's has a catalog of its own.
-    pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: &str) -> Session {
+    pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
         let state = match role {
             Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
             Role::Analyst => SessionStateBuilder::new_from_existing(shared.analyst.state())
-                .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), login)),
+                .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), &login)),
         };
-        Session::of_state(state, shared, role, Some(login.to_owned()))
+        Session::of_state(state, shared, role, Some(login))
     }
 
-    fn of_state(state: SessionStateBuilder, shared: Arc<Shared>, role: Role, login: Option<String>) -> Session {
+    fn of_state(state: SessionStateBuilder, shared: Arc<Shared>, role: Role, login: Option<Login>) -> Session {
         let mut state = state.with_session_id(session_id()).build();
         state.config_mut().options_mut().extensions.insert(ViewOptions { role, ..ViewOptions::default() });
         Session {
@@ -141,7 +141,7 @@ impl Session {
         let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&granted), outcome);
         let entry = entry.by(self.login.as_deref()).reading(views.clone());
         self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
-        Ok(match answer? {
+        Ok(match answer.map_err(|error| self.told(error))? {
             Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
             done => done,
         })
@@ -274,9 +274,13 @@ impl Session {
 
     /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
     pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
-        let reading = self.reading()?;
+        Ok(self.scoped_to(access, self.reading()?))
+    }
+
+    /// The session with the purpose and recipient of one statement, reading this state of the store.
+    pub(super) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
         if *access == Access::default() && reading.is_none() {
-            return Ok(self.context.clone());
+            return self.context.clone();
         }
         let mut state = self.context.state();
         let Access { purpose, recipient } = self.stated(access);
@@ -285,7 +289,7 @@ impl Session {
         if let Some(reading) = reading {
             state.config_mut().set_extension(Arc::new(reading));
         }
-        Ok(SessionContext::new_with_state(state))
+        SessionContext::new_with_state(state)
     }
 
     /// The one state of the store that a statement reads.

@@ -111,6 +111,12 @@ impl Session {
         }
     }
 
+    /// Forgets the transaction under way, if there is one: nothing of it is kept.
+    pub fn give_up_transaction(&mut self) {
+        self.transaction = None;
+        self.is_transaction_lost = false;
+    }
+
     /// Waits until nobody else changes the data folder.
     pub(super) async fn turn(&self) -> Result<Turn, SqlError> {
         let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;

@@ -48,8 +48,7 @@ fn drop_column(change: &Change, table: &TableDescription, column: &str) -> Resul
 }
 
 fn say_pasts_in_a_word(change: &Change, table: &str) -> Result<(), MaterializedProblem> {
-    let request =
-        ScanRequest { columns: Some(vec![TEXT.to_owned()]), with_rowid: true, ..ScanRequest::default() };
+    let request = ScanRequest { columns: Some(vec![TEXT.to_owned()]), with_rowid: true, ..ScanRequest::default() };
     let pasts = change.scan(table, &request)?.collect::<Result<Vec<_>, _>>()?;
     for rows in &pasts {
         let numbers = rows.column(0).as_primitive::<Int64Type>().values().to_vec();

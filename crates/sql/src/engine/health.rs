@@ -1,0 +1,25 @@
+//! Whether an engine can answer: what every statement needs is tried.
+
+use super::Session;
+use super::transactions::blocking;
+use crate::SqlError;
+use crate::parser::{Access, StatementText};
+use crate::policy::{LogEntry, LogOutcome};
+
+impl Session {
+    /// Tries to read the store, where there is one, and to write to the log, without which nothing is answered.
+    ///
+    /// # Errors
+    /// What can't be done.
+    pub async fn health(&self) -> Result<(), SqlError> {
+        self.check_login()?;
+        if let Some(data) = &self.shared.data {
+            let store = data.store.clone();
+            blocking(move || store.read()?.tables().map(drop)).await?;
+        }
+        let text = StatementText::of("SHOW kohort.health");
+        let entry =
+            LogEntry::new((self.shared.clock)(), self.role.word(), &text, Access::default(), LogOutcome::Answered);
+        self.shared.log().record(entry.by(self.login.as_deref())).map_err(SqlError::Log)
+    }
+}

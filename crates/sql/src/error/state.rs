@@ -1,0 +1,221 @@
+//! SQLSTATEs: the five characters by which clients of PostgreSQL tell errors apart.
+//!
+//! Drivers make exceptions of their first two: 23 is somebody's row that breaks a rule, 42 a statement that is wrong or
+//! not allowed, 53 something that ran out, 58 and XX what nobody who asks can help. A match here names every error, so that
+//! a new one gets its own rather than that of a fault.
+
+use std::io;
+
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use kohort_store::StoreError;
+
+use super::SqlError;
+use crate::access::AccessProblem;
+use crate::parser::{ParseFault, ParseProblem};
+use crate::view::{MaterializedProblem, ViewProblem};
+
+/// What SQLite says where it gets no memory.
+const SQLITE_NOMEM: i32 = 7;
+
+impl SqlError {
+    /// The SQLSTATE of what is wrong.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            SqlError::Parse(problem) => of_parsing(problem),
+            SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
+            SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
+            SqlError::View(problem) => of_view(problem),
+            SqlError::Hierarchy(_) | SqlError::Import(_) | SqlError::UnknownFormat { .. } => "22023",
+            SqlError::Access(problem) => of_access(problem),
+            SqlError::Store(error) => of_store(error),
+            SqlError::Postgres(_) => "58030",
+            SqlError::UnknownView { .. } | SqlError::UnknownTable { .. } | SqlError::NotStored { .. } => "42P01",
+            SqlError::Exists { .. } | SqlError::Taken { .. } => "42P07",
+            SqlError::IsView { .. }
+            | SqlError::ViewOnView { .. }
+            | SqlError::Kept { .. }
+            | SqlError::Computed { .. } => "42809",
+            SqlError::InUse { .. } => "2BP01",
+            SqlError::Volatile
+            | SqlError::NothingAsked
+            | SqlError::NoUtility
+            | SqlError::NoAccounts
+            | SqlError::NoDataFolder
+            | SqlError::OneSchema
+            | SqlError::NotPrepared
+            | SqlError::NotForStored { .. } => "0A000",
+            SqlError::InTransaction | SqlError::NotInTransaction => "25001",
+            SqlError::NoTransaction => "25P01",
+            SqlError::NoSavepoint { .. } => "3B001",
+            SqlError::TransactionLost => "25P02",
+            SqlError::OtherColumns { .. } => "42703",
+            SqlError::File { kind, .. } => match kind {
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => "58P01",
+                io::ErrorKind::PermissionDenied => "42501",
+                _ => "58030",
+            },
+            SqlError::Log(error) => of_io(error),
+            SqlError::Unreadable { .. } => "22P04",
+            SqlError::Damaged { .. } | SqlError::NewerFormat { .. } => "XX001",
+            SqlError::OutOfMemory => "53200",
+            SqlError::TooLarge { .. } => "54000",
+            SqlError::Running { .. } => "22000",
+            SqlError::Query(error) => of_query(error.find_root()),
+        }
+    }
+}
+
+fn of_parsing(problem: &ParseProblem) -> &'static str {
+    match problem.fault {
+        ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. } => "54001",
+        _ => "42601",
+    }
+}
+
+fn of_view(problem: &ViewProblem) -> &'static str {
+    match problem {
+        ViewProblem::Policy(problem) if problem.is_refusal() => "42501",
+        ViewProblem::Stale | ViewProblem::Unusable { .. } | ViewProblem::Unreachable(_) => "55000",
+        ViewProblem::Definition(_) => "42611",
+        ViewProblem::Unverified(_) => "XX000",
+        ViewProblem::Materialized(problem) => of_materialized(problem),
+        ViewProblem::Hierarchy { .. }
+        | ViewProblem::Columns(_)
+        | ViewProblem::Meaning(_)
+        | ViewProblem::Policy(_)
+        | ViewProblem::NullIdentifiers { .. }
+        | ViewProblem::SeveralPolicies { .. }
+        | ViewProblem::Query { .. } => "22023",
+    }
+}
+
+fn of_materialized(problem: &MaterializedProblem) -> &'static str {
+    match problem {
+        MaterializedProblem::NoDataFolder
+        | MaterializedProblem::Query { .. }
+        | MaterializedProblem::NoHierarchy { .. }
+        | MaterializedProblem::PolicyKey
+        | MaterializedProblem::Option { .. } => "0A000",
+        // A row that would be somebody's second is one row too many, like a key that is there already.
+        MaterializedProblem::SeveralRows { .. } => "23505",
+        MaterializedProblem::Path { .. } => "23514",
+        MaterializedProblem::Standard(_) => "22023",
+        MaterializedProblem::Exposes { .. }
+        | MaterializedProblem::OtherReaders { .. }
+        | MaterializedProblem::OtherHierarchies { .. } => "55000",
+        MaterializedProblem::Unverified { .. } => "XX000",
+        MaterializedProblem::Damaged { .. } => "XX001",
+        MaterializedProblem::Store(error) => of_store(error),
+    }
+}
+
+fn of_access(problem: &AccessProblem) -> &'static str {
+    match problem {
+        AccessProblem::BadName { .. } | AccessProblem::BadPassword { .. } | AccessProblem::HashedPassword => "22023",
+        AccessProblem::UserExists { .. } => "42710",
+        AccessProblem::UnknownUser { .. } | AccessProblem::NotGranted { .. } => "42704",
+        AccessProblem::LastOwner
+        | AccessProblem::IsOwner { .. }
+        | AccessProblem::Together { .. }
+        | AccessProblem::Unaudited { .. }
+        | AccessProblem::Dropped { .. }
+        | AccessProblem::SeveralPairs { .. }
+        | AccessProblem::PairNotGranted { .. }
+        | AccessProblem::ViewNotGranted { .. } => "42501",
+        AccessProblem::LoginGone => "28000",
+        AccessProblem::Records(error) => of_io(error),
+        AccessProblem::Unwritten { .. } => "58030",
+        AccessProblem::BadRecord { .. } => "XX001",
+        AccessProblem::NoRandomness => "58000",
+    }
+}
+
+/// The store's errors may become more, of which the least that is known is that the store failed.
+fn of_store(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Duplicate { .. } | StoreError::NotUnique { .. } => "23505",
+        StoreError::Missing { .. } => "23502",
+        StoreError::DoesNotFit { .. } => "22003",
+        StoreError::Busy { .. } => "55P03",
+        StoreError::Locked { .. } => "55006",
+        StoreError::Full => "53100",
+        StoreError::Corrupt { .. } => "XX001",
+        StoreError::Foreign { .. } | StoreError::NewerFormat { .. } | StoreError::ChangedUnderScan { .. } => "55000",
+        StoreError::BackupExists { .. } => "58P02",
+        StoreError::UnknownTable { .. } => "42P01",
+        StoreError::UnknownColumn { .. } => "42703",
+        StoreError::TableExists { .. } => "42P07",
+        StoreError::BadDescription { .. } => "42P16",
+        StoreError::UnsupportedType { .. } => "0A000",
+        StoreError::OtherColumns { .. } | StoreError::OtherType { .. } => "42804",
+        StoreError::TooManyValues { .. } => "54000",
+        StoreError::TransactionOver => "25P02",
+        StoreError::Io { source, .. } => of_io(source),
+        StoreError::Sqlite { code } if code & 0xff == SQLITE_NOMEM => "53200",
+        _ => "58030",
+    }
+}
+
+fn of_io(error: &io::Error) -> &'static str {
+    if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<StoreError>()) {
+        return of_store(error);
+    }
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "53100",
+        io::ErrorKind::OutOfMemory => "53200",
+        _ => "58030",
+    }
+}
+
+/// What DataFusion says, told apart by its words where it has no kinds.
+fn of_query(error: &DataFusionError) -> &'static str {
+    match error {
+        DataFusionError::SchemaError(problem, _) => match problem.as_ref() {
+            SchemaError::FieldNotFound { .. } => "42703",
+            _ => "42702",
+        },
+        DataFusionError::SQL(..) => "42601",
+        DataFusionError::NotImplemented(_) => "0A000",
+        DataFusionError::IoError(error) => of_io(error),
+        DataFusionError::ObjectStore(_) => "58030",
+        DataFusionError::ResourcesExhausted(_) => "53200",
+        DataFusionError::Configuration(_) => "42704",
+        DataFusionError::Plan(message) if message.starts_with("table '") => "42P01",
+        DataFusionError::Plan(message) if message.starts_with("Invalid function") => "42883",
+        DataFusionError::Plan(_) => "42000",
+        DataFusionError::Execution(message) if message.starts_with("Prepared statement") => "26000",
+        DataFusionError::Internal(_) => "XX000",
+        _ => "22000",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_of_users_are_told_apart_from_faults() {
+        let duplicate = StoreError::Duplicate { table: "t".into(), columns: vec!["id".into()], row: 1 };
+        let file = |kind| SqlError::File { file: "x.csv".into(), kind };
+        for (error, state) in [
+            (SqlError::Store(duplicate), "23505"),
+            (StoreError::Missing { column: "id".into(), row: 1 }.into(), "23502"),
+            (StoreError::Busy { waited_ms: 1 }.into(), "55P03"),
+            (StoreError::Full.into(), "53100"),
+            (StoreError::Sqlite { code: SQLITE_NOMEM | 256 }.into(), "53200"),
+            (SqlError::Log(io::ErrorKind::StorageFull.into()), "53100"),
+            (AccessProblem::Records(io::Error::other(StoreError::Full)).into(), "53100"),
+            (SqlError::InUse { name: "t".into(), view: "v".into() }, "2BP01"),
+            (SqlError::Kept { name: "v".into() }, "42809"),
+            (SqlError::NotStored { name: "t".into() }, "42P01"),
+            (SqlError::NotForStored { what: "it" }, "0A000"),
+            (file(io::ErrorKind::NotFound), "58P01"),
+            (file(io::ErrorKind::PermissionDenied), "42501"),
+            (SqlError::Damaged { what: "it".into() }, "XX001"),
+            (DataFusionError::ResourcesExhausted(String::new()).into(), "53200"),
+        ] {
+            assert_eq!(error.sqlstate(), state, "{error}");
+        }
+    }
+}
