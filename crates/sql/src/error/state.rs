@@ -143,13 +143,15 @@ fn of_store(error: &StoreError) -> &'static str {
         StoreError::Corrupt { .. } => "XX001",
         StoreError::Foreign { .. } | StoreError::NewerFormat { .. } | StoreError::ChangedUnderScan { .. } => "55000",
         StoreError::BackupExists { .. } => "58P02",
+        StoreError::Absent { .. } => "58P01",
+        StoreError::Unreadable { .. } => "42501",
         StoreError::UnknownTable { .. } => "42P01",
         StoreError::UnknownColumn { .. } => "42703",
         StoreError::TableExists { .. } => "42P07",
         StoreError::BadDescription { .. } => "42P16",
         StoreError::UnsupportedType { .. } => "0A000",
         StoreError::OtherColumns { .. } | StoreError::OtherType { .. } => "42804",
-        StoreError::TooManyValues { .. } => "54000",
+        StoreError::TooManyConditions { .. } => "54000",
         StoreError::TransactionOver => "25P02",
         StoreError::Io { source, .. } => of_io(source),
         StoreError::Sqlite { code } if code & 0xff == SQLITE_NOMEM => "53200",
@@ -196,11 +198,11 @@ mod tests {
 
     #[test]
     fn mistakes_of_users_are_told_apart_from_faults() {
-        let duplicate = StoreError::Duplicate { table: "t".into(), columns: vec!["id".into()], row: 1 };
+        let duplicate = StoreError::Duplicate { table: "t".into(), columns: vec!["id".into()], row: Some(1) };
         let file = |kind| SqlError::File { file: "x.csv".into(), kind };
         for (error, state) in [
             (SqlError::Store(duplicate), "23505"),
-            (StoreError::Missing { column: "id".into(), row: 1 }.into(), "23502"),
+            (StoreError::Missing { column: "id".into(), row: Some(1) }.into(), "23502"),
             (StoreError::Busy { waited_ms: 1 }.into(), "55P03"),
             (StoreError::Full.into(), "53100"),
             (StoreError::Sqlite { code: SQLITE_NOMEM | 256 }.into(), "53200"),
