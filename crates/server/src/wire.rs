@@ -116,7 +116,7 @@ impl Incoming {
                 return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// The body of the message whose length stands after so many bytes.
