@@ -89,7 +89,8 @@ async fn read(folder: &Path, expected: &str) {
 
     let accounts = accounts(&engine);
     assert_eq!(accounts.users(), [("ann".to_owned(), Role::Analyst), ("olga".to_owned(), Role::Owner)]);
-    assert!(accounts.may_read("ann", "v") && !accounts.may_read("ann", "w"));
+    let ann = accounts.verifier("ann").1.unwrap();
+    assert!(accounts.may_read(&ann, "v") && !accounts.may_read(&ann, "w"));
 
     rows(&mut session, "DROP ANONYMIZATION_VIEW c").await;
     let mut world = world();
