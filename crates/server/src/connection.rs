@@ -230,10 +230,12 @@ impl Connection {
             biased;
             () = cancelled.notified() => Err(Failure::statement("57014", "canceling statement due to user request")),
             () = server.ending() => Err(Failure::fatal("57P01", "the server is shutting down")),
+            // Before the statement: one that never waits uses up what the runtime lets a task do at once, and no timer is
+            // looked at any more.
+            () = late => Err(Failure::statement("57014", "canceling statement due to statement timeout")),
             done = AssertUnwindSafe(self.obey(message)).catch_unwind() => {
                 done.unwrap_or_else(|_| Err(Failure::fatal("XX000", "a fault of kohort stopped the statement")))
             }
-            () = late => Err(Failure::statement("57014", "canceling statement due to statement timeout")),
         }
     }
 
@@ -264,7 +266,7 @@ impl Connection {
         // As in PostgreSQL, the unnamed ones end with a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        let requests = Request::read(text, &self.server.catalog, &self.settings)?;
+        let requests = Request::read(text, &self.session, &self.server.catalog, &self.settings)?;
         if requests.is_empty() {
             self.wire.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
         }

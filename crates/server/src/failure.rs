@@ -116,8 +116,13 @@ fn state_of(error: &SqlError) -> &'static str {
         {
             "54001"
         }
+        SqlError::Parse(problem)
+            if matches!(problem.fault, ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. }) =>
+        {
+            "54000"
+        }
         SqlError::Parse(_) => "42601",
-        SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
+        SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } | SqlError::UnknownGrowth { .. } => "42501",
         SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
         SqlError::View(ViewProblem::Policy(problem)) if problem.is_refusal() => "42501",
         SqlError::View(ViewProblem::Stale | ViewProblem::Unusable { .. } | ViewProblem::Unreachable(_)) => "55000",
@@ -143,7 +148,7 @@ fn state_of(error: &SqlError) -> &'static str {
         SqlError::NoDataFolder => "0A000",
         SqlError::Log(_) | SqlError::Store(_) | SqlError::Postgres(_) => "58030",
         SqlError::OutOfMemory => "53200",
-        SqlError::TooLarge { .. } => "54000",
+        SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
         SqlError::Running { .. } => "22000",
         SqlError::Query(error) => match error.find_root() {
             DataFusionError::SchemaError(problem, _) => match problem.as_ref() {

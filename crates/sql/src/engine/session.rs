@@ -1,7 +1,7 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer. An answer that fails
-//! while its rows leave is recorded once more.
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer. One that is stopped before
+//! it has an answer is recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::granted::GrantedViews;
 use super::growth::check_growth;
-use super::readers::begun;
+use super::readers::{Waited, begun};
+use super::recorded::Asked;
 use super::transactions::{Transaction, TransactionStep};
 use super::{Role, Shared, allowed, unplanned};
 use crate::SqlError;
@@ -135,6 +135,7 @@ impl Session {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
+        let asked = Asked::new(self, &text, &self.stated(&granted));
         self.note_day().await;
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
@@ -145,9 +146,7 @@ impl Session {
             Err(error) if error.is_refusal() => LogOutcome::Refused,
             Err(_) => LogOutcome::Failed,
         };
-        let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&granted), outcome);
-        let entry = entry.by(self.login.as_deref()).reading(views.clone());
-        self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+        let entry = asked.end(outcome, views.clone())?;
         Ok(match answer? {
             Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
             done => done,
@@ -193,6 +192,9 @@ impl Session {
             return Ok(None);
         }
         let plan = self.planned(&self.scoped(&Access::default())?, statement).await?;
+        if self.role == Role::Analyst {
+            check_growth(&plan)?;
+        }
         let parameters = plan.get_parameter_types()?;
         Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }
@@ -351,6 +353,7 @@ impl Session {
             drop(context);
             turn = self.readers_turn().await;
             context = self.scoped(granted.as_ref().unwrap_or(access))?;
+            context = turn.as_ref().map_or(context.clone(), |turn| turn.scope(&context));
         }
         if let Some(name) = changed.as_deref().filter(|name| self.shared.view(name).is_some()) {
             let is_new =
@@ -385,6 +388,10 @@ impl Session {
             _ => context.execute_logical_plan(plan).await?,
         };
         if is_prepared {
+            if self.role == Role::Analyst {
+                // With its values in their places.
+                check_growth(frame.logical_plan())?;
+            }
             *views = views_of(frame.logical_plan())?;
             if views.is_empty() {
                 turn = None;
@@ -424,9 +431,9 @@ impl Session {
     }
 
     /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
-    async fn readers_turn(&self) -> Option<OwnedSemaphorePermit> {
+    async fn readers_turn(&self) -> Option<Waited> {
         match self.transaction {
-            None => self.shared.readers.turn().await,
+            None => self.shared.readers.turn(self.login.as_deref()).await,
             Some(_) => None,
         }
     }

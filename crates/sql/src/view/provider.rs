@@ -28,6 +28,7 @@ use super::materialized::{Materialized, StoredRead};
 use super::plan::Plan;
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
+use crate::engine::Turn;
 use crate::options::ViewOptions;
 use crate::rewrite::Meanings;
 use crate::store::Reading;
@@ -203,7 +204,12 @@ impl AView {
         let fault = || ViewProblem::Query { view: self.definition.name.clone(), kind: "a fault of kohort stopped it" };
         let reading = session.config().get_extension::<Reading>().ok_or_else(|| external(fault()))?;
         let options = self.options(session);
-        let read = tokio::task::spawn_blocking(move || view.read(reading.state(), &options, &comparisons));
+        let works = session.config().get_extension::<Turn>().map(|turn| turn.working());
+        let read = tokio::task::spawn_blocking(move || {
+            // It goes on where nobody waits for it any more, and so does the turn.
+            let _works = works;
+            view.read(reading.state(), &options, &comparisons)
+        });
         read.await.map_err(|_| external(fault()))?.map_err(external)
     }
 
