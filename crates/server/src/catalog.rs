@@ -116,15 +116,15 @@ impl PgCatalog {
         }
     }
 
-    /// The empty answer to a query of keys, constraints or indexes, which views do not have, or of functions, of which
-    /// there are none beside the built-in ones; `None` of another query. Clients ask for them in ways that can't be
-    /// planned.
+    /// The empty answer to a query of keys, constraints or indexes, which views do not have, or of enumerations and
+    /// functions, of which there are none beside the built-in ones; `None` of another query. Clients ask for them in ways
+    /// that can't be planned.
     pub(crate) fn nothing_for(parsed: &Parsed) -> Option<Parsed> {
         let OwnStatement::Sql(sql) = &parsed.statement else { return None };
         let DFStatement::Statement(statement) = sql.as_ref() else { return None };
         let mut asks_for_none = false;
         let _ = visit_relations(statement.as_ref(), |name| {
-            asks_for_none |= ["pg_constraint", "pg_index", "pg_proc"].contains(&last(name).as_str());
+            asks_for_none |= ["pg_constraint", "pg_enum", "pg_index", "pg_proc"].contains(&last(name).as_str());
             ControlFlow::<()>::Continue(())
         });
         let projection = projection(statement)?;

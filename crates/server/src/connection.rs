@@ -334,8 +334,10 @@ impl Connection {
         };
         let failure = tokio::select! {
             biased;
-            done = &mut obeyed => return finished(done),
+            // Before the statement: one that never waits uses up what the runtime lets a task do at once, and no timer is
+            // looked at any more.
             failure = stopped => failure,
+            done = &mut obeyed => return finished(done),
         };
         tokio::select! {
             biased;
@@ -372,7 +374,7 @@ impl Connection {
         // As in PostgreSQL, the unnamed ones end with a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        let requests = Request::read(text, &self.server.catalog, &self.settings)?;
+        let requests = Request::read(text, &self.session, &self.server.catalog, &self.settings)?;
         if requests.is_empty() {
             self.wire.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
         }

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 use kohort_sql::parser::{Parsed, Statement};
 use pgwire::api::Type;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Refusal};
 
 /// Parameters a statement may have.
 const MOST: usize = 1000;
@@ -40,8 +40,15 @@ pub(crate) fn count(parsed: &Parsed) -> Result<usize, Failure> {
     Ok(largest)
 }
 
-/// Puts literals in the place of parameters.
-pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr]) -> Result<(), Failure> {
+/// Puts literals in the place of parameters. One that is named often is there as often, up to as many bytes together.
+///
+/// # Errors
+/// Where a parameter has no literal, or they are too long together.
+pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usize) -> Result<(), Failure> {
+    if n_bytes_with(parsed, literals) > most_bytes {
+        let refusal = Refusal::new("54000", format!("the statement's values would take more than {most_bytes} bytes"));
+        return Err(refusal.hint("a value is there as often as its parameter is named").into());
+    }
     let Statement::Sql(sql) = &mut parsed.statement else { return Ok(()) };
     let statement = match sql.as_mut() {
         DFStatement::Statement(statement) => statement.as_mut(),
@@ -65,6 +72,33 @@ pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr]) -> Result<(), F
     match missing {
         Some(name) => Err(Failure::statement("42P02", format!("there is no parameter {name}"))),
         None => Ok(()),
+    }
+}
+
+/// How long the values are together, each in all places that name it.
+fn n_bytes_with(parsed: &Parsed, literals: &[Expr]) -> usize {
+    let lengths: Vec<usize> = literals.iter().map(length).collect();
+    let Some(statement) = sql(parsed) else { return 0 };
+    let mut all = 0usize;
+    let _ = visit_expressions(statement, |expression| {
+        let length = placeholder(expression).and_then(position).and_then(|position| lengths.get(position));
+        all = all.saturating_add(length.copied().unwrap_or(0));
+        ControlFlow::<()>::Continue(())
+    });
+    all
+}
+
+/// How long the value in a literal is.
+fn length(literal: &Expr) -> usize {
+    let of_value = |value: &Value| match value {
+        Value::SingleQuotedString(text) | Value::Number(text, _) => text.len(),
+        _ => 0,
+    };
+    match literal {
+        Expr::Value(value) => of_value(&value.value),
+        Expr::TypedString(typed) => of_value(&typed.value.value),
+        Expr::Cast { expr, .. } | Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => length(expr),
+        _ => 0,
     }
 }
 
@@ -318,11 +352,23 @@ mod tests {
         let mut parsed = read("SELECT * FROM t WHERE a = $1 AND b IN ($2, $1) LIMIT $3");
         assert_eq!(count(&parsed).ok(), Some(3));
         let literals = [text("' OR 1=1 --".to_owned()), number("2".to_owned()), text("7".to_owned())];
-        substitute(&mut parsed, &literals).unwrap();
+        substitute(&mut parsed, &literals, 1000).unwrap();
         let Statement::Sql(sql) = &parsed.statement else { panic!() };
         assert_eq!(sql.to_string(), "SELECT * FROM t WHERE a = ''' OR 1=1 --' AND b IN (2, ''' OR 1=1 --') LIMIT 7");
-        assert!(substitute(&mut read("SELECT $2"), &literals[..1]).is_err());
+        assert!(substitute(&mut read("SELECT $2"), &literals[..1], 1000).is_err());
         assert!(count(&read("SELECT $0")).is_err());
         assert!(count(&read("SELECT $99999999")).is_err());
+    }
+
+    #[test]
+    fn a_value_counts_as_often_as_it_is_named() {
+        let literals = [text("x".repeat(100)), typed("2026-01-02".to_owned(), DataType::Date), number("1".repeat(50))];
+        let length = |sql: &str| n_bytes_with(&kohort_sql::parser::parse(sql).unwrap().remove(0), &literals);
+        assert_eq!(length("SELECT $1"), 100);
+        assert_eq!(length("SELECT a IN ($1, $1, $2, $3) FROM t WHERE b = $1 LIMIT 3"), 360);
+        let mut often =
+            kohort_sql::parser::parse(&format!("SELECT 'a' IN ({})", vec!["$1"; 20_000].join(", "))).unwrap().remove(0);
+        let failure = substitute(&mut often, &literals, 1_000_000).unwrap_err();
+        assert!(matches!(failure, Failure::Statement(refusal) if refusal.state == "54000"));
     }
 }

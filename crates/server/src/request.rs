@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
     CloseCursor, ContextModifier, DeclareType, DiscardObject, FetchDirection, Ident, Set, Statement as SqlStatement,
     TransactionMode, Value,
 };
-use kohort_sql::SqlError;
-use kohort_sql::parser::{AccessStatement, ParseFault, Parsed, Statement, StatementText, parse};
+use kohort_sql::Session;
+use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Statements};
 
 use crate::catalog::PgCatalog;
 use crate::failure::Failure;
@@ -83,17 +83,22 @@ pub(crate) enum Transaction {
 }
 
 impl Request {
-    /// The statements of a text.
-    pub(crate) fn read(text: &str, catalog: &PgCatalog, settings: &Settings) -> Result<Vec<Request>, Failure> {
-        match parse(text) {
-            Ok(statements) => statements.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
-            Err(problem) if matches!(problem.fault, ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. }) => {
-                Err(SqlError::from(problem).into())
-            }
-            Err(problem) => match catalog.read(text) {
-                Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
-                None => Err(SqlError::from(problem).into()),
-            },
+    /// The statements of a text that a session was sent.
+    pub(crate) fn read(
+        text: &str,
+        session: &Session,
+        catalog: &PgCatalog,
+        settings: &Settings,
+    ) -> Result<Vec<Request>, Failure> {
+        let statements = Statements::sent_by(session.role(), text).map_err(|problem| session.unread(text, problem))?;
+        let problem = match statements.parse() {
+            Ok(parsed) => return parsed.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
+            Err(problem) => problem,
+        };
+        // One statement, which is not too deep: its parser looks at neither.
+        match if statements.n_statements() == 1 { catalog.read(text) } else { None } {
+            Some(statement) => Ok(vec![Request::Rows(Box::new(of_query(statement, StatementText::of(text))))]),
+            None => Err(session.unread(text, problem).into()),
         }
     }
 

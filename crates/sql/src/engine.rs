@@ -24,6 +24,7 @@ mod plans;
 mod point;
 mod query;
 mod readers;
+mod recorded;
 mod session;
 mod show;
 mod stored;
@@ -57,6 +58,7 @@ use folder::Data;
 pub use folder::Lost;
 use memory::QueryMemory;
 use readers::Readers;
+pub(crate) use readers::{ReadsView, Turn};
 pub use session::{Described, Outcome, Session};
 
 use crate::SqlError;
@@ -109,7 +111,7 @@ struct Shared {
     owner: SessionContext,
     analyst: SessionContext,
     memory: Arc<QueryMemory>,
-    /// Held by queries that read views by a plan, until they have their first rows.
+    /// Turns of queries that read views by a plan.
     readers: Readers,
     hierarchies: RwLock<Hierarchies>,
     views: RwLock<BTreeMap<String, Arc<AView>>>,
@@ -153,8 +155,9 @@ impl Engine {
         let shared = Shared {
             calendar: Arc::new(Calendar::new(Arc::clone(&clock))),
             clock,
-            owner: context(&memory),
-            analyst: context(&memory),
+            owner: context(&memory, SessionConfig::new()),
+            // What an analyst computes stays on the thread of their statement: others have the rest.
+            analyst: context(&memory, SessionConfig::new().with_target_partitions(1)),
             memory,
             readers: Readers::new(),
             hierarchies: RwLock::default(),
@@ -261,8 +264,8 @@ impl Drop for Shared {
 }
 
 /// A session whose analyzer knows A-views, with an empty catalog of its own.
-fn context(memory: &Arc<QueryMemory>) -> SessionContext {
-    let mut config = SessionConfig::new()
+fn context(memory: &Arc<QueryMemory>, config: SessionConfig) -> SessionContext {
+    let mut config = config
         .with_information_schema(true)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
         .with_create_default_catalog_and_schema(false);

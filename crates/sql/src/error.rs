@@ -231,6 +231,18 @@ pub enum SqlError {
         /// Bytes that it may make.
         most: u64,
     },
+    /// A function that makes texts or lists of a length that nobody can tell beforehand.
+    #[error("an analyst may not use {function}: how large what it makes can be is not known beforehand")]
+    UnknownGrowth {
+        /// Its name.
+        function: String,
+    },
+    /// What was gathered from many rows, where it would stand beside each of many.
+    #[error("what string_agg and array_agg gather can't be joined, repeated or gathered again")]
+    Gathered,
+    /// A query of functions that compute for long without a pause.
+    #[error("the query could compute for too long at once")]
+    TooSlow,
     /// A query that was ended before it took what others need.
     #[error("the query needs more memory than it may use")]
     OutOfMemory,
@@ -301,6 +313,11 @@ impl SqlError {
                 "texts are repeated, filled up or put together too often, or by a number that is not written out"
                     .to_owned(),
             ),
+            SqlError::UnknownGrowth { .. } => Some("write it with other functions".to_owned()),
+            SqlError::Gathered => Some("let the outermost query gather, after everything is joined".to_owned()),
+            SqlError::TooSlow => {
+                Some("compare shorter texts, with simpler patterns, or fewer of them at once".to_owned())
+            }
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -357,6 +374,7 @@ impl SqlError {
     pub fn is_refusal(&self) -> bool {
         match self {
             SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
+            SqlError::UnknownGrowth { .. } => true,
             SqlError::View(ViewProblem::Policy(problem)) => problem.is_refusal(),
             SqlError::Access(problem) => problem.is_refusal(),
             _ => false,

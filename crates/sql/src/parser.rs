@@ -13,6 +13,7 @@
 mod access;
 mod cursor;
 mod depth;
+mod extent;
 mod hierarchy;
 mod policy;
 mod problem;
@@ -32,6 +33,7 @@ use crate::engine::Role;
 pub use access::{Granted, Password};
 use cursor::Cursor;
 pub use depth::STACK;
+use extent::{Extent, check_extent};
 pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
@@ -227,21 +229,65 @@ pub enum AccessStatement {
     ShowGrants,
 }
 
-/// Reads all statements of a text, separated by `;`.
+/// Reads all statements of a text, separated by `;`, however many there are.
 ///
 /// # Errors
 /// The first problem, with its line and column, and an example where the statement is one of ours.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseProblem> {
-    let source = Source::read(sql)?;
-    source.statements().map(|tokens| parse_statement(&source, tokens)).collect()
+    Statements::within(sql, Extent::ALL)?.parse()
+}
+
+/// A text that can be parsed without harm: it is not too large, and none of its statements is too deep.
+pub struct Statements<'t> {
+    source: Source<'t>,
+    n: usize,
+}
+
+impl<'t> Statements<'t> {
+    /// The statements of a text that somebody sent.
+    ///
+    /// # Errors
+    /// Where one of them is too large or too deep, or the text has no tokens.
+    pub fn sent_by(role: Role, text: &'t str) -> Result<Self, ParseProblem> {
+        Statements::within(text, Extent::of(role))
+    }
+
+    fn within(text: &'t str, extent: Extent) -> Result<Self, ParseProblem> {
+        check_extent(text, extent)?;
+        let source = Source::read(text)?;
+        let mut n = 0;
+        // All of them before any is parsed: whatever becomes of one, somebody may turn to the rest.
+        for tokens in source.statements() {
+            depth::check_depth(tokens)?;
+            n += 1;
+            if n > extent.most_statements {
+                let (place, most) = (tokens[0].span.start.into(), extent.most_statements);
+                return Err(ParseProblem::new(place, ParseFault::TooManyStatements { most }));
+            }
+        }
+        Ok(Statements { source, n })
+    }
+
+    /// How many there are.
+    pub fn n_statements(&self) -> usize {
+        self.n
+    }
+
+    /// What they say.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn parse(&self) -> Result<Vec<Parsed>, ParseProblem> {
+        self.source.statements().map(|tokens| parse_statement(&self.source, tokens)).collect()
+    }
 }
 
 fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseProblem> {
-    depth::check_depth(tokens)?;
-    let text = StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens);
+    let text =
+        |n_of_access| StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens, n_of_access);
     let mut cursor = Cursor::new(tokens, source.end_of(tokens));
     if let Some(statement) = parse_own(source, &mut cursor)? {
-        return Ok(Parsed { statement, access: Access::default(), text });
+        return Ok(Parsed { statement, access: Access::default(), text: text(0) });
     }
     let is_utility = cursor.starts_with(&["EXPLAIN", "UTILITY"]);
     let asked = if is_utility { &tokens[2..] } else { tokens };
@@ -249,7 +295,8 @@ fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Pars
         true => parse_query(tokens, source.end_of(tokens)).map(Statement::ExplainUtility),
         false => parse_sql(tokens, source.end_of(tokens)).map(|sql| Statement::Sql(Box::new(sql))),
     })?;
-    Ok(Parsed { statement, access, text })
+    let n_stated = [&access.purpose, &access.recipient].into_iter().flatten().count();
+    Ok(Parsed { statement, access, text: text(2 * n_stated) })
 }
 
 /// One of our own statements, `None` where it is not. Those that ask something are left to [`with_access`].

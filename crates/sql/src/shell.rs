@@ -196,7 +196,8 @@ impl Shell {
     /// is part of the first one's time.
     fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), Failure> {
         let mut start = Instant::now();
-        for parsed in parser::parse(text)? {
+        let unread = |problem| self.runtime.block_on(session.lock()).unread(text, problem);
+        for parsed in parser::parse(text).map_err(unread)? {
             let done = self.runtime.block_on(statement::run(session.clone(), parsed, self.format));
             if self.timing == Timing::Said {
                 terminal::say(&format!("time: {:.6} s\n", start.elapsed().as_secs_f64()));

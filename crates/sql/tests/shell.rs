@@ -152,7 +152,7 @@ fn every_statement_is_in_the_log_without_its_values() {
     let entry = &entries[3];
     assert_eq!(entry["role"], "analyst");
     assert_eq!(entry["purpose"], "care");
-    assert_eq!(entry["statement"], "SELECT zip FROM seen WHERE zip = ? PURPOSE care");
+    assert_eq!(entry["statement"], "SELECT zip FROM seen WHERE zip = ? PURPOSE ?");
     assert_eq!(entry["views"][0]["name"], "seen");
     assert_eq!(entry["outcome"], "answered");
     assert_eq!(entries[4]["outcome"], "failed");

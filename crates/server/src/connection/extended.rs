@@ -130,7 +130,7 @@ impl Connection {
             return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
         }
         self.check_statements(query.len())?;
-        let mut requests = Request::read(query, &self.server.catalog, &self.settings)?;
+        let mut requests = Request::read(query, &self.session, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
         if let Some(request) = &mut request {
             self.answer_keys(request).await;
@@ -191,7 +191,7 @@ impl Connection {
         // Columns may depend on what the client says of its parameters.
         let mut typed = parsed.clone();
         let nulls: Vec<_> = types.iter().map(parameters::null_of).collect();
-        parameters::substitute(&mut typed, &nulls)?;
+        parameters::substitute(&mut typed, &nulls, self.server.configuration.max_message)?;
         let described = self.session.describe(&typed).await?;
         Ok((types, described.map(|described| described.schema)))
     }
@@ -218,7 +218,7 @@ impl Connection {
         }
         let mut request = prepared.request.clone();
         if let Some(parsed) = request.as_mut().and_then(Request::parsed_mut) {
-            parameters::substitute(parsed, &literals)?;
+            parameters::substitute(parsed, &literals, self.server.configuration.max_message)?;
         }
         if let Some(schema) = &prepared.schema {
             fields(schema, &result_formats)?;

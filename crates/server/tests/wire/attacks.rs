@@ -10,7 +10,7 @@ use kohort_sql::parser::{Statement, parse};
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
 use crate::client::{Connected, connect};
-use crate::fixture::{OWNER, Served, as_owner, serve};
+use crate::fixture::{OWNER, Served, as_owner, serve, serve_folder};
 
 /// Files, parts of statements that the wire answers otherwise, and why.
 const DIFFERENT: [(&str, &str, &str); 17] = [
@@ -100,7 +100,12 @@ fn files() -> Vec<PathBuf> {
 
 /// Runs one file; what was answered otherwise, as statement and difference.
 async fn run_file(file: &Path) -> Vec<(String, String)> {
-    let served = std::sync::Arc::new(serve("").await);
+    let folder = tempfile::tempdir().unwrap();
+    let is_stored = file.file_stem().is_some_and(|name| name.to_string_lossy().starts_with("stored_"));
+    let served = std::sync::Arc::new(match is_stored {
+        true => serve_folder(folder.path(), |_| {}).await,
+        false => serve("").await,
+    });
     let mut setup = String::new();
     for analyst in ANALYSTS {
         if analyst != "ann" {

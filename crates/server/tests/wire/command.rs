@@ -30,13 +30,13 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, start: &s
 }
 
 /// A server that was started, on a port of its own.
-struct Started {
+pub(crate) struct Started {
     child: Child,
-    port: String,
+    pub(crate) port: String,
     lines: Box<dyn Iterator<Item = std::io::Result<String>>>,
 }
 
-fn start(arguments: &[&str], stdin: &str) -> Started {
+pub(crate) fn start(arguments: &[&str], stdin: &str) -> Started {
     let mut child = command(&[&["--listen", "127.0.0.1:0"], arguments].concat()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{stdin}").unwrap();
     let mut lines = Box::new(BufReader::new(child.stderr.take().unwrap()).lines());
@@ -50,7 +50,7 @@ impl Started {
         psql_with(&url, PASSWORD, &["--tuples-only", "--set=ON_ERROR_STOP=1", "-c", sql]).await
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         terminate(&self.child);
         wait_for(&mut self.lines, "stopped");
         assert_eq!(self.child.wait().unwrap().code(), Some(0));

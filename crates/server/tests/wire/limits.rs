@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio_postgres::NoTls;
 
 use crate::client::connect;
+use crate::command::start;
 use crate::fixture::{ANALYST, Held, OWNER, PASSWORD, PEOPLE, as_owner, needed, on_path, serve, serve_as, wait_until};
 
 /// A query that takes for ever.
@@ -244,6 +245,105 @@ async fn a_statement_that_is_too_deep_is_refused_and_the_server_goes_on() {
         assert!(ann.client.prepare(&sql).await.is_err());
     }
     assert!(!ann.rows("SELECT ward FROM seen").await.unwrap().is_empty());
+}
+
+/// As a process of its own: where a bound does not hold, the process that serves it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_end_the_process_is_refused_by_a_server_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = folder.path().join("setup.sql");
+    std::fs::write(&init, format!("CREATE USER ann PASSWORD '{PASSWORD}';\n{PEOPLE}")).unwrap();
+    let started = start(&["--create-owner", OWNER, "--init", init.to_str().unwrap()], PASSWORD);
+    let url = format!("host=127.0.0.1 port={} user={ANALYST} password='{PASSWORD}' dbname=kohort", started.port);
+    let (ann, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let grown = vec!["s"; 100].join(" || ");
+    for (sql, state) in [
+        // The first can't be parsed; nobody else may read the second.
+        (format!("COPY t TO STDOUT; SELECT {}", vec!["1"; 60_000].join("+")), "54001"),
+        (format!("SELECT 1 IN ({})", vec!["1"; 1_000_000].join(",")), "54000"),
+        (" ".repeat(8 << 20), "54000"),
+        (";SELECT 1".repeat(10_001), "54000"),
+        ("SELECT string_agg(repeat('x', 30000), '') OVER () FROM generate_series(1, 8192)".to_owned(), "54000"),
+        (
+            "SELECT count(s) FROM (SELECT string_agg(repeat('x', 30000), '') AS s FROM generate_series(1, 8192)) AS u, \
+             generate_series(1, 1000000)"
+                .to_owned(),
+            "54000",
+        ),
+        (
+            format!(
+                "WITH RECURSIVE t AS (SELECT arrow_cast('x', 'LargeUtf8') AS s UNION ALL SELECT {grown} FROM t) \
+                 SELECT count(s) FROM t"
+            ),
+            "54000",
+        ),
+    ] {
+        let error = ann.simple_query(&sql).await.expect_err(&sql[..60]);
+        assert_eq!(error.code().unwrap_or_else(|| panic!("{}: {error}", &sql[..60])).code(), state, "{}", &sql[..60]);
+    }
+    ann.simple_query("PREPARE p (TEXT) AS SELECT $1 || $1 || $1 || $1 FROM generate_series(1, 8192)").await.unwrap();
+    let error = ann.simple_query(&format!("EXECUTE p('{}')", "x".repeat(20_000))).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "54000");
+    let often = format!("SELECT 'a' IN ({})", vec!["$1"; 20_000].join(","));
+    let error = ann.query(&often, &[&"x".repeat(1 << 20)]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "54000");
+    assert!(!ann.simple_query("SELECT ward FROM seen").await.unwrap().is_empty());
+    started.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_that_have_read_their_view_keep_nobody_from_reading_it() {
+    let served = serve(PEOPLE).await;
+    let endless = ENDLESS.replace("FROM", "FROM seen,");
+    let n_turns = std::thread::available_parallelism().map_or(1, usize::from).max(2);
+    let mut asked = Vec::new();
+    for _ in 0..=n_turns {
+        let busy = connect(&served, ANALYST).await;
+        let (cancel, endless) = (busy.client.cancel_token(), endless.clone());
+        asked.push((cancel, tokio::spawn(async move { busy.client.simple_query(&endless).await.is_err() })));
+    }
+    let mut ann = connect(&served, ANALYST).await;
+    for _ in 0..20 {
+        assert_eq!(ann.rows("SELECT count(*) FROM seen").await.unwrap(), [["8"]]);
+    }
+    for (cancel, asked) in asked {
+        while !asked.is_finished() {
+            cancel.cancel_query(NoTls).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert!(asked.await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_statement_is_recorded_once_however_it_ends() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    ann.rows("SET statement_timeout = '300ms'").await.unwrap();
+    ann.failure("SELECT FROM WHERE name = Smith").await;
+    ann.failure("SELECT \"Smith\" FROM seen").await;
+    ann.failure("SELECT ward FROM seen PURPOSE smith RECIPIENT 'Smith'").await;
+    ann.failure(&ENDLESS.replace("FROM", "FROM seen,").replace("count(*)", "count(*) AS \"Smith\"")).await;
+    ann.rows("SELECT ward AS \"Ward\" FROM seen").await.unwrap();
+    let log = connect(&served, OWNER).await.rows("SHOW COMPLIANCE LOG").await.unwrap();
+    let of_ann: Vec<Vec<&str>> = log
+        .iter()
+        .filter(|entry| entry[2] == ANALYST)
+        .map(|entry| vec![entry[3].as_str(), &entry[4], &entry[5], &entry[7]])
+        .collect();
+    let endless = "SELECT count(*) AS ? FROM seen, generate_series(?, ?) AS a(x), generate_series(?, ?) AS b(y) \
+                   WHERE x % ? = y % ?";
+    assert_eq!(
+        of_ann,
+        [
+            ["SELECT FROM WHERE name = ?", "NULL", "NULL", "failed"],
+            ["SELECT ? FROM seen", "care", "nurse", "failed"],
+            ["SELECT ward FROM seen PURPOSE ? RECIPIENT ?", "?", "?", "refused"],
+            [endless, "care", "nurse", "stopped"],
+            ["SELECT ward AS \"Ward\" FROM seen", "care", "nurse", "answered"],
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

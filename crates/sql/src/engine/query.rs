@@ -10,11 +10,10 @@ use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::growth::check_growth;
 use super::plans::{changed_table, views_of};
-use super::readers::begun;
+use super::readers::{Waited, begun};
 use super::session::Outcome;
 use super::transactions::TransactionStep;
 use super::{Role, Session, allowed, unplanned};
@@ -115,8 +114,13 @@ impl Session {
             context = self.scoped(granted.as_ref().unwrap_or(access))?;
         }
         let context = self.holding_what_is_read(context, &plan, granted.as_ref().unwrap_or(access))?;
+        let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
         let frame = context.execute_logical_plan(plan).await?;
         if is_prepared {
+            if self.role == Role::Analyst {
+                // With its values in their places.
+                check_growth(frame.logical_plan())?;
+            }
             *views = views_of(frame.logical_plan())?;
             if views.is_empty() {
                 turn = None;
@@ -145,9 +149,9 @@ impl Session {
     }
 
     /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
-    async fn readers_turn(&self) -> Option<OwnedSemaphorePermit> {
+    async fn readers_turn(&self) -> Option<Waited> {
         match self.transaction {
-            None => self.shared.readers.turn().await,
+            None => self.shared.readers.turn(self.login.as_deref()).await,
             Some(_) => None,
         }
     }

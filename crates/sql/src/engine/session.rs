@@ -1,7 +1,7 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer. An answer that fails
-//! while its rows leave is recorded once more.
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer. One that is stopped before
+//! it has an answer is recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
 use super::granted::GrantedViews;
+use super::growth::check_growth;
+use super::recorded::Asked;
 use super::transactions::Transaction;
 use super::{Role, Shared, allowed};
 use crate::SqlError;
@@ -128,6 +130,7 @@ impl Session {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
+        let asked = Asked::new(self, &text, &self.stated(&granted));
         self.note_day().await;
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
@@ -138,9 +141,7 @@ impl Session {
             Err(error) if error.is_refusal() => LogOutcome::Refused,
             Err(_) => LogOutcome::Failed,
         };
-        let entry = LogEntry::new((self.shared.clock)(), self.role.word(), &text, self.stated(&granted), outcome);
-        let entry = entry.by(self.login.as_deref()).reading(views.clone());
-        self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+        let entry = asked.end(outcome, views.clone())?;
         Ok(match answer.map_err(|error| self.told(error))? {
             Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
             done => done,
@@ -186,6 +187,9 @@ impl Session {
             return Ok(None);
         }
         let plan = self.planned(&self.scoped(&Access::default())?, statement).await?;
+        if self.role == Role::Analyst {
+            check_growth(&plan)?;
+        }
         let parameters = plan.get_parameter_types()?;
         Ok(Some(Described { parameters, schema: Arc::new(plan.schema().as_arrow().clone()) }))
     }

@@ -31,7 +31,7 @@ pub(super) fn told_of_refresh(told: Told) -> String {
         Told::Partial { n_kept, n_hidden, n_waiting, combined } => {
             let persons = |n: u64| counted(n as usize, "person");
             format!(
-                ": in part; {} shown as before, {} hidden, {} pending\nall anew, whoever kept earlier answers could {}",
+                "\nin part: {} as before, {} hidden, {} pending; were all shown anew, whoever kept earlier answers could {}",
                 persons(n_kept),
                 persons(n_hidden),
                 persons(n_waiting),

@@ -23,7 +23,7 @@ impl SqlError {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             SqlError::Parse(problem) => of_parsing(problem),
-            SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } => "42501",
+            SqlError::NotAllowed { .. } | SqlError::MatchingJoined { .. } | SqlError::UnknownGrowth { .. } => "42501",
             SqlError::Refused(_) | SqlError::Meaning(_) => "42804",
             SqlError::View(problem) => of_view(problem),
             SqlError::Hierarchy(_) | SqlError::Import(_) | SqlError::UnknownFormat { .. } => "22023",
@@ -59,7 +59,7 @@ impl SqlError {
             SqlError::Unreadable { .. } => "22P04",
             SqlError::Damaged { .. } | SqlError::NewerFormat { .. } => "XX001",
             SqlError::OutOfMemory => "53200",
-            SqlError::TooLarge { .. } => "54000",
+            SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
             SqlError::Running { .. } => "22000",
             SqlError::Query(error) => of_query(error.find_root()),
         }
@@ -69,6 +69,7 @@ impl SqlError {
 fn of_parsing(problem: &ParseProblem) -> &'static str {
     match problem.fault {
         ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. } => "54001",
+        ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. } => "54000",
         _ => "42601",
     }
 }

@@ -58,6 +58,18 @@ pub enum ParseFault {
         /// As many as are allowed.
         most: usize,
     },
+    /// A text that would take too much memory.
+    #[error("there are more than {most} words, signs and values in what was sent at once")]
+    TooManyTokens {
+        /// As many as are allowed.
+        most: usize,
+    },
+    /// A text of too many statements.
+    #[error("more than {most} statements were sent at once")]
+    TooManyStatements {
+        /// As many as are allowed.
+        most: usize,
+    },
     /// A statement that would become too large.
     #[error("the statement reads more than {most} tables, with each query of WITH in all places that name it")]
     TooManyTables {
@@ -98,6 +110,9 @@ impl ParseProblem {
             ),
             ParseFault::TooManyTables { .. } => {
                 Some("name each query of WITH once or twice, or ask in several steps".into())
+            }
+            ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. } => {
+                Some("send it in parts, or long lists of values as parameters".into())
             }
             ParseFault::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
             _ => self.example.map(|example| format!("for example: {example}")),

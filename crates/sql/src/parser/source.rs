@@ -6,10 +6,14 @@ use super::problem::{ParseFault, ParseProblem};
 use super::{Cursor, DIALECT};
 
 /// A line and a column in characters, both from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) line: u64,
     pub(super) column: u64,
+}
+
+impl Place {
+    pub(super) const START: Place = Place { line: 1, column: 1 };
 }
 
 impl From<Location> for Place {
@@ -22,8 +26,8 @@ impl From<Location> for Place {
 pub(super) struct Source<'t> {
     text: &'t str,
     tokens: Vec<TokenWithSpan>,
-    /// Where each line begins.
-    line_starts: Vec<usize>,
+    /// Where each token begins, in bytes.
+    starts: Vec<usize>,
     /// Where the text ends.
     end: Place,
 }
@@ -34,11 +38,10 @@ impl<'t> Source<'t> {
             .tokenize_with_location()
             .map_err(|error| ParseProblem::new(error.location.into(), ParseFault::Sql(error.message)))?;
         tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
-        let line_starts: Vec<usize> =
-            std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
-        let last_line = &text[line_starts[line_starts.len() - 1]..];
-        let end = Place { line: line_starts.len() as u64, column: last_line.chars().count() as u64 + 1 };
-        Ok(Source { text, tokens, line_starts, end })
+        let mut places = Places::of(text);
+        let starts = tokens.iter().map(|token| places.offset(token.span.start.into())).collect();
+        let end = places.end();
+        Ok(Source { text, tokens, starts, end })
     }
 
     /// Statements that are more than a `;`.
@@ -60,10 +63,41 @@ impl<'t> Source<'t> {
         self.text[self.offset(start)..self.offset(end)].trim()
     }
 
+    /// Where the token at this place begins, in bytes.
     fn offset(&self, place: Place) -> usize {
-        let line = self.line_starts[place.line as usize - 1];
-        let in_line = self.text[line..].char_indices().nth(place.column as usize - 1);
-        in_line.map_or(self.text.len(), |(offset, _)| line + offset)
+        let position = self.tokens.partition_point(|token| Place::from(token.span.start) < place);
+        self.starts.get(position).copied().unwrap_or(self.text.len())
+    }
+}
+
+/// Finds places of a text in bytes, each behind the one before: a line may be as long as the text.
+pub(super) struct Places<'t> {
+    rest: std::str::CharIndices<'t>,
+    next: Place,
+}
+
+impl<'t> Places<'t> {
+    pub(super) fn of(text: &'t str) -> Self {
+        Places { rest: text.char_indices(), next: Place::START }
+    }
+
+    /// How many bytes stand before a place that is not before the last one.
+    pub(super) fn offset(&mut self, place: Place) -> usize {
+        while self.next < place
+            && let Some((_, character)) = self.rest.next()
+        {
+            self.next = match character {
+                '\n' => Place { line: self.next.line + 1, column: 1 },
+                _ => Place { column: self.next.column + 1, ..self.next },
+            };
+        }
+        self.rest.offset()
+    }
+
+    /// Where the text ends.
+    fn end(mut self) -> Place {
+        self.offset(Place { line: u64::MAX, column: u64::MAX });
+        self.next
     }
 }
 

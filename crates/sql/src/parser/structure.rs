@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::DIALECT;
+
+/// Bytes of a text that nobody could read, of which the log keeps words.
+const MOST_UNREAD: usize = 64 << 10;
 
 /// The text of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,23 +17,58 @@ pub struct StatementText {
     pub written: String,
     /// With every literal replaced by `?`, and without comments: a query's text can hold private values.
     pub structure: String,
+    /// How many words, signs and values it has.
+    pub n_tokens: usize,
 }
 
 impl StatementText {
     /// Reads a text. Of one that can't be read the structure is `?`.
     pub fn of(written: &str) -> StatementText {
         let tokens = Tokenizer::new(&DIALECT, written).tokenize_with_location();
-        let structure = tokens.map_or("?".to_owned(), |tokens| structure(&tokens));
-        StatementText { written: written.to_owned(), structure }
+        match tokens {
+            Ok(tokens) => StatementText::read(written, &tokens, 0),
+            Err(_) => StatementText { written: written.to_owned(), structure: "?".to_owned(), n_tokens: 0 },
+        }
     }
 
-    /// A text that was read before.
-    pub(super) fn read(written: &str, tokens: &[TokenWithSpan]) -> StatementText {
-        StatementText { written: written.to_owned(), structure: structure(tokens) }
+    /// A text that was read before, with so many tokens at its end that say for what and whom it is: which purpose and
+    /// which recipient is told apart, as far as they are known.
+    pub(super) fn read(written: &str, tokens: &[TokenWithSpan], n_of_access: usize) -> StatementText {
+        let (statement, access) = tokens.split_at(tokens.len() - n_of_access);
+        let mut structure = shown(statement, is_literal);
+        for clause in access.chunks(2) {
+            write!(structure, " {} ?", clause[0].token).expect("a text takes everything");
+        }
+        StatementText { written: written.to_owned(), structure, n_tokens: tokens.len() }
+    }
+
+    /// A text that is no statement, as far as it may be kept: a value that was not quoted as it should be looks like a name,
+    /// so only words of SQL stay.
+    pub fn of_unread(written: &str) -> StatementText {
+        let hides = |token: &Token| match token {
+            Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
+            token => is_literal(token),
+        };
+        let tokens = match written.len() {
+            ..=MOST_UNREAD => Tokenizer::new(&DIALECT, written).tokenize_with_location().ok(),
+            _ => None,
+        };
+        let structure = tokens.map_or_else(|| "?".to_owned(), |tokens| shown(&tokens, hides));
+        StatementText { written: String::new(), structure, n_tokens: 0 }
+    }
+
+    /// The structure of a statement that was not answered. Nobody has looked at whether its quoted names are names of
+    /// anything, and in other dialects they are values.
+    pub(crate) fn without_quoted_names(structure: &str) -> String {
+        let tokens = Tokenizer::new(&DIALECT, structure).tokenize_with_location();
+        let hides =
+            |token: &Token| matches!(token, Token::Word(Word { quote_style: Some(_), .. })) || is_literal(token);
+        tokens.map_or_else(|_| "?".to_owned(), |tokens| shown(&tokens, hides))
     }
 }
 
-fn structure(tokens: &[TokenWithSpan]) -> String {
+/// The tokens without blanks and comments, and `?` in the place of those that are hidden.
+fn shown(tokens: &[TokenWithSpan], is_hidden: impl Fn(&Token) -> bool) -> String {
     let mut shown = String::new();
     let mut end = None;
     for TokenWithSpan { token, span } in tokens {
@@ -41,10 +80,12 @@ fn structure(tokens: &[TokenWithSpan]) -> String {
             shown.push(' ');
         }
         end = Some(span.end);
-        if is_literal(token) {
-            shown.push('?');
-        } else {
-            write!(shown, "{token}").expect("a text takes everything");
+        match token {
+            token if is_hidden(token) => shown.push('?'),
+            Token::Word(Word { value, quote_style: Some('"'), .. }) => {
+                shown.extend(["\"", &value.replace('"', "\"\""), "\""]);
+            }
+            token => write!(shown, "{token}").expect("a text takes everything"),
         }
     }
     shown
@@ -87,6 +128,23 @@ mod tests {
         let text =
             "SELECT * -- Smith\nFROM v /* 42 */ WHERE name = 'Smith'  AND age>41 AND x = $$Smith$$ AND y = E'Smith'";
         assert_eq!(StatementText::of(text).structure, "SELECT * FROM v WHERE name = ? AND age>? AND x = ? AND y = ?");
+    }
+
+    #[test]
+    fn what_is_no_statement_keeps_words_of_sql_alone() {
+        let unread = |text| StatementText::of_unread(text).structure;
+        assert_eq!(
+            unread("SELECT FROM v WHERE name = Smith OR \"Smith\" = 'Smith'"),
+            "SELECT FROM ? WHERE name = ? OR ? = ?"
+        );
+        assert_eq!(unread("SELECT 'Smith"), "?");
+        assert_eq!(unread(&"Smith ".repeat(20_000)), "?");
+    }
+
+    #[test]
+    fn quoted_names_can_be_hidden() {
+        let text = StatementText::of("SELECT \"a b\".c FROM \"Smith\" WHERE d = 'x' AND e = \"Jo\"\"e\"");
+        assert_eq!(StatementText::without_quoted_names(&text.structure), "SELECT ?.c FROM ? WHERE d = ? AND e = ?");
     }
 
     #[test]

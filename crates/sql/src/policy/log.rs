@@ -4,7 +4,8 @@
 //! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
 //! is the caller's.
 //! # Cost
-//! The last [`MOST_KEPT`] entries are in memory; the file, where there is one, has them all.
+//! The last [`MOST_KEPT`] entries are in memory, or fewer where they are long; the file, where there is one, has them all.
+//! What is long in an entry is cut, with a digest of all of it: who asks decides how long that is.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -16,16 +17,25 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
-use crate::parser::{Access, StatementText};
+use crate::parser::Access;
 
 /// How many entries are kept in memory.
 const MOST_KEPT: usize = 10_000;
+
+/// How many bytes of entries are kept in memory.
+const MOST_BYTES: usize = 32 << 20;
+
+/// How many bytes of a text are kept.
+const MOST_OF_TEXT: usize = 8 << 10;
 
 /// What was asked of late, in memory, and everything that was, appended to a file where there is one.
 #[derive(Debug, Default)]
 pub struct ComplianceLog {
     entries: VecDeque<LogEntry>,
+    /// Bytes of the entries together.
+    n_bytes: usize,
     file: Option<File>,
 }
 
@@ -68,6 +78,8 @@ pub enum LogOutcome {
     Refused,
     /// Without one, because it was wrong or something failed.
     Failed,
+    /// Without one, because it took too long, was cancelled, or its client was gone.
+    Stopped,
 }
 
 impl LogOutcome {
@@ -78,15 +90,35 @@ impl LogOutcome {
             LogOutcome::BrokenOff => "broke off",
             LogOutcome::Refused => "refused",
             LogOutcome::Failed => "failed",
+            LogOutcome::Stopped => "stopped",
         }
     }
 }
 
 impl LogEntry {
-    /// An entry of a statement, without its literals.
-    pub fn new(time: DateTime<Utc>, role: &str, text: &StatementText, access: Access, outcome: LogOutcome) -> Self {
-        let (role, statement) = (role.to_owned(), text.structure.clone());
+    /// An entry of a statement, which is given without its literals.
+    pub fn new(time: DateTime<Utc>, role: &str, statement: &str, access: &Access, outcome: LogOutcome) -> Self {
+        let access = Access {
+            purpose: access.purpose.as_deref().map(shortened),
+            recipient: access.recipient.as_deref().map(shortened),
+        };
+        let (role, statement) = (role.to_owned(), shortened(statement));
         LogEntry { time, role, login: None, statement, access, views: Vec::new(), outcome }
+    }
+
+    /// The entry with the statement, which is given without its literals.
+    #[must_use]
+    pub fn saying(mut self, statement: &str) -> Self {
+        self.statement = shortened(statement);
+        self
+    }
+
+    /// About as many bytes as it takes.
+    fn n_bytes(&self) -> usize {
+        let texts = [&self.access.purpose, &self.access.recipient, &self.login].into_iter().flatten();
+        let views = self.views.iter().map(|view| &view.name);
+        let texts = texts.chain(views).chain([&self.statement, &self.role]);
+        texts.map(|text| text.len() + size_of::<UsedView>()).sum::<usize>() + size_of::<LogEntry>()
     }
 
     /// The entry with who had logged in.
@@ -125,19 +157,32 @@ impl LogEntry {
     }
 }
 
+/// A text that may be long, and a digest of all of it where it is.
+fn shortened(text: &str) -> String {
+    if text.len() <= MOST_OF_TEXT {
+        return text.to_owned();
+    }
+    let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let shown = &text[..text.floor_char_boundary(MOST_OF_TEXT)];
+    format!("{shown}... ({} bytes, SHA-256 {digest})", text.len())
+}
+
 impl ComplianceLog {
     /// A log in memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A log that is also appended to this file, one JSON object per line.
+    /// A log that is also appended to this file, one JSON object per line. A file that is new is its owner's alone.
     ///
     /// # Errors
     /// Where the file can't be opened.
     pub fn with_file(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(ComplianceLog { entries: VecDeque::new(), file: Some(file) })
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(ComplianceLog { file: Some(options.open(path)?), ..ComplianceLog::default() })
     }
 
     /// Adds an entry.
@@ -150,10 +195,13 @@ impl ComplianceLog {
             Some(file) => file.write_all((entry.to_json() + "\n").as_bytes()),
             None => Ok(()),
         };
-        if self.entries.len() == MOST_KEPT {
-            self.entries.pop_front();
-        }
+        self.n_bytes += entry.n_bytes();
         self.entries.push_back(entry);
+        while (self.entries.len() > MOST_KEPT || self.n_bytes > MOST_BYTES)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.n_bytes -= oldest.n_bytes();
+        }
         written
     }
 
@@ -201,11 +249,12 @@ mod tests {
     use datafusion::arrow::util::pretty::pretty_format_batches;
 
     use super::*;
+    use crate::parser::StatementText;
 
     fn entry(text: &str) -> LogEntry {
         let access = Access { purpose: Some("Treatment".to_owned()), recipient: None };
         let time = DateTime::from_timestamp(0, 0).unwrap();
-        LogEntry::new(time, "analyst", &StatementText::of(text), access, LogOutcome::Answered)
+        LogEntry::new(time, "analyst", &StatementText::of(text).structure, &access, LogOutcome::Answered)
             .reading(vec![UsedView { name: "patients".to_owned(), version: 3 }])
     }
 
@@ -237,6 +286,33 @@ mod tests {
         let statements = kept["statement"].as_string::<i32>();
         assert_eq!(statements.value(MOST_KEPT - 1), "SELECT ? FROM newest");
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), MOST_KEPT + 1);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_and_told_apart_and_all_together_is_bounded() {
+        let mut log = ComplianceLog::new();
+        let long = |last: &str| format!("SELECT {} {last}", "é".repeat(1 << 20));
+        let (one, another) = (entry(&long("a")), entry(&long("b")));
+        assert_ne!(one.statement, another.statement);
+        assert!(one.statement.len() < MOST_OF_TEXT + 200, "{}", one.statement.len());
+        for _ in 0..MOST_KEPT {
+            let mut long = one.clone();
+            long.access.purpose = Some("p".repeat(MOST_OF_TEXT));
+            log.record(long).unwrap();
+        }
+        let kept: usize = log.entries.iter().map(|entry| entry.statement.len()).sum();
+        assert!((MOST_BYTES / 4..=MOST_BYTES).contains(&kept), "{kept}");
+        assert_eq!(log.n_bytes, log.entries.iter().map(LogEntry::n_bytes).sum::<usize>());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        ComplianceLog::with_file(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

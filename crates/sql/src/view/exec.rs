@@ -48,7 +48,7 @@ use super::choose::{Comparison, quasi_schema};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Reader, Version, ViewProblem};
-use crate::engine;
+use crate::engine::{self, ReadsView, Turn};
 use crate::parser::BlockSize;
 
 /// Small blocks are looked at some at a time.
@@ -212,7 +212,9 @@ impl ExecutionPlan for AnonymizeExec {
         };
         let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
         let (job, pushed) = (Arc::clone(&self.job), self.pushed());
-        let reading = Reading { job, pushed, output, memory, input: None, waiting: Vec::new() };
+        let turn = context.session_config().get_extension::<Turn>();
+        let reads = turn.as_ref().map(Turn::reading);
+        let reading = Reading { job, pushed, output, memory, input: None, waiting: Vec::new(), turn, reads };
         let batches = futures::stream::try_unfold(reading, Reading::step).map_ok(futures::stream::iter).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
@@ -264,6 +266,9 @@ struct Reading {
     input: Option<SendableRecordBatchStream>,
     /// Private rows that wait for others of their classes.
     waiting: Vec<RecordBatch>,
+    /// The query's turn to read views, which is over where all are read.
+    turn: Option<Arc<Turn>>,
+    reads: Option<ReadsView>,
 }
 
 impl Reading {
@@ -305,13 +310,17 @@ impl Reading {
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
         let (worker, elapsed) = (Arc::clone(&job), self.output.metrics.elapsed_compute().clone());
+        // They are kept as long as the work goes on, which may be longer than anybody waits for it.
+        let (memory, works) = (self.memory.take(), self.turn.as_ref().map(Turn::working));
         let shown = tokio::task::spawn_blocking(move || {
             let _timer = elapsed.timer();
+            let _works = works;
             let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
-            shown.map(|shown| (rows, shown))
+            shown.map(|shown| (rows, shown, memory))
         });
         let told = |problem: ViewProblem| external(problem.for_reader(job.role, &job.version.definition.name));
-        let (rows, shown) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
+        let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
+        self.memory = memory;
         let batches = self.output.batches(&rows, shown.block.as_ref(), &job.comparisons)?;
         let batches = batches.into_iter().map(Ok).collect();
         if !shown.waiting.is_empty() {
@@ -320,6 +329,7 @@ impl Reading {
         if !is_over {
             self.input = Some(input);
         } else {
+            self.reads = None;
             // Nothing comes any more, and nothing waits: the next step ends the stream.
             self.input = Some(Box::pin(EmptyRecordBatchStream::new(input.schema())));
         }

@@ -27,6 +27,7 @@ use super::materialized::{Materialized, Unread};
 use super::plan::Plan;
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
+use crate::engine::Turn;
 use crate::options::ViewOptions;
 use crate::rewrite::Meanings;
 use crate::store::Reading;
@@ -210,7 +211,12 @@ impl AView {
         let fault = || external(ViewProblem::fault(&self.definition.name));
         let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
         let options = self.options(session);
-        let unread = tokio::task::spawn_blocking(move || Unread::of(view, reading, options, &comparisons));
+        let works = session.config().get_extension::<Turn>().map(|turn| turn.working());
+        let unread = tokio::task::spawn_blocking(move || {
+            // It goes on where nobody waits for it any more, and so does the turn.
+            let _works = works;
+            Unread::of(view, reading, options, &comparisons)
+        });
         unread.await.map_err(|_| fault())?.map_err(external)
     }
 
