@@ -3,7 +3,7 @@
 use super::Session;
 use super::transactions::blocking;
 use crate::SqlError;
-use crate::parser::{Access, StatementText};
+use crate::parser::Access;
 use crate::policy::{LogEntry, LogOutcome};
 
 impl Session {
@@ -17,9 +17,8 @@ impl Session {
             let store = data.store.clone();
             blocking(move || store.read()?.tables().map(drop)).await?;
         }
-        let text = StatementText::of("SHOW kohort.health");
-        let entry =
-            LogEntry::new((self.shared.clock)(), self.role.word(), &text, Access::default(), LogOutcome::Answered);
+        let (time, statement) = ((self.shared.clock)(), "SHOW kohort.health");
+        let entry = LogEntry::new(time, self.role.word(), statement, &Access::default(), LogOutcome::Answered);
         self.shared.log().record(entry.by(self.login.as_deref())).map_err(SqlError::Log)
     }
 }

@@ -205,17 +205,21 @@ impl<'a> Texts<'a> {
     }
 
     fn member(&mut self, member: &Member, seen: Seen) -> StepMember {
-        let path = |(tree, (paths, &node)): (&GrowingTree, (&mut HashMap<u32, Arc<[String]>>, &u32))| {
-            let up = |node| std::iter::successors(Some(node), |&node| tree.parent(node));
-            let path = || up(node).map(|node| tree.label(node).to_owned()).collect();
-            Arc::clone(paths.entry(node).or_insert_with(path))
-        };
-        let paths = self.memory.trees.iter().zip(self.paths.iter_mut().zip(&member.nodes)).map(path).collect();
-        let columns = self.memory.values.iter().zip(self.values.iter_mut().zip(&member.tuple));
-        let value = |(known, (texts, &number)): (&super::memory::Values, (&mut HashMap<_, _>, &u32))| {
-            let text = || known.text(number).cloned().flatten().map(Arc::from);
-            texts.entry(number).or_insert_with(text).clone()
-        };
-        StepMember { person: member.person.0, k: member.k, paths, values: columns.map(value).collect(), seen }
+        let mut paths = Vec::with_capacity(member.nodes.len());
+        for ((tree, known), &node) in self.memory.trees.iter().zip(&mut self.paths).zip(&member.nodes) {
+            let path = || up(tree, node).map(|node| tree.label(node).to_owned()).collect();
+            paths.push(Arc::clone(known.entry(node).or_insert_with(path)));
+        }
+        let mut values = Vec::with_capacity(member.tuple.len());
+        for ((of_column, known), &number) in self.memory.values.iter().zip(&mut self.values).zip(&member.tuple) {
+            let text = || of_column.text(number).cloned().flatten().map(Arc::from);
+            values.push(known.entry(number).or_insert_with(text).clone());
+        }
+        StepMember { person: member.person.0, k: member.k, paths, values, seen }
     }
+}
+
+/// A node and its ancestors.
+fn up(tree: &GrowingTree, node: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(node), |&node| tree.parent(node))
 }
