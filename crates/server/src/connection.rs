@@ -37,7 +37,7 @@ use crate::request::Request;
 use crate::server::{Cancellable, Server};
 use crate::settings::{Longest, Scope, Settings};
 use crate::wire::{ByteStream, Incoming, Outgoing, Wire};
-use extended::{Portal, Prepared};
+use extended::{Extent, Portal, Prepared};
 use transaction::OptionsBefore;
 
 /// A client that has logged in.
@@ -66,8 +66,7 @@ pub(crate) struct Connection {
 /// A statement of PREPARE.
 #[derive(Clone, Copy)]
 struct PreparedBySql {
-    /// Bytes of its text.
-    n_bytes: usize,
+    extent: Extent,
     /// Whether it may change something.
     changes: bool,
 }

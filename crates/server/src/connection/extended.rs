@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 use arrow_pg::datatypes::field_into_pg_type;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use kohort_sql::Role;
+use kohort_sql::parser::StatementText;
 use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -26,8 +28,11 @@ use crate::rows::{Rows, Sent, description, fields};
 
 /// Statements one connection may keep.
 const MOST_STATEMENTS: usize = 1000;
-/// Bytes of their texts together, as a multiple of the longest message.
+/// Bytes of an owner's texts together, as a multiple of the longest message.
 const MOST_TEXT: usize = 2;
+/// Words, signs and values of an analyst's statements together, of those that are kept and of those that have values: each
+/// takes half a kilobyte once it is parsed.
+const MOST_TOKENS: usize = 200_000;
 
 /// A statement that is kept.
 pub(crate) struct Prepared {
@@ -37,7 +42,25 @@ pub(crate) struct Prepared {
     types: Vec<Type>,
     /// Columns of its rows; `None` where there are none, or they are known once it runs.
     schema: Option<SchemaRef>,
-    n_bytes: usize,
+    extent: Extent,
+}
+
+/// How much of a statement is kept.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extent {
+    pub(super) n_bytes: usize,
+    pub(super) n_tokens: usize,
+}
+
+impl Extent {
+    /// Of a statement that was parsed.
+    pub(super) fn of(text: &StatementText) -> Extent {
+        Extent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
+    }
+
+    fn and(self, other: Extent) -> Extent {
+        Extent { n_bytes: self.n_bytes + other.n_bytes, n_tokens: self.n_tokens + other.n_tokens }
+    }
 }
 
 /// A statement with values.
@@ -46,6 +69,8 @@ pub(crate) struct Portal {
     formats: Vec<i16>,
     schema: Option<SchemaRef>,
     origin: Origin,
+    /// What its statement and its values take.
+    extent: Extent,
     /// Its place among cursors, where it stays open from one message to the next.
     place: Option<CursorPlace>,
     used: Instant,
@@ -92,8 +117,15 @@ enum PortalState {
 impl Portal {
     /// The cursor of a DECLARE.
     pub(super) fn declared(rows: Rows, place: CursorPlace) -> Portal {
-        let (state, place, used) = (PortalState::Rows(rows), Some(place), Instant::now());
-        Portal { state, formats: Vec::new(), schema: None, origin: Origin::Declared, place, used }
+        Portal {
+            state: PortalState::Rows(rows),
+            formats: Vec::new(),
+            schema: None,
+            origin: Origin::Declared,
+            extent: Extent::default(),
+            place: Some(place),
+            used: Instant::now(),
+        }
     }
 
     /// When it was last used, where it holds rows.
@@ -129,7 +161,6 @@ impl Connection {
         if !name.is_empty() && self.statements.contains_key(&name) {
             return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
         }
-        self.check_statements(query.len())?;
         let mut requests = Request::read(query, &self.session, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
         if let Some(request) = &mut request {
@@ -141,21 +172,28 @@ impl Connection {
         if let Some(request) = &request {
             self.check_transaction(request.ends_transaction())?;
         }
+        let extent =
+            request.as_ref().and_then(Request::parsed).map(|parsed| Extent::of(&parsed.text)).unwrap_or_default();
+        self.check_statements(extent)?;
         let (types, schema) = self.look_at(request.as_ref(), oids).await?;
-        let prepared = Prepared { request, types, schema, n_bytes: query.len() };
+        let prepared = Prepared { request, types, schema, extent };
         self.statements.insert(name, Arc::new(prepared));
         Ok(self.wire.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?)
     }
 
     /// Whether one more statement may be kept.
-    pub(super) fn check_statements(&self, n_bytes: usize) -> Result<(), Failure> {
-        let known =
-            self.statements.values().map(|prepared| prepared.n_bytes).chain(self.prepared.values().map(|p| p.n_bytes));
-        let (n_known, n_bytes) = known.fold((0, n_bytes), |(n_known, all), n_bytes| (n_known + 1, all + n_bytes));
-        if n_known >= MOST_STATEMENTS || n_bytes > MOST_TEXT * self.server.configuration.max_message {
+    pub(super) fn check_statements(&self, more: Extent) -> Result<(), Failure> {
+        let by_sql = self.prepared.values().map(|prepared| prepared.extent);
+        let known = self.statements.values().map(|prepared| prepared.extent).chain(by_sql);
+        if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, Extent::and)) {
             return Err(Failure::statement("53400", "too many statements are prepared: close some"));
         }
         Ok(())
+    }
+
+    fn is_too_much(&self, all: Extent) -> bool {
+        let is_analyst = self.session.role() == Role::Analyst;
+        all.n_bytes > MOST_TEXT * self.server.configuration.max_message || is_analyst && all.n_tokens > MOST_TOKENS
     }
 
     /// The types of a statement's parameters, and its columns where it is a query.
@@ -223,11 +261,14 @@ impl Connection {
         if let Some(schema) = &prepared.schema {
             fields(schema, &result_formats)?;
         }
+        let values = values.iter().flatten().map(bytes::Bytes::len).sum();
+        let extent = prepared.extent.and(Extent { n_bytes: values, n_tokens: 0 });
         let bound = Portal {
             state: PortalState::Ready(request.map(Box::new)),
             formats: result_formats,
             schema: prepared.schema.clone(),
             origin: Origin::Bound,
+            extent,
             place: None,
             used: Instant::now(),
         };
@@ -235,6 +276,9 @@ impl Connection {
             self.portals.remove("");
         }
         self.check_portals(&portal)?;
+        if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, Extent::and)) {
+            return Err(Failure::statement("53400", "too many statements have values and did not run: close some"));
+        }
         self.portals.insert(portal, bound);
         Ok(self.wire.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))?)
     }

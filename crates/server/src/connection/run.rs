@@ -16,7 +16,7 @@ use kohort_sql::{Outcome, Role, SqlError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
-use super::extended::{Portal, no_statement, timed_out};
+use super::extended::{Extent, Portal, no_statement, timed_out};
 use super::{Connection, PreparedBySql};
 use crate::failure::{Failure, Refusal, WARNING, notice};
 use crate::request::Request;
@@ -126,8 +126,8 @@ impl Connection {
                 "CLOSE CURSOR".to_owned()
             }
             Request::Prepare { name, parsed } => {
-                let kept = PreparedBySql { n_bytes: parsed.text.written.len(), changes: !prepares_query(&parsed) };
-                self.check_statements(kept.n_bytes)?;
+                let kept = PreparedBySql { extent: Extent::of(&parsed.text), changes: !prepares_query(&parsed) };
+                self.check_statements(kept.extent)?;
                 self.command(*parsed).await?;
                 self.prepared.insert(name, kept);
                 "PREPARE".to_owned()

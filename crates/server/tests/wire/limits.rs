@@ -368,6 +368,13 @@ async fn prepared_statements_can_be_forgotten_and_are_not_many() {
     }
     assert_eq!(ann.failure("PREPARE more AS SELECT 1").await.0, "53400");
     ann.rows("DEALLOCATE p7; PREPARE more AS SELECT 1").await.unwrap();
+    ann.rows("DEALLOCATE ALL").await.unwrap();
+    // What was parsed takes more than its text.
+    let long = format!("SELECT 1 IN ({})", vec!["1"; 40_000].join(","));
+    ann.rows(&format!("PREPARE a AS {long}; PREPARE b AS {long}")).await.unwrap();
+    assert_eq!(ann.failure(&format!("PREPARE c AS {long}")).await.0, "53400");
+    let error = ann.client.prepare(&long).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "53400");
 }
 
 /// More than there are processors, and nothing can stop them.

@@ -17,7 +17,7 @@ pub struct StatementText {
     pub written: String,
     /// With every literal replaced by `?`, and without comments: a query's text can hold private values.
     pub structure: String,
-    /// How many words, signs and values it has.
+    /// How many words, signs and values it has: what is kept of a parsed statement grows with them.
     pub n_tokens: usize,
 }
 
