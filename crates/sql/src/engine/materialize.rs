@@ -139,7 +139,10 @@ impl Shared {
                 }
                 _ => None,
             };
-            view.follow(&transaction.change, &Changed { names, rows, policies, now })?;
+            let Origin { table, identifier, .. } = &view.origin;
+            let renamed = transaction.renamed.get(table).and_then(|columns| columns.get(identifier));
+            let renamed = renamed.cloned().unwrap_or_default();
+            view.follow(&transaction.change, &Changed { names, renamed, rows, policies, now })?;
         }
         Ok(followed)
     }

@@ -1,5 +1,6 @@
 //! Tables of the data folder: making them and changing their rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
@@ -267,10 +268,12 @@ async fn update(
         let new = as_table(&new, schema)?;
         n_rows += numbers.len() as u64;
         // The rows as they were are found by their numbers: asked a second time, a WHERE may find others.
-        for old in old_rows(transaction, table, &numbers, watched).await? {
-            transaction.touch(table, &old, watched)?;
+        let old = old_rows(transaction, table, &numbers, watched).await?;
+        for old in &old {
+            transaction.touch(table, old, watched)?;
         }
         transaction.touch(table, &new, watched)?;
+        transaction.note_renamed(table, &old, &new, watched)?;
         let (change, table) = (Arc::clone(&transaction.change), table.to_owned());
         blocking(move || change.update(&table, &numbers, &new)).await?;
     }
@@ -324,13 +327,37 @@ impl Transaction {
     fn touch(&mut self, table: &str, rows: &RecordBatch, watched: &[String]) -> Result<(), SqlError> {
         self.changed.insert(table.to_owned());
         for name in watched {
-            let Some(column) = rows.column_by_name(name) else { continue };
-            let texts = cast(column, &DataType::Utf8).map_err(|error| SqlError::while_running(error.into()))?;
             let known = self.touched.entry(table.to_owned()).or_default().entry(name.clone()).or_default();
-            known.extend(texts.as_string::<i32>().iter().flatten().map(str::to_owned));
+            known.extend(texts_of(rows, name)?);
         }
         Ok(())
     }
+
+    /// Notes values of watched columns that rows have now and none of them had.
+    fn note_renamed(
+        &mut self,
+        table: &str,
+        old: &[RecordBatch],
+        new: &RecordBatch,
+        watched: &[String],
+    ) -> Result<(), SqlError> {
+        for name in watched {
+            let mut given = texts_of(new, name)?;
+            for old in old {
+                let had = texts_of(old, name)?;
+                given.retain(|value| !had.contains(value));
+            }
+            self.renamed.entry(table.to_owned()).or_default().entry(name.clone()).or_default().extend(given);
+        }
+        Ok(())
+    }
+}
+
+/// Values of a column as texts; none where there is no such column.
+fn texts_of(rows: &RecordBatch, column: &str) -> Result<BTreeSet<String>, SqlError> {
+    let Some(column) = rows.column_by_name(column) else { return Ok(BTreeSet::new()) };
+    let texts = cast(column, &DataType::Utf8).map_err(|error| SqlError::while_running(error.into()))?;
+    Ok(texts.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
 }
 
 /// Whether a plan reads a stored table.

@@ -23,6 +23,8 @@ pub(super) struct Transaction {
     /// The values, before and after, of columns that views watch, in rows that were changed. What was undone stays: to
     /// look at somebody who did not change does no harm.
     pub(super) touched: Touched,
+    /// Those of them that UPDATE gave rows which had others: somebody may have another name now.
+    pub(super) renamed: Touched,
     /// Tables whose rows changed.
     pub(super) changed: BTreeSet<String>,
     pub(super) turn: Turn,
@@ -199,8 +201,8 @@ impl Session {
 impl Transaction {
     /// A transaction that has changed nothing yet.
     pub(super) fn new(change: Change, turn: Turn) -> Transaction {
-        let (change, touched, changed) = (Arc::new(change), Touched::new(), BTreeSet::new());
-        Transaction { change, touched, changed, turn, savepoints: Vec::new() }
+        let (touched, renamed, changed) = (Touched::new(), Touched::new(), BTreeSet::new());
+        Transaction { change: Arc::new(change), touched, renamed, changed, turn, savepoints: Vec::new() }
     }
 
     fn mark(&mut self, name: String) -> Result<(), SqlError> {

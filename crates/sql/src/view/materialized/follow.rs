@@ -25,12 +25,21 @@ pub(super) const COUNTERS: &str = "view counters";
 pub struct Changed {
     /// All these persons, as texts.
     pub names: Vec<String>,
+    /// Names that rows had not before: whose row it was is not known, so they may be anybody's who was shown.
+    pub renamed: BTreeSet<String>,
     /// Their rows as the view's query now has them.
     pub rows: RecordBatch,
     /// What they allow.
     pub policies: Option<PolicyRows>,
     /// When, in microseconds from 1970.
     pub now: i64,
+}
+
+impl Changed {
+    /// Rows that are written all at once, when a view is made.
+    pub(super) fn of_nobody(rows: &RecordBatch, now: i64) -> Changed {
+        Changed { names: Vec::new(), renamed: BTreeSet::new(), rows: rows.clone(), policies: None, now }
+    }
 }
 
 /// Where a row is.
@@ -118,9 +127,12 @@ impl Materialized {
             Edit::Delete(key) | Edit::Update { old: key, .. } => *key,
             Edit::Insert(member) => member.key,
         });
+        let renamed: Vec<&str> =
+            rows.iter().map(|row| row.name.as_ref()).filter(|&name| changed.renamed.contains(name)).collect();
         let mut step = Writing { view: self, memory, change, persons: &persons, changed };
         match self.definition.changes {
             Changes::Epochs => {
+                step.remember_renamed(renamed.into_iter().filter(|name| !current.contains_key(name)))?;
                 departures.extend(edits.into_iter().map(|(_, edit)| edit));
                 step.epoch(departures, arrivals)?;
             }

@@ -357,8 +357,7 @@ impl Maker<'_> {
                 }
             }
         }
-        let changed =
-            Changed { names: Vec::new(), rows: self.making.rows.clone(), policies: None, now: self.making.now };
+        let changed = Changed::of_nobody(&self.making.rows, self.making.now);
         let (memory, change) = (&mut self.memory, self.change);
         let writing = Writing { view, memory, change, persons, changed: &changed };
         writing.insert_rows(&arrivals)?;

@@ -146,7 +146,7 @@ impl Materialized {
         let others = plan.others(&memory, &persons, &kept, &members, &effects);
         effects.extend(others);
         let arrivals = arrivals(&rows, &members, &kept);
-        let changed = Changed { names: Vec::new(), rows: making.rows.clone(), policies: None, now: making.now };
+        let changed = Changed::of_nobody(&making.rows, making.now);
         let mut writing = Writing { view: self, memory: &mut memory, change, persons: &persons, changed: &changed };
         writing.write(&effects, arrivals)?;
         self.write_values(&memory, change, &n_values)?;

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::{
-    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Member, MemberKey, Paper, Past,
+    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Ledger, Member, MemberKey, Paper, Past,
 };
 use kohort_store::{Change, ScanRequest};
 
@@ -265,6 +265,18 @@ impl Writing<'_> {
             self.change.insert(&layout.past, &batch([(NAME, names), (TEXT, texts)]))?;
         }
         Ok(())
+    }
+
+    /// Takes whoever has another name now for somebody who was seen: readers may know whom they were shown as.
+    pub(super) fn remember_renamed<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MaterializedProblem> {
+        let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
+        let ledger = self.view.ledger(self.memory, self.change, self.persons);
+        for name in names {
+            if ledger.past(self.persons.key(name))? == Past::Nothing {
+                pasts.insert(name.to_owned(), Past::InCrowd);
+            }
+        }
+        self.remember(&pasts)
     }
 
     /// A class with these labels, new or raised.
