@@ -34,6 +34,54 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Serve(external::External),
     /// Anonymize on several machines (runs kohort-cluster)
-    #[command(disable_help_flag = true)]
+    // There is no such program yet: its name is taken, and not shown.
+    #[command(disable_help_flag = true, hide = true)]
     Cluster(external::External),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The words of a line as a shell reads them, up to where its output goes.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for letter in line.chars() {
+            match (letter, quote) {
+                ('>', None) => break,
+                (' ', None) => words.push(String::new()),
+                ('"', None) => quote = Some(letter),
+                (_, Some(open)) if letter == open => quote = None,
+                _ => words.last_mut().expect("there is one from the beginning").push(letter),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    /// Examples in the help of a command: a line each, up to the words that explain it.
+    fn examples(command: &clap::Command) -> Vec<Vec<String>> {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+        lines.map(|line| words(line.split("   ").next().expect("a line has a beginning"))).collect()
+    }
+
+    #[test]
+    fn examples_in_help_can_be_run_as_they_stand() {
+        let command = Arguments::command();
+        let of_its_own = |command: &&clap::Command| !["sql", "serve", "cluster"].contains(&command.get_name());
+        for command in command.get_subcommands().filter(of_its_own) {
+            let examples = examples(command);
+            assert!(!examples.is_empty(), "'{}' has no example", command.get_name());
+            for example in examples {
+                assert_eq!(example[..2], ["kohort", command.get_name()]);
+                if let Err(error) = Arguments::try_parse_from(&example) {
+                    panic!("{example:?}: {error}");
+                }
+            }
+        }
+    }
 }

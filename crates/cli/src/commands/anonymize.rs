@@ -15,12 +15,22 @@ use crate::progress::Bars;
 use crate::render::summary;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort anonymize release.toml -o out/
+  kohort anonymize release.toml --dry-run           what it would lose, nothing written
+  kohort anonymize patients.csv --k 5 --quasi age,zip,sex --sensitive disease:l=3 --identifier name -o out/
+  kohort anonymize patients.csv --k 5 --quasi age,zip --hierarchy age=steps:5,10,50 --drop note -o - > out.csv
+
+Exit codes: 0 done and verified, 1 the requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
+
 /// Anonymize tables, verify the release and write it
 ///
 /// INPUT is a spec (release.toml) of one table or several that hang together, or a table whose columns the flags
 /// describe. Every column needs a role. A spec may name several audiences of one table, each with columns and a k of its
 /// own.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Anonymize {
     /// A spec (.toml), or a table: CSV (also .gz, .zst), Parquet or Arrow; - is a table on stdin
     input: PathBuf,

@@ -15,12 +15,19 @@ use crate::progress::Bars;
 use crate::render::audit;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort audit insurer.csv hr.csv --audience insurer=age,vehicle --audience hr=age,job --k 5
+  kohort audit 2025.csv 2026.csv --audience anybody=age,zip --person id
+  kohort audit insurer.csv hr.csv --audience both=age,vehicle --hierarchy vehicle=vehicle.csv --json";
+
 /// Count how alone people are to somebody who reads several releases together
 ///
 /// The releases are of the same persons: row by row, or matched by --person. What they say of a person is intersected,
 /// cell by cell, and persons are counted of whom the same remains. With --k the exit code says whether everybody hides
 /// among as many from each audience: 0 yes, 1 no.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Audit {
     /// The releases: CSV (also .gz, .zst), Parquet or Arrow
     #[arg(required = true, value_name = "FILE")]

@@ -15,11 +15,18 @@ use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort check patients.csv --quasi age,zip,sex
+  kohort check out/patients.csv --quasi age,zip,sex --sensitive disease:l=3 --k 5
+  kohort check visits.parquet --quasi age,zip --person patient_id --json";
+
 /// Count how alone people are in any table, also another tool's output
 ///
 /// Rows with the same cells in the quasi columns are one class. With --k, or with requirements on sensitive columns,
 /// the exit code says whether they are met: 0 yes, 1 no.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
     /// The table: CSV (also .gz, .zst), Parquet or Arrow; - is stdin
     data: PathBuf,

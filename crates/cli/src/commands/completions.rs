@@ -7,10 +7,13 @@ use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort completions bash > ~/.local/share/bash-completion/completions/kohort";
+
 /// Print completions for a shell
-///
-/// For example: kohort completions bash > ~/.local/share/bash-completion/completions/kohort
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,

@@ -16,17 +16,18 @@ use crate::progress::Bars;
 use crate::render::number;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort estimate out/ \"age between 20 and 40\"
+  kohort estimate out/ \"age >= 65 and sex in ('f', 'x')\" --json
+  kohort estimate out/ \"zip = '88512'\" --hierarchy zip=zip.csv";
+
 /// Estimate from a release how many rows match, and their sensitive values
 ///
 /// Rows are taken to be spread evenly over what their cells show. Of a release with a register only rows of the private
 /// table are estimated. Conditions are joined by 'and': =, <, <=, >, >=, between .. and .., in (.., ..).
-///
-/// Examples:
-///   kohort estimate out/ "age between 20 and 40"
-///   kohort estimate out/ "age >= 65 and sex in ('f', 'x')" --json
-///   kohort estimate out/ "zip = '88512'" --hierarchy zip=zip.csv
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct EstimateRows {
     /// The folder of the release
     release: PathBuf,

@@ -5,8 +5,14 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::{glossary, terminal};
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort explain
+  kohort explain l-diversity";
+
 /// Explain a word: k, quasi, l-diversity, t-closeness, ...
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
     /// The word; without it all are listed
     term: Vec<String>,

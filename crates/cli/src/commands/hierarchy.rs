@@ -15,8 +15,15 @@ use crate::flags::FlagSpec;
 use crate::progress::Bars;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort hierarchy make patients.csv --column age --rule steps:5,10,50 > age.csv
+  kohort hierarchy check zip.csv
+  kohort hierarchy show icd.csv --edges --depth 2";
+
 /// Check, show or make hierarchies
 #[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum Hierarchy {
     Check(CheckFile),
     Show(Show),

@@ -11,10 +11,15 @@ use crate::progress::Bars;
 use crate::suggest::{Suggestion, Suggestions, suggest};
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort init patients.csv > release.toml";
+
 /// Print a spec to begin with: a role and a hierarchy suggested for each column, with reasons
 ///
-/// For example: kohort init patients.csv > release.toml. It sets no k, and does not run before you have.
+/// It sets no k, and does not run before you have.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Init {
     /// The table: CSV (also .gz, .zst), Parquet or Arrow; - is stdin
     data: PathBuf,

@@ -26,10 +26,16 @@ use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  kohort verify out/
+  kohort verify out/ --against release.toml         also that it is a truthful recoding of the private tables";
+
 /// Count a release again, from its files alone or against the private tables
 ///
 /// Exit code 0: the release satisfies what its manifest says. 1: it does not, or is not truthful.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
     /// The folder of the release
     release: PathBuf,
