@@ -99,8 +99,13 @@ pub(crate) fn kohort() -> Result<PathBuf, Box<dyn Error>> {
 
 /// The `kohort-sql` command, built if it is an old one: it takes long, so only where it is asked for.
 pub(crate) fn kohort_sql() -> Result<PathBuf, Box<dyn Error>> {
-    build("kohort-sql", &[])?;
+    build_engine()?;
     Ok(target_folder()?.join("release/kohort-sql"))
+}
+
+/// Builds everything that has the query engine at once: alone, each would build an engine of its own features.
+fn build_engine() -> Result<(), Box<dyn Error>> {
+    build("kohort-sql", &["--package", "kohort-server", "--bins", "--examples"])
 }
 
 /// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
@@ -109,9 +114,9 @@ pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
     build("kohort", &[])
 }
 
-/// The `kohort-serve` command and what asks it, built together.
+/// The `kohort-serve` command and what asks it.
 pub(crate) fn kohort_serve() -> Result<(PathBuf, PathBuf), Box<dyn Error>> {
-    build("kohort-server", &["--bins", "--examples"])?;
+    build_engine()?;
     let release = target_folder()?.join("release");
     Ok((release.join("kohort-serve"), release.join("examples/load")))
 }

@@ -192,7 +192,8 @@ pub(crate) fn run(data: &Path) -> Result<Section, Box<dyn Error>> {
     let ((loss, n_shown), (loss_after, n_shown_after)) = (shown(&made), shown(&changed));
     let n_inserted = N_SINGLE + N_BATCHES * BATCH;
     body.push_str(&format!(
-        "\nLoss (NCP) when it was made: {loss}, with {} rows shown; after {} inserts: {loss_after}, with {} shown.\n",
+        "\nLoss (NCP) when it was made: {loss}, with {} rows shown; after {} inserts: {loss_after}, with {} shown and the \
+         others, who wait, counted as lost.\n",
         count(n_shown),
         count(n_inserted),
         count(n_shown_after),

@@ -25,7 +25,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::generate_series_arg_coercion::CoerceIntArgsToBigInt;
 use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
-use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStaticTables, setup_pg_catalog};
+use datafusion_pg_catalog::pg_catalog::{
+    PG_CATALOG_TABLES, PgCatalogSchemaProvider, PgCatalogStaticTables, setup_pg_catalog,
+};
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
 
@@ -34,6 +36,7 @@ use listed::Listed;
 
 const CATALOG: &str = "kohort";
 const PG_CATALOG: &str = "pg_catalog";
+const KEYWORDS: &str = "pg_get_keywords";
 
 /// Makes queries of PostgreSQL's catalog run.
 pub(crate) struct PgCatalog {
@@ -73,7 +76,7 @@ impl PgCatalog {
         for function in &self.functions {
             context.register_udf(function.as_ref().clone());
         }
-        context.register_udtf("pg_get_keywords", Arc::clone(&self.tables.pg_get_keywords) as _);
+        context.register_udtf(KEYWORDS, Arc::clone(&self.tables.pg_get_keywords) as _);
         let state = context.state_ref();
         let with_types = SessionStateBuilder::new_from_existing(context.state())
             .with_type_planner(Arc::new(PgOidTypePlanner))
@@ -252,7 +255,7 @@ fn reads_catalog_only(statement: &Statement) -> bool {
         query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.to_lowercase()).collect();
     let (mut n_catalog, mut n_others) = (0, 0);
     let _ = visit_relations(statement, |name| {
-        match is_of_catalog(name) {
+        match is_table_of_catalog(name) {
             true => n_catalog += 1,
             false if name.0.len() == 1 && ctes.contains(&last(name)) => {}
             false if ["generate_series", "unnest", "information_schema"].contains(&first(name).as_str()) => {}
@@ -284,7 +287,8 @@ fn calls_catalog(statement: &Statement) -> bool {
         match expression {
             Expr::Function(call) => {
                 let name = last(&call.name);
-                calls |= is_of_catalog(&call.name) || FUNCTIONS.contains(&name.as_str()) || name.starts_with("pg_");
+                calls |=
+                    first(&call.name) == PG_CATALOG || FUNCTIONS.contains(&name.as_str()) || name.starts_with("pg_");
             }
             Expr::Identifier(name) => calls |= FUNCTIONS.contains(&name.value.to_lowercase().as_str()),
             Expr::Cast { data_type, .. } => calls |= data_type.to_string().to_lowercase().contains("reg"),
@@ -296,9 +300,10 @@ fn calls_catalog(statement: &Statement) -> bool {
     calls && !has_subqueries
 }
 
-fn is_of_catalog(name: &ObjectName) -> bool {
+/// A table or table function of the catalog. A view that begins with `pg_` is none.
+fn is_table_of_catalog(name: &ObjectName) -> bool {
     match name.0.len() {
-        1 => last(name).starts_with("pg_"),
+        1 => PG_CATALOG_TABLES.contains(&last(name).as_str()) || last(name) == KEYWORDS,
         _ => first(name) == PG_CATALOG,
     }
 }

@@ -10,7 +10,7 @@
 //! | 3 | I/O, or a fault of ours |
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, ErrorKind, IsTerminal, Read};
+use std::io::{BufRead, ErrorKind, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use kohort_sql::access::{AccessProblem, Accounts};
 use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
-use kohort_sql::{Clock, Engine, Outcome, Role, SqlError};
+use kohort_sql::{Clock, Engine, Outcome, Role, SqlError, check_format};
 use tokio::net::TcpListener;
 
 use crate::configuration::{Configuration, ConfigurationProblem};
@@ -38,9 +38,8 @@ Examples:
 
 Exit codes: 0 stopped, 1 a requirement can't be reached, 2 wrong use or input, 3 I/O or a fault.";
 
-/// The file of a data folder, and how it begins.
+/// The file of a data folder.
 const DATA_FILE: &str = "kohort.db";
-const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Serves anonymization views to PostgreSQL clients.
 #[derive(Parser)]
@@ -168,6 +167,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     let (engine, accounts) = match &configuration.data {
         None => (Engine::with_log(clock, log), Accounts::in_memory()?),
         Some(folder) => {
+            eprintln!("opening {}", folder.display());
             let engine = Engine::open(folder, clock, log).await?;
             for lost in engine.take_lost() {
                 eprintln!("warning: {} is not there: {}", lost.name, lost.problem);
@@ -263,7 +263,7 @@ fn check_log(path: &Path) -> Result<(), Ending> {
     }
 }
 
-/// Whether a data folder is one, or can be made. Its file is opened and nothing is written.
+/// Whether a data folder is one of a format that is known, or can be made. Nothing is written to its file.
 fn check_data(folder: &Path) -> Result<(), Ending> {
     match folder.read_dir() {
         Ok(_) => {}
@@ -271,17 +271,11 @@ fn check_data(folder: &Path) -> Result<(), Ending> {
         Err(error) => return Err(Ending::file(folder, &error)),
     }
     let path = folder.join(DATA_FILE);
-    let mut start = Vec::new();
-    let read = match OpenOptions::new().read(true).write(true).open(&path) {
-        Ok(file) => file.take(SQLITE.len() as u64).read_to_end(&mut start),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => Err(error),
-    };
-    read.map_err(|error| Ending::file(&path, &error))?;
-    if !start.is_empty() && start != SQLITE {
-        return Err(Ending::new(Ending::INPUT, format!("{}: this is no data folder of kohort", folder.display())));
+    match OpenOptions::new().read(true).write(true).open(&path) {
+        Ok(_) => Ok(check_format(folder)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Ending::file(&path, &error)),
     }
-    Ok(())
 }
 
 /// The statements of a file.

@@ -27,6 +27,7 @@ mod failure;
 mod frontend;
 mod login;
 pub mod metrics;
+mod names;
 mod parameters;
 mod places;
 mod request;

@@ -56,6 +56,7 @@ use datafusion::prelude::SessionConfig;
 use calendar::Calendar;
 use folder::Data;
 pub use folder::Lost;
+pub use format::check_format;
 use memory::QueryMemory;
 use readers::Readers;
 pub(crate) use readers::{ReadsView, Turn};

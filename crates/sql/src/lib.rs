@@ -35,5 +35,5 @@ pub mod shell;
 pub mod store;
 pub mod view;
 
-pub use engine::{Clock, Engine, Lost, Outcome, Role, Session};
+pub use engine::{Clock, Engine, Lost, Outcome, Role, Session, check_format};
 pub use error::SqlError;

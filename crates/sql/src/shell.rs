@@ -14,6 +14,7 @@
 mod arguments;
 mod editor;
 mod output;
+mod progress;
 mod statement;
 mod terminal;
 
@@ -31,7 +32,7 @@ use tokio::sync::Mutex;
 
 use crate::parser::{self, ParseProblem, STACK};
 use crate::policy::ComplianceLog;
-use crate::{Clock, Engine, Role, Session, SqlError};
+use crate::{Clock, Engine, Role, Session, SqlError, check_format};
 use arguments::{Action, Arguments};
 use editor::{Editor, Input};
 use output::Format;
@@ -122,6 +123,7 @@ fn check(folder: &Path) -> Result<(), Failure> {
         let failure = Failure::from(SqlError::Store(error));
         Failure { exit_code: if is_unsound { Failure::UNSOUND } else { failure.exit_code }, ..failure }
     })?;
+    check_format(folder)?;
     terminal::say(&format!("{} is sound\n", folder.display()));
     Ok(())
 }
@@ -150,7 +152,9 @@ impl Shell {
         };
         let clock: Clock = Arc::new(chrono::Utc::now);
         let engine = match &arguments.data {
-            Some(folder) => runtime.block_on(Engine::open(folder, clock, log))?,
+            Some(folder) => {
+                runtime.block_on(progress::wait_for("opening the folder", Engine::open(folder, clock, log)))?
+            }
             None => Engine::with_log(clock, log),
         };
         for lost in engine.take_lost() {

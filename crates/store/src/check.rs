@@ -9,8 +9,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
+use crate::format::Content;
 use crate::log::check_log;
 use crate::{StoreError, format};
 
@@ -57,6 +58,23 @@ pub fn check_folder(path: &Path) -> Result<(), StoreError> {
         check_pages(&connection, Depth::Everything)
     };
     check().map_err(|error| error.in_file(&file))
+}
+
+/// The text that a data folder, or a backup, keeps under a kind and a name, also while another process holds the folder.
+///
+/// # Errors
+/// Where it is not a store of a format that is known, or can't be read.
+pub fn record_of(path: &Path, kind: &str, name: &str) -> Result<Option<String>, StoreError> {
+    let file = if path.is_dir() { file_of(path)? } else { found(path, path)? };
+    let connection = connect(&file)?;
+    let read = || match format::check(&connection, &file)? {
+        Content::Nothing => Ok(None),
+        Content::Store => {
+            let statement = "SELECT text FROM records WHERE kind = ? AND name = ?";
+            Ok(connection.query_row(statement, [kind, name], |row| row.get(0)).optional()?)
+        }
+    };
+    read().map_err(|error: StoreError| error.in_file(&file))
 }
 
 /// The file of the store in a data folder. Absolute, so SQLite can't take it for a URI.

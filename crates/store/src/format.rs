@@ -28,8 +28,16 @@ const STEPS: &[&str] = &[
 ];
 
 /// Says whether the file is a store of a format that is known, or empty, without writing to it.
-pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreError> {
-    n_steps_done(connection, file, STEPS).map(drop)
+pub(crate) fn check(connection: &Connection, file: &Path) -> Result<Content, StoreError> {
+    let n_steps_done = n_steps_done(connection, file, STEPS)?;
+    Ok(if n_steps_done == 0 { Content::Nothing } else { Content::Store })
+}
+
+/// What a file holds that can be opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    Nothing,
+    Store,
 }
 
 /// Brings the file to the newest format.

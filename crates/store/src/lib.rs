@@ -34,7 +34,7 @@ mod table;
 
 pub use backup::backup_folder;
 pub use change::{Change, Savepoint};
-pub use check::check_folder;
+pub use check::{check_folder, record_of};
 pub use error::StoreError;
 pub use scan::{Comparison, Condition, Rows, ScanRequest, Value};
 pub use state::{Snapshot, State};

@@ -87,6 +87,15 @@ impl View {
         self.ledger.place(key).unwrap()
     }
 
+    /// Shows what is safe of a new partition.
+    fn refresh(&mut self, classes: &[Vec<Member>]) {
+        let (old, new) = (self.old_atoms(), new_classes(classes));
+        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).unwrap();
+        let effects = refreshed.effects(&old, &new, self.ledger.unused().unwrap());
+        self.ledger.write(&effects);
+        self.index.follow(&self.trees, &effects);
+    }
+
     fn old_atoms(&self) -> Vec<OldAtom> {
         let atoms = self.ledger.all_atoms().iter();
         atoms.map(|(&atom, (class, members))| OldAtom { class: *class, atom, members: members.clone() }).collect()
@@ -212,12 +221,14 @@ fn by_size_values_do_not_decide_when() {
     assert_eq!(view.atoms().len(), 1, "who was hidden does not come out by whoever comes next");
 }
 
-/// What happens to one of six persons.
+/// What happens to one of six persons, or to all.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Comes,
     Moves,
     Goes,
+    /// The view is refreshed in part, by a partition that values have no part in: pairs, from this person on.
+    Parted,
 }
 
 /// After each step the atoms: who, and with what.
@@ -234,20 +245,30 @@ fn seen_by_values(
         let diseases: Vec<u32> = (0..6).map(|person| bits >> person & 1).collect();
         let mut view = View::new(2, l, departures);
         view.closing = closing;
-        let mut rows: BTreeMap<u64, MemberKey> = BTreeMap::new();
+        let mut rows: BTreeMap<u64, Member> = BTreeMap::new();
         let mut snapshots = Vec::new();
         for (step, &(person, happens)) in script.iter().enumerate() {
             let age = if step % 2 == 0 { "20" } else { "21" };
-            let edit = match (happens, rows.remove(&person)) {
-                (Happens::Comes | Happens::Moves, old) => {
+            match happens {
+                Happens::Comes | Happens::Moves => {
                     let new = view.member(person, 2, age, diseases[person as usize]);
-                    rows.insert(person, new.key);
-                    old.map_or(Edit::Insert(new.clone()), |old| Edit::Update { old, new })
+                    let edit = match rows.insert(person, new.clone()) {
+                        Some(old) => Edit::Update { old: old.key, new },
+                        None => Edit::Insert(new),
+                    };
+                    view.apply(vec![edit]);
                 }
-                (Happens::Goes, Some(old)) => Edit::Delete(old),
-                (Happens::Goes, None) => continue,
-            };
-            view.apply(vec![edit]);
+                Happens::Goes => {
+                    let Some(old) = rows.remove(&person) else { continue };
+                    view.apply(vec![Edit::Delete(old.key)]);
+                }
+                Happens::Parted => {
+                    let (before, from): (Vec<_>, Vec<_>) =
+                        rows.values().cloned().partition(|row| row.person.0 < person);
+                    let all = [from, before].concat();
+                    view.refresh(&all.chunks(2).map(<[Member]>::to_vec).collect::<Vec<_>>());
+                }
+            }
             let values = |persons: &Vec<u64>| {
                 let mut values: Vec<u32> = persons.iter().map(|&person| diseases[person as usize]).collect();
                 values.sort_unstable();
@@ -276,14 +297,14 @@ fn gives_somebody_away(setting: (u32, Departures, Closing), script: &[(u64, Happ
 }
 
 /// What happens one after the other, by a number.
-fn script(mut number: u64, n_steps: usize) -> Vec<(u64, Happens)> {
+fn script(mut number: u64, n_steps: usize, happens: &[Happens]) -> Vec<(u64, Happens)> {
     let mut next = |n: u64| {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (number >> 33) % n
     };
     let mut step = |_| {
         let person = next(6);
-        (person, [Happens::Comes, Happens::Comes, Happens::Moves, Happens::Goes][next(4) as usize])
+        (person, happens[next(happens.len() as u64) as usize])
     };
     (0..n_steps).map(&mut step).collect()
 }
@@ -299,8 +320,11 @@ fn the_time_of_appearing_tells_values_unless_numbers_alone_decide() {
 
 #[test]
 fn who_knows_the_rule_and_who_came_moved_and_went_when_makes_out_nobody() {
+    use Happens::{Comes, Goes, Moves, Parted};
     for number in 0..80 {
-        let script = script(number, 14);
+        let happens: &[Happens] =
+            if number < 40 { &[Comes, Comes, Moves, Goes] } else { &[Comes, Comes, Moves, Goes, Parted, Parted] };
+        let script = script(number, 14, happens);
         for departures in [Departures::Batch, Departures::Withdraw] {
             for (l, closing) in [(1, Closing::Earliest), (2, Closing::BySize(2)), (2, Closing::BySize(4))] {
                 let setting = (l, departures, closing);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use arrow_pg::datatypes::field_into_pg_type;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use kohort_sql::Role;
-use kohort_sql::parser::StatementText;
+use kohort_sql::parser::{Parsed, StatementText};
 use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -21,6 +21,7 @@ use super::run::{Answer, check_revocations};
 use crate::failure::{Failure, Refusal};
 use crate::frontend::{Bind, Target};
 use crate::metrics::Metrics;
+use crate::names::ColumnNames;
 use crate::parameters;
 use crate::places::{NoPlace, Place};
 use crate::request::Request;
@@ -207,15 +208,14 @@ impl Connection {
         };
         let n_parameters = parameters::count(parsed)?.max(oids.len());
         let is_query = matches!(request, Request::Rows(_));
-        let guessed = match is_query {
-            true => self.session.describe(parsed).await,
-            false => Ok(None),
-        };
+        if is_query && n_parameters == 0 {
+            return Ok((Vec::new(), self.columns_of(parsed).await?));
+        }
+        // Where it fails it may be for a parameter whose type only the client knows.
+        let guessed = if is_query { self.session.describe(parsed).await.ok().flatten() } else { None };
         let stated = |position: usize| oids.get(position).copied().filter(|oid| *oid != 0);
-        let inferred = |position: usize| {
-            let described = guessed.as_ref().ok().and_then(Option::as_ref)?;
-            described.parameters.get(&format!("${}", position + 1)).cloned().flatten()
-        };
+        let inferred =
+            |position: usize| guessed.as_ref()?.parameters.get(&format!("${}", position + 1)).cloned().flatten();
         let type_of = |position: usize| match stated(position) {
             Some(oid) => Type::from_oid(oid)
                 .ok_or_else(|| Failure::statement("42704", format!("there is no type with number {oid}"))),
@@ -223,15 +223,21 @@ impl Connection {
         };
         let types: Result<Vec<Type>, Failure> = (0..n_parameters).map(type_of).collect();
         let types = types?;
-        if n_parameters == 0 || !is_query {
-            return Ok((types, guessed?.map(|described| described.schema)));
+        if !is_query {
+            return Ok((types, None));
         }
         // Columns may depend on what the client says of its parameters.
         let mut typed = parsed.clone();
         let nulls: Vec<_> = types.iter().map(parameters::null_of).collect();
         parameters::substitute(&mut typed, &nulls, self.server.configuration.max_message)?;
-        let described = self.session.describe(&typed).await?;
-        Ok((types, described.map(|described| described.schema)))
+        let schema = self.columns_of(&typed).await?;
+        Ok((types, schema))
+    }
+
+    /// The columns of a query that is about to run, as the client is told of them.
+    async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, Failure> {
+        let described = self.session.prepare(query).await?;
+        Ok(described.map(|described| ColumnNames::of(query).give(described.schema)))
     }
 
     pub(super) fn bind(&mut self, bind: Bind) -> Result<(), Failure> {

@@ -19,6 +19,7 @@ use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use super::extended::{Extent, Portal, no_statement, timed_out};
 use super::{Connection, PreparedBySql};
 use crate::failure::{Failure, Refusal, WARNING, notice};
+use crate::names::ColumnNames;
 use crate::request::Request;
 use crate::rows::{Rows, Sent};
 
@@ -60,8 +61,12 @@ impl Connection {
     ) -> Result<Answer, Failure> {
         let tag = match request {
             Request::Rows(parsed) => {
+                let names = ColumnNames::of(&parsed);
                 return match self.session.run(*parsed).await? {
-                    Outcome::Rows(stream) => self.rows(stream, described, formats),
+                    Outcome::Rows(stream) => {
+                        let described = described.unwrap_or_else(|| names.give(stream.schema()));
+                        self.rows(stream, Some(described), formats)
+                    }
                     Outcome::Done(message) => {
                         self.say(&message)?;
                         Ok(Answer::Done("DONE".to_owned()))
@@ -104,10 +109,12 @@ impl Connection {
             Request::Declare { name, query } => {
                 self.check_portals(&name)?;
                 let place = self.cursor_place()?;
+                let names = ColumnNames::of(&query);
                 let Outcome::Rows(stream) = self.session.run(*query).await? else {
                     return Err(Failure::statement("42P11", "a cursor is for a query"));
                 };
-                let mut rows = Rows::new(stream, None, &[], self.session.revocations(), &self.memory())?;
+                let named = names.give(stream.schema());
+                let mut rows = Rows::new(stream, Some(named), &[], self.session.revocations(), &self.memory())?;
                 rows.begin().await?;
                 self.portals.insert(name, Portal::declared(rows, place));
                 "DECLARE CURSOR".to_owned()

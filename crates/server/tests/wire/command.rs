@@ -2,6 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+
+use chrono::Utc;
+use kohort_sql::Engine;
+use kohort_sql::policy::ComplianceLog;
 
 use crate::fixture::{PASSWORD, PEOPLE, psql_with, stderr, stdout};
 
@@ -179,7 +184,7 @@ fn a_configuration_is_checked_without_serving() {
         ("log = '/nowhere/at/all.log'", "/nowhere/at: No such file"),
         ("log = '/proc'", "/proc: Is a directory"),
         ("data = '/proc/version'", "/proc/version: Not a directory"),
-        (&foreign, "this is no data folder of kohort"),
+        (&foreign, "is not a store of kohort"),
     ] {
         let output = check(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
@@ -201,4 +206,20 @@ fn what_is_wrong_in_a_file_is_said_with_its_name() {
     let output = run(&["--create-owner", "olga", "--init", init.to_str().unwrap()], "correct horse\n");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("setup.sql: line 2, column 12: "), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_data_folder_of_a_newer_format_is_found_without_serving() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = || run(&["--data", folder.path().to_str().unwrap(), "--check-config"], "");
+    let engine = Engine::open(folder.path(), Arc::new(Utc::now), ComplianceLog::new()).await.unwrap();
+    let store = engine.store().cloned().unwrap();
+    assert_eq!(check().status.code(), Some(0), "also while somebody has it open");
+    let noted = store.read().unwrap().records("format").unwrap();
+    let change = store.write().unwrap();
+    change.put_record("format", &noted[0].0, "99").unwrap();
+    change.commit().unwrap();
+    let output = check();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("99") && stderr(&output).contains("hint: "), "{}", stderr(&output));
 }

@@ -24,7 +24,7 @@ async fn run_python(served: &Served, script: &str) -> String {
 async fn psycopg_prepares_fetches_and_rolls_back() {
     let served = serve(PEOPLE).await;
     let said = run_python(&served, r#"
-import os, psycopg
+import os, psycopg, psycopg.rows
 url = f"host=127.0.0.1 port={os.environ['PORT']} user=ann dbname=kohort"
 with psycopg.connect(url) as c:
     print(c.execute("SELECT count(*) FROM seen WHERE ward = %s", ["north"]).fetchone())
@@ -47,12 +47,16 @@ with psycopg.connect(url) as c:
     c.rollback()
     print(c.execute("SHOW GRANTS").fetchall())
     print(c.execute("SHOW kohort.health").fetchone())
+    c.row_factory = psycopg.rows.dict_row
+    print(c.execute("SELECT count(*), 1 FROM seen WHERE ward = %s", ["north"]).fetchone())
+    print(c.cursor("named").execute("SELECT count(*) FROM seen").fetchone())
 "#).await;
     let types =
         "(1, 2.5, 'a', True, datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4, 5), Decimal('1.25'), None)";
     let wards = "['north', 'north', 'north', 'north', 'south', 'south', 'south', 'south']";
     let grants = "[('ann', 'SELECT ON seen'), ('ann', 'PURPOSE care RECIPIENT nurse')]";
-    assert_eq!(said, format!("(4,)\n(4,)\nTrue\n{types}\n{types}\n{wards}\n42P01\n{grants}\n('ok',)\n"));
+    let named = "{'count': 4, '?column?': 1}\n{'count': 8}\n";
+    assert_eq!(said, format!("(4,)\n(4,)\nTrue\n{types}\n{types}\n{wards}\n42P01\n{grants}\n('ok',)\n{named}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

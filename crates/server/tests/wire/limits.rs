@@ -347,6 +347,36 @@ async fn each_statement_is_recorded_once_however_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn statements_that_can_not_be_prepared_are_recorded() {
+    let served = serve(PEOPLE).await;
+    let ann = connect(&served, ANALYST).await;
+    for wrong in [
+        "SELECT name FROM people",
+        "SELECT zip FROM seen WHERE nothing = $1",
+        "SELECT repeat(zip, length(ward)) FROM seen",
+    ] {
+        assert!(ann.client.prepare(wrong).await.is_err(), "{wrong}");
+    }
+    let right = ann.client.prepare("SELECT zip FROM seen WHERE illness = $1").await.unwrap();
+    let count = "SELECT count(*) FROM seen";
+    ann.client.query(count, &[]).await.unwrap();
+    ann.client.query(&right, &[&"flu"]).await.unwrap();
+    let log = connect(&served, OWNER).await.rows("SHOW COMPLIANCE LOG").await.unwrap();
+    let of_ann = log.iter().filter(|entry| entry[2] == ANALYST);
+    let of_ann: Vec<[&str; 2]> = of_ann.map(|entry| [entry[3].as_str(), &entry[7]]).collect();
+    assert_eq!(
+        of_ann,
+        [
+            ["SELECT name FROM people", "failed"],
+            ["SELECT zip FROM seen WHERE nothing = $1", "failed"],
+            ["SELECT repeat(zip, length(ward)) FROM seen", "failed"],
+            [count, "answered"],
+            ["SELECT zip FROM seen WHERE illness = $1", "answered"],
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn prepared_statements_can_be_forgotten_and_are_not_many() {
     let served = serve(PEOPLE).await;
     let mut ann = connect(&served, ANALYST).await;

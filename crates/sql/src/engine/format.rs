@@ -10,7 +10,9 @@
 //! All steps that a folder needs run in one transaction, so a failure leaves the old format. A folder of a newer format is
 //! refused before anything is written to it.
 
-use kohort_store::{Change, State, Store};
+use std::path::Path;
+
+use kohort_store::{Change, State, Store, record_of};
 
 use crate::SqlError;
 use crate::view::{ViewProblem, forget_standings};
@@ -32,15 +34,32 @@ pub(super) fn upgrade(store: &Store) -> Result<(), SqlError> {
     upgrade_by(store, STEPS)
 }
 
+/// Whether a data folder, or a backup, is of a format that is known, without opening it.
+///
+/// # Errors
+/// Where it is of a newer one, is no data folder, or can't be read.
+pub fn check_format(folder: &Path) -> Result<(), SqlError> {
+    let noted = record_of(folder, KIND, NAME)?.as_deref().map(read).transpose()?;
+    is_known(noted.unwrap_or(1), STEPS)
+}
+
+fn is_known(found: u64, steps: &[Step]) -> Result<(), SqlError> {
+    let known = newest(steps);
+    if found > known { Err(SqlError::NewerFormat { found, known }) } else { Ok(()) }
+}
+
+/// The format that all steps lead to.
+fn newest(steps: &[Step]) -> u64 {
+    steps.len() as u64 + 1
+}
+
 fn upgrade_by(store: &Store, steps: &[Step]) -> Result<(), SqlError> {
-    let known = steps.len() as u64 + 1;
+    let known = newest(steps);
     let state = store.read()?;
     let noted = number(&state)?;
     drop(state);
     let found = noted.unwrap_or(1);
-    if found > known {
-        return Err(SqlError::NewerFormat { found, known });
-    }
+    is_known(found, steps)?;
     if noted == Some(known) {
         return Ok(());
     }
@@ -54,9 +73,12 @@ fn upgrade_by(store: &Store, steps: &[Step]) -> Result<(), SqlError> {
 
 /// The number that a folder has noted.
 fn number(state: &State) -> Result<Option<u64>, SqlError> {
-    let Some(record) = state.record(KIND, NAME)? else { return Ok(None) };
+    state.record(KIND, NAME)?.as_deref().map(read).transpose()
+}
+
+fn read(record: &str) -> Result<u64, SqlError> {
     match record.parse() {
-        Ok(number) if number > 0 => Ok(Some(number)),
+        Ok(number) if number > 0 => Ok(number),
         _ => Err(SqlError::Damaged { what: "the number of its format".to_owned() }),
     }
 }

@@ -1,11 +1,14 @@
-//! [`QueryMemory`]: what sorts, joins and groupings of all queries may take together.
+//! [`QueryMemory`]: what sorts, joins and groupings of all queries may take together. Of that an analyst has half,
+//! however many connections they have.
 //!
 //! # Guarantee
 //! A query that would need more ends, and the others go on. Nothing is written to temporary files instead: rows below a
 //! view would lie there.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
@@ -15,15 +18,37 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservat
 pub(super) struct QueryMemory {
     most: AtomicUsize,
     taken: AtomicUsize,
+    of_logins: Mutex<HashMap<String, Weak<LoginMemory>>>,
 }
 
 impl QueryMemory {
     pub(super) fn unlimited() -> QueryMemory {
-        QueryMemory { most: AtomicUsize::new(usize::MAX), taken: AtomicUsize::new(0) }
+        QueryMemory { most: AtomicUsize::new(usize::MAX), taken: AtomicUsize::new(0), of_logins: Mutex::default() }
     }
 
     pub(super) fn limit(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// What queries of one login take, shared by all of its sessions.
+    pub(super) fn of_login(self: &Arc<Self>, login: &str) -> Arc<LoginMemory> {
+        let mut logins = self.of_logins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = logins.get(login).and_then(Weak::upgrade) {
+            return known;
+        }
+        logins.retain(|_, memory| memory.strong_count() > 0);
+        let own = Arc::new(LoginMemory { all: Arc::clone(self), taken: AtomicUsize::new(0) });
+        logins.insert(login.to_owned(), Arc::downgrade(&own));
+        own
+    }
+}
+
+/// Takes so many bytes more, if they may be.
+fn take(taken: &AtomicUsize, additional: usize, most: usize, whose: &str) -> Result<()> {
+    let grown = |taken: usize| taken.checked_add(additional).filter(|taken| *taken <= most);
+    match taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(DataFusionError::ResourcesExhausted(format!("{whose} may take {most} bytes together"))),
     }
 }
 
@@ -47,12 +72,7 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, _reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let most = self.most.load(Ordering::Relaxed);
-        let grown = |taken: usize| taken.checked_add(additional).filter(|taken| *taken <= most);
-        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(DataFusionError::ResourcesExhausted(format!("queries may take {most} bytes together"))),
-        }
+        take(&self.taken, additional, self.most.load(Ordering::Relaxed), "queries")
     }
 
     fn reserved(&self) -> usize {
@@ -64,5 +84,97 @@ impl MemoryPool for QueryMemory {
             usize::MAX => MemoryLimit::Infinite,
             most => MemoryLimit::Finite(most),
         }
+    }
+}
+
+/// Bytes that queries of one login take, of what all may.
+#[derive(Debug)]
+pub(super) struct LoginMemory {
+    all: Arc<QueryMemory>,
+    taken: AtomicUsize,
+}
+
+impl LoginMemory {
+    fn most(&self) -> usize {
+        match self.all.memory_limit() {
+            MemoryLimit::Finite(most) => most / 2,
+            _ => usize::MAX,
+        }
+    }
+}
+
+impl fmt::Display for LoginMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl MemoryPool for LoginMemory {
+    fn name(&self) -> &str {
+        "queries of a login"
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.taken.fetch_add(additional, Ordering::Relaxed);
+        self.all.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.taken.fetch_sub(shrink, Ordering::Relaxed);
+        self.all.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        take(&self.taken, additional, self.most(), "queries of one login")?;
+        self.all.try_grow(reservation, additional).inspect_err(|_| {
+            self.taken.fetch_sub(additional, Ordering::Relaxed);
+        })
+    }
+
+    fn reserved(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        match self.most() {
+            usize::MAX => MemoryLimit::Infinite,
+            most => MemoryLimit::Finite(most),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use datafusion::execution::memory_pool::MemoryConsumer;
+
+    use super::*;
+
+    fn reservation(pool: &Arc<impl MemoryPool + 'static>) -> MemoryReservation {
+        MemoryConsumer::new("test").register(&(Arc::clone(pool) as Arc<dyn MemoryPool>))
+    }
+
+    #[test]
+    fn a_login_takes_half_and_leaves_the_rest_to_others() {
+        let all = Arc::new(QueryMemory::unlimited());
+        all.limit(100);
+        let (ann, again, bob) = (all.of_login("ann"), all.of_login("ann"), all.of_login("bob"));
+        let (first, second, third) = (reservation(&ann), reservation(&again), reservation(&bob));
+        first.try_grow(40).unwrap();
+        assert!(second.try_grow(11).is_err(), "however many sessions they have");
+        second.try_grow(10).unwrap();
+        third.try_grow(50).unwrap();
+        assert_eq!(all.reserved(), 100);
+        let owner = reservation(&all);
+        assert!(owner.try_grow(1).is_err());
+        drop((first, third));
+        assert_eq!((all.reserved(), ann.reserved(), bob.reserved()), (10, 10, 0));
+        owner.try_grow(80).unwrap();
+        assert!(second.try_grow(20).is_err(), "nor more than there is");
+        assert_eq!(ann.reserved(), 10, "what was not given is not counted");
+        drop((second, owner, ann, again, bob));
+        assert_eq!(all.reserved(), 0);
+        all.of_login("cem");
+        assert_eq!(all.of_logins.lock().unwrap().len(), 1, "who is gone is forgotten");
     }
 }

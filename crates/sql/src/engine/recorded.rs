@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Session, Shared};
+use super::{Described, Session, Shared};
 use crate::SqlError;
-use crate::parser::{Access, ParseProblem, StatementText};
+use crate::parser::{Access, ParseProblem, Parsed, StatementText};
 use crate::policy::{LogEntry, LogOutcome, UsedView};
 
 /// A statement that was asked. Dropped before it has ended, it is recorded as stopped: too late, or cancelled.
@@ -34,6 +34,11 @@ impl Asked {
         Ok(entry)
     }
 
+    /// Records nothing: it will be asked another time.
+    fn put_off(mut self) {
+        self.entry = None;
+    }
+
     fn entry(&mut self, outcome: LogOutcome, views: Vec<UsedView>) -> LogEntry {
         let entry = self.entry.take().expect("a statement ends once");
         let is_answered = outcome == LogOutcome::Answered;
@@ -60,6 +65,26 @@ impl Drop for Asked {
 }
 
 impl Session {
+    /// [`Session::describe`], before a statement is run. One that will never run is recorded, with why; others are once they
+    /// run.
+    ///
+    /// # Errors
+    /// Where it is not allowed, or can't be planned.
+    pub async fn prepare(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
+        let granted = self.granted(&parsed.access).unwrap_or_else(|_| parsed.access.clone());
+        let asked = Asked::new(self, &parsed.text, &self.stated(&granted));
+        match self.describe(parsed).await {
+            Ok(described) => {
+                asked.put_off();
+                Ok(described)
+            }
+            Err(error) => {
+                asked.end(LogOutcome::of(&error), Vec::new())?;
+                Err(self.told(error))
+            }
+        }
+    }
+
     /// Records a text that is no statement, and says what is wrong with it.
     pub fn unread(&self, text: &str, problem: ParseProblem) -> SqlError {
         let asked = Asked::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
@@ -67,6 +92,13 @@ impl Session {
             Ok(_) => problem.into(),
             Err(unwritten) => unwritten,
         }
+    }
+}
+
+impl LogOutcome {
+    /// How a statement ended that failed so.
+    pub(super) fn of(error: &SqlError) -> LogOutcome {
+        if error.is_refusal() { LogOutcome::Refused } else { LogOutcome::Failed }
     }
 }
 

@@ -11,6 +11,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as DFStatement;
@@ -80,8 +81,14 @@ impl Session {
     pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
         let state = match role {
             Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
-            Role::Analyst => SessionStateBuilder::new_from_existing(shared.analyst.state())
-                .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), &login)),
+            Role::Analyst => {
+                let existing = shared.analyst.state();
+                let memory = shared.memory.of_login(&login);
+                let runtime = RuntimeEnvBuilder::from_runtime_env(existing.runtime_env()).with_memory_pool(memory);
+                SessionStateBuilder::new_from_existing(existing)
+                    .with_catalog_list(GrantedViews::catalogs(Arc::clone(&shared), &login))
+                    .with_runtime_env(runtime.build_arc().expect("it asks nothing of the system"))
+            }
         };
         Session::of_state(state, shared, role, Some(login))
     }
@@ -136,12 +143,7 @@ impl Session {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),
         };
-        let outcome = match &answer {
-            Ok(_) => LogOutcome::Answered,
-            Err(error) if error.is_refusal() => LogOutcome::Refused,
-            Err(_) => LogOutcome::Failed,
-        };
-        let entry = asked.end(outcome, views.clone())?;
+        let entry = asked.end(answer.as_ref().map_or_else(LogOutcome::of, |_| LogOutcome::Answered), views.clone())?;
         Ok(match answer.map_err(|error| self.told(error))? {
             Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
             done => done,
@@ -174,7 +176,8 @@ impl Session {
         }
     }
 
-    /// What a query would give and what parameters it takes, without running it; `None` of anything else.
+    /// What a query would give and what parameters it takes, without running it; `None` of anything else. Nothing is
+    /// recorded: see [`Session::prepare`].
     ///
     /// # Errors
     /// Where it is not allowed, or can't be planned.

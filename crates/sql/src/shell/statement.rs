@@ -1,20 +1,17 @@
 //! Running one statement: in a task of its own, so that Ctrl-C ends it and not the shell, with a sign of life where it
 //! takes long.
 
-use std::io::IsTerminal;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::{FutureExt, StreamExt};
-use indicatif::{ProgressBar, ProgressStyle};
-use kohort_model::Progress;
 use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
+use super::progress::{PATIENCE, Spinner, Stage};
 use super::{Failure, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
@@ -22,9 +19,6 @@ use crate::parser::{Parsed, Statement};
 
 /// So long a statement may take on the thread that shows its answer.
 const SOON: Duration = Duration::from_millis(2);
-
-/// How long a statement runs before there is a sign of life.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Batches that may wait to be shown.
 const WAITING_BATCHES: usize = 2;
@@ -126,95 +120,5 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &St
             Some(Message::Failed(error)) => return Err(error.into()),
             None => return writer.map_or(Ok(()), |writer| writer.finish().map_err(cannot_write)),
         }
-    }
-}
-
-/// How far a statement is, in words beside the sign of life.
-#[derive(Default)]
-struct Stage {
-    bar: OnceLock<ProgressBar>,
-    name: std::sync::Mutex<String>,
-    total: AtomicU64,
-    done: AtomicU64,
-}
-
-impl Stage {
-    fn show_on(&self, bar: &ProgressBar) {
-        let bar = self.bar.get_or_init(|| bar.clone());
-        bar.set_message(self.words(None));
-    }
-
-    fn words(&self, percent: Option<u64>) -> String {
-        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        match percent {
-            _ if name.is_empty() => "Ctrl-C cancels".to_owned(),
-            Some(percent) => format!("{name} {percent} %, Ctrl-C cancels"),
-            None => format!("{name}, Ctrl-C cancels"),
-        }
-    }
-}
-
-impl Progress for Stage {
-    fn begin(&self, stage: &str, total: u64) {
-        stage.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
-        self.total.store(total, Ordering::Relaxed);
-        self.done.store(0, Ordering::Relaxed);
-        if let Some(bar) = self.bar.get() {
-            bar.set_message(self.words(None));
-        }
-    }
-
-    fn advance(&self, amount: u64) {
-        let total = self.total.load(Ordering::Relaxed);
-        let before = self.done.fetch_add(amount, Ordering::Relaxed);
-        let Some(bar) = self.bar.get().filter(|_| total > 0) else { return };
-        let percent = |done: u64| (100 * done / total).min(100);
-        if percent(before) != percent(before + amount) {
-            bar.set_message(self.words(Some(percent(before + amount))));
-        }
-    }
-}
-
-/// A sign of life on a terminal.
-struct Spinner {
-    state: SpinnerState,
-}
-
-enum SpinnerState {
-    Waiting,
-    Shown(ProgressBar),
-    Over,
-}
-
-impl Spinner {
-    fn new() -> Self {
-        let state = if std::io::stderr().is_terminal() { SpinnerState::Waiting } else { SpinnerState::Over };
-        Spinner { state }
-    }
-
-    fn is_hidden(&self) -> bool {
-        matches!(self.state, SpinnerState::Waiting)
-    }
-
-    fn show(&mut self, stage: &Stage) {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-            bar.set_style(style);
-        }
-        stage.show_on(&bar);
-        bar.enable_steady_tick(Duration::from_millis(100));
-        self.state = SpinnerState::Shown(bar);
-    }
-
-    fn clear(&mut self) {
-        if let SpinnerState::Shown(bar) = std::mem::replace(&mut self.state, SpinnerState::Over) {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.clear();
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kohort_sql::access::Accounts;
 use kohort_sql::store::StoreRecords;
-use kohort_sql::{Engine, Role, SqlError};
+use kohort_sql::{Engine, Role, SqlError, check_format};
 use kohort_store::Store;
 
 use crate::crashes::{Act, Running, World, check, short_history};
@@ -150,6 +150,8 @@ async fn a_folder_of_a_newer_format_is_refused_by_its_number_and_left_alone() {
     let refused = try_open(folder.path()).await.err().unwrap();
     assert!(matches!(refused, SqlError::NewerFormat { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("99") && refused.hint().is_some());
+    assert!(matches!(check_format(folder.path()), Err(SqlError::NewerFormat { found: 99, .. })));
     assert_eq!(put(&known), "99");
+    check_format(folder.path()).unwrap();
     open(folder.path()).await;
 }

@@ -1,0 +1,117 @@
+//! Signs of life where something takes long, on a terminal only.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use kohort_model::Progress;
+
+/// How long something runs before there is a sign of life.
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Waits for something that is so called while it lasts.
+pub(super) async fn wait_for<T>(name: &str, work: impl Future<Output = T>) -> T {
+    let stage = Stage::default();
+    stage.begin(name, 0);
+    let mut spinner = Spinner::new();
+    let patience = tokio::time::sleep(PATIENCE);
+    tokio::pin!(work, patience);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = &mut patience, if spinner.is_hidden() => spinner.show(&stage),
+        }
+    }
+}
+
+/// How far a statement is, in words beside the sign of life.
+#[derive(Default)]
+pub(super) struct Stage {
+    bar: OnceLock<ProgressBar>,
+    name: std::sync::Mutex<String>,
+    total: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Stage {
+    fn show_on(&self, bar: &ProgressBar) {
+        let bar = self.bar.get_or_init(|| bar.clone());
+        bar.set_message(self.words(None));
+    }
+
+    fn words(&self, percent: Option<u64>) -> String {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        match percent {
+            _ if name.is_empty() => "Ctrl-C cancels".to_owned(),
+            Some(percent) => format!("{name} {percent} %, Ctrl-C cancels"),
+            None => format!("{name}, Ctrl-C cancels"),
+        }
+    }
+}
+
+impl Progress for Stage {
+    fn begin(&self, stage: &str, total: u64) {
+        stage.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+        self.total.store(total, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        if let Some(bar) = self.bar.get() {
+            bar.set_message(self.words(None));
+        }
+    }
+
+    fn advance(&self, amount: u64) {
+        let total = self.total.load(Ordering::Relaxed);
+        let before = self.done.fetch_add(amount, Ordering::Relaxed);
+        let Some(bar) = self.bar.get().filter(|_| total > 0) else { return };
+        let percent = |done: u64| (100 * done / total).min(100);
+        if percent(before) != percent(before + amount) {
+            bar.set_message(self.words(Some(percent(before + amount))));
+        }
+    }
+}
+
+/// A sign of life on a terminal.
+pub(super) struct Spinner {
+    state: SpinnerState,
+}
+
+enum SpinnerState {
+    Waiting,
+    Shown(ProgressBar),
+    Over,
+}
+
+impl Spinner {
+    pub(super) fn new() -> Self {
+        let state = if std::io::stderr().is_terminal() { SpinnerState::Waiting } else { SpinnerState::Over };
+        Spinner { state }
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        matches!(self.state, SpinnerState::Waiting)
+    }
+
+    pub(super) fn show(&mut self, stage: &Stage) {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        stage.show_on(&bar);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        self.state = SpinnerState::Shown(bar);
+    }
+
+    pub(super) fn clear(&mut self) {
+        if let SpinnerState::Shown(bar) = std::mem::replace(&mut self.state, SpinnerState::Over) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
