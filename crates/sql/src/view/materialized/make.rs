@@ -1,10 +1,10 @@
 //! Making a materialized view from a verified version, as if nobody had read one before.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
 
 use datafusion::arrow::array::RecordBatch;
-use kohort_core::changing::{Member, MemberKey, Past, ReferenceColumn, Standard};
+use kohort_core::changing::{MemberKey, Past, ReferenceColumn, Standard};
 use kohort_model::Role;
 use kohort_store::{Change, State, TableDescription};
 
@@ -19,7 +19,7 @@ use super::memory::{Counters, Made, Memory, pairs_of, requirements};
 use super::policies::PolicyRows;
 use super::problem::MaterializedProblem;
 use super::trees::KnownTrees;
-use super::write::{Writing, class_batch};
+use super::write::{ROWS_AT_ONCE, Writing, class_batch};
 use super::{ClassTable, Materialized, Origin};
 use crate::hierarchies::Hierarchies;
 use crate::parser::{Answers, Purposes};
@@ -234,11 +234,12 @@ struct Maker<'a> {
     memory: Memory,
 }
 
-/// Rows that are new to the tables.
-pub(super) type Arrivals<'r> = BTreeMap<MemberKey, Arrival<'r>>;
-
-/// Per row its key, the number of what its person allows, and its member, where a DGH takes it.
-pub(super) type Members = Vec<(MemberKey, Option<i64>, Option<Arc<Member>>)>;
+/// What is kept of rows that were written.
+struct Written {
+    /// Per row its key, where a DGH takes it.
+    keys: Vec<Option<MemberKey>>,
+    counts: ValueCounts,
+}
 
 /// A class of the version.
 pub(super) struct ClassOfVersion {
@@ -252,13 +253,18 @@ impl Maker<'_> {
         let definition = Arc::clone(&self.definition);
         let policies = self.making.policies.as_ref();
         let mut rows = new_rows(&definition, &self.memory, &self.making.rows, policies.map(|rows| &rows.policies))?;
-        self.sort_by_class(&mut rows);
-        let (view, persons) = (self.shell()?, Persons::default());
-        let (members, arrivals) = self.members(&view, &persons, &rows)?;
-        let classes = classes_of_version(self.making.version, &rows, &members);
-        fix_shares(&mut self.memory, &definition, &classes, &members)?;
-        let states = self.states(&classes);
-        self.write(&view, &persons, &classes, &states, arrivals)?;
+        let class_of_row = self.making.version.directory(None).class_of_rows(self.making.rows.num_rows());
+        // Rows of a class get numbers beside each other, so that whoever reads the class finds them in one place.
+        rows.sort_by_key(|row| class_of_row[row.place].unwrap_or(u32::MAX));
+        let view = self.shell()?;
+        let states = self.states_of_classes();
+        let written =
+            self.write_rows(&view, &rows, |row| class_of_row[row.place].map(|class| states[class as usize]))?;
+        let keys = rows.iter().zip(&written.keys);
+        let classes = classes_of_version(self.making.version, keys.filter_map(|(row, key)| Some((row.place, (*key)?))));
+        drop(rows);
+        fix_shares(&mut self.memory, &definition, written.counts)?;
+        self.write_classes(&classes, &states)?;
         view.write_values(&self.memory, self.change, &vec![0; self.memory.values.len()])?;
         self.finish(&classes)
     }
@@ -280,66 +286,78 @@ impl Maker<'_> {
         })
     }
 
-    /// Rows of a class get numbers beside each other, so that whoever reads the class finds them in one place.
-    fn sort_by_class(&self, rows: &mut [NewRow]) {
+    /// Where members of each class of the version are: every class is one atom.
+    fn states_of_classes(&mut self) -> Vec<RowState> {
         let directory = self.making.version.directory(None);
-        let mut class_of_place = vec![u32::MAX; self.making.rows.num_rows()];
-        for class in 0..directory.n_classes() as u32 {
-            directory.rows(&[class]).into_iter().for_each(|place| class_of_place[place as usize] = class);
-        }
-        rows.sort_by_key(|row| class_of_place[row.place]);
-    }
-
-    /// Rows as members, all new to the tables.
-    fn members<'r>(
-        &mut self,
-        view: &Materialized,
-        persons: &Persons,
-        rows: &'r [NewRow],
-    ) -> Result<(Members, Arrivals<'r>), ViewProblem> {
-        let first = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
-        let (mut members, mut arrivals) = (Vec::with_capacity(rows.len()), BTreeMap::new());
-        for (number, row) in (first..).zip(rows) {
-            let choice = view.choice(&mut self.memory, self.change, row, self.making.policies.as_ref())?;
-            let key = MemberKey(number.cast_unsigned());
-            let member = self.memory.member(row, choice, key, persons.shared_key(&row.name)).map(Arc::new);
-            arrivals.insert(key, Arrival { row, choice, member: member.clone(), state: RowState::HIDDEN });
-            members.push((key, choice, member));
-        }
-        Ok((members, arrivals))
-    }
-
-    /// Where each member is: every class of the version is one atom.
-    fn states(&mut self, classes: &[ClassOfVersion]) -> BTreeMap<MemberKey, RowState> {
         let Counters { next_class, next_atom, .. } = &mut self.memory.counters;
-        let mut states = BTreeMap::new();
-        for ClassOfVersion { is_alone, members, .. } in classes {
-            let class = Some(next_class.cast_signed());
+        let state = |class: u32| {
+            let is_alone = directory.class(class).is_alone;
+            let number = Some(next_class.cast_signed());
             *next_class += 1;
-            let state = match is_alone {
-                true => RowState { place: ALONE, class, atom: None },
-                false => RowState { place: IN_ATOM, class, atom: Some(next_atom.cast_signed()) },
-            };
-            *next_atom += u64::from(!is_alone);
-            states.extend(members.iter().map(|key| (*key, state)));
-        }
-        states
+            if is_alone {
+                return RowState { place: ALONE, class: number, atom: None };
+            }
+            *next_atom += 1;
+            RowState { place: IN_ATOM, class: number, atom: Some(next_atom.cast_signed() - 1) }
+        };
+        (0..directory.n_classes() as u32).map(state).collect()
     }
 
-    fn write(
+    /// Writes rows where they belong, some at a time: of each little is kept.
+    fn write_rows(
         &mut self,
         view: &Materialized,
-        persons: &Persons,
-        classes: &[ClassOfVersion],
-        states: &BTreeMap<MemberKey, RowState>,
-        mut arrivals: Arrivals<'_>,
-    ) -> Result<(), ViewProblem> {
-        let first_class = (self.memory.counters.next_class - classes.len() as u64).cast_signed();
-        let numbered: Vec<(i64, bool, Vec<Option<String>>)> = (first_class..)
+        rows: &[NewRow],
+        state_of: impl Fn(&NewRow) -> Option<RowState>,
+    ) -> Result<Written, ViewProblem> {
+        let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
+        let mut written = Written { keys: Vec::with_capacity(rows.len()), counts: ValueCounts::default() };
+        let (mut refused, mut unknown) = (HashSet::new(), HashSet::new());
+        let changed = Changed::of_nobody(&self.making.rows, self.making.now);
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            // Nobody is looked for by the numbers of persons.
+            let (mut arrivals, persons) = (BTreeMap::new(), Persons::default());
+            let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
+            for row in rows {
+                let choice = view.choice(&mut self.memory, self.change, row, self.making.policies.as_ref())?;
+                let key = MemberKey(next.cast_unsigned());
+                next += 1;
+                let member = self.memory.member(row, choice, key, persons.shared_key(&row.name));
+                written.keys.push(member.as_ref().map(|_| key));
+                let state = member.as_ref().and_then(|_| state_of(row)).unwrap_or(RowState::HIDDEN);
+                match (state.class, choice) {
+                    (Some(class), None) => drop(unknown.insert(class)),
+                    (Some(class), Some(choice)) if self.memory.restricting.contains(&choice) => {
+                        refused.insert(class);
+                    }
+                    _ => {}
+                }
+                match state.place {
+                    IN_ATOM => member.iter().for_each(|member| written.counts.add(&member.tuple)),
+                    ALONE => drop(pasts.insert(row.name.to_string(), Past::Alone)),
+                    _ => {}
+                }
+                arrivals.insert(key, Arrival { row, choice, member: member.map(Arc::new), state });
+            }
+            let (memory, change) = (&mut self.memory, self.change);
+            let writing = Writing { view, memory, change, persons: &persons, changed: &changed };
+            writing.insert_rows(&arrivals)?;
+            writing.remember(&pasts)?;
+        }
+        // The classes in which somebody may refuse a quasi column.
+        if !self.memory.restricting.is_empty() {
+            self.memory.restricted = refused.into_iter().chain(unknown).collect();
+        }
+        Ok(written)
+    }
+
+    fn write_classes(&mut self, classes: &[ClassOfVersion], states: &[RowState]) -> Result<(), ViewProblem> {
+        let number = |state: &RowState| state.class.expect("a class has a number");
+        let numbered: Vec<(i64, bool, Vec<Option<String>>)> = states
+            .iter()
             .zip(classes)
-            .map(|(number, class)| (number, class.is_alone, class.labels.clone()))
+            .map(|(state, class)| (number(state), class.is_alone, class.labels.clone()))
             .collect();
-        self.memory.restricted = self.restricted(states, &arrivals);
         self.change
             .insert(&self.layout.classes, &class_batch(&self.layout, &numbered, &self.memory.restricted))
             .map_err(MaterializedProblem::Store)?;
@@ -348,35 +366,7 @@ impl Maker<'_> {
                 self.memory.alone.insert(labels, number);
             }
         }
-        let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
-        for (key, arrival) in &mut arrivals {
-            if let Some(&state) = states.get(key) {
-                arrival.state = state;
-                if state.place == ALONE {
-                    pasts.insert(arrival.row.name.to_string(), Past::Alone);
-                }
-            }
-        }
-        let changed = Changed::of_nobody(&self.making.rows, self.making.now);
-        let (memory, change) = (&mut self.memory, self.change);
-        let writing = Writing { view, memory, change, persons, changed: &changed };
-        writing.insert_rows(&arrivals)?;
-        writing.remember(&pasts)?;
         Ok(())
-    }
-
-    /// The classes in which somebody may refuse a quasi column.
-    fn restricted(
-        &self,
-        states: &BTreeMap<MemberKey, RowState>,
-        arrivals: &BTreeMap<MemberKey, Arrival<'_>>,
-    ) -> HashSet<i64> {
-        let restricting = &self.memory.restricting;
-        let is_free = |key: &MemberKey| {
-            let choice = arrivals.get(key).and_then(|arrival| arrival.choice);
-            restricting.is_empty() || choice.is_some_and(|choice| !restricting.contains(&choice))
-        };
-        states.iter().filter(|(key, _)| !is_free(key)).filter_map(|(_, state)| state.class).collect()
     }
 
     fn finish(mut self, classes: &[ClassOfVersion]) -> Result<Materialized, ViewProblem> {
@@ -412,38 +402,57 @@ impl Maker<'_> {
     }
 }
 
-/// The classes of a version, with the keys of their members.
-pub(super) fn classes_of_version(version: &Version, rows: &[NewRow], members: &Members) -> Vec<ClassOfVersion> {
+/// The classes of a version, with the keys of their members by the places of their rows.
+pub(super) fn classes_of_version(
+    version: &Version,
+    keys: impl Iterator<Item = (usize, MemberKey)>,
+) -> Vec<ClassOfVersion> {
     let directory = version.directory(None);
-    let mut key_of_place: HashMap<u32, MemberKey> = HashMap::new();
-    for (row, (key, _, member)) in rows.iter().zip(members) {
-        key_of_place.extend(member.as_ref().map(|_| (row.place as u32, *key)));
+    let mut key_of_place: Vec<Option<MemberKey>> = Vec::new();
+    for (place, key) in keys {
+        if place >= key_of_place.len() {
+            key_of_place.resize(place + 1, None);
+        }
+        key_of_place[place] = Some(key);
     }
+    let key_of = |row: &u32| key_of_place.get(*row as usize).copied().flatten();
     let class = |class: u32| ClassOfVersion {
         is_alone: directory.class(class).is_alone,
         labels: (0..directory.quasi().len()).map(|quasi| directory.label(quasi, class).map(str::to_owned)).collect(),
-        members: directory.rows(&[class]).iter().filter_map(|row| key_of_place.get(row).copied()).collect(),
+        members: directory.rows(&[class]).iter().filter_map(key_of).collect(),
     };
     (0..directory.n_classes() as u32).map(class).collect()
+}
+
+/// How many members of crowds have each value, by the columns of tuples.
+#[derive(Default)]
+pub(super) struct ValueCounts(Vec<Vec<u64>>);
+
+impl ValueCounts {
+    pub(super) fn add(&mut self, tuple: &[u32]) {
+        self.0.resize(tuple.len().max(self.0.len()), Vec::new());
+        for (counts, &number) in self.0.iter_mut().zip(tuple) {
+            counts.resize(counts.len().max(number as usize + 1), 0);
+            counts[number as usize] += 1;
+        }
+    }
+
+    /// A count for each value that is known.
+    fn of_all(mut self, memory: &Memory) -> Vec<Vec<u64>> {
+        self.0.resize(memory.values.len(), Vec::new());
+        self.0.iter_mut().zip(&memory.values).for_each(|(counts, values)| counts.resize(values.len(), 0));
+        self.0
+    }
 }
 
 /// Shares that are compared with are those of now, until the next refresh.
 pub(super) fn fix_shares(
     memory: &mut Memory,
     definition: &Definition,
-    classes: &[ClassOfVersion],
-    members: &Members,
+    counts: ValueCounts,
 ) -> Result<(), MaterializedProblem> {
-    let in_classes: BTreeSet<MemberKey> =
-        classes.iter().filter(|class| !class.is_alone).flat_map(|class| class.members.iter().copied()).collect();
     let names = tuple_columns(definition, &memory.pairs);
-    let mut counts: Vec<Vec<u64>> = memory.values.iter().map(|values| vec![0; values.len()]).collect();
-    let members = members.iter().filter_map(|(_, _, member)| member.as_ref());
-    for member in members.filter(|member| in_classes.contains(&member.key)) {
-        for (counts, &number) in counts.iter_mut().zip(&member.tuple) {
-            counts[number as usize] += 1;
-        }
-    }
+    let counts = counts.of_all(memory);
     let columns: Vec<ReferenceColumn> =
         names.into_iter().zip(&counts).map(|(name, counts)| ReferenceColumn { name, counts: counts.clone() }).collect();
     memory.standard = Standard::compile(&requirements(definition, &memory.pairs), &columns)?;

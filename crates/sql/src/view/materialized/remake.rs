@@ -5,7 +5,7 @@
 //! `verify_refresh`, and written as a change is. By force the view is made as if nobody had read it, and everything that
 //! was remembered is forgotten.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use kohort_core::changing::{
@@ -20,7 +20,7 @@ use super::cells::KeptCells;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::ledger::{KeptRow, Persons};
 use super::load::load;
-use super::make::{Arrivals, ClassOfVersion, MADE, Making, Members, classes_of_version, fix_shares, made};
+use super::make::{ClassOfVersion, MADE, Making, ValueCounts, classes_of_version, fix_shares, made};
 use super::members::{NewRow, asks_of_values, new_rows};
 use super::memory::{Counters, Made, Memory, Values};
 use super::problem::MaterializedProblem;
@@ -109,8 +109,9 @@ impl Materialized {
         let mut compared =
             Compared { old, memory, persons, kept, has_other_trees, rows, members: Vec::new(), plan: Plan::default() };
         compared.take_members(self, change, making)?;
-        let classes = classes_of_version(making.version, &compared.rows, &compared.members);
-        fix_shares(&mut compared.memory, definition, &classes, &compared.members)?;
+        let classes = compared.classes(making);
+        let counts = compared.value_counts(&classes);
+        fix_shares(&mut compared.memory, definition, counts)?;
         compared.plan = compared.plan(self, change, &classes)?;
         Ok(Some(compared))
     }
@@ -200,6 +201,12 @@ fn arrivals<'r>(rows: &'r [NewRow], members: &Members, kept: &[KeptRow]) -> Arri
     arrivals
 }
 
+/// Rows that are new to the tables.
+type Arrivals<'r> = BTreeMap<MemberKey, Arrival<'r>>;
+
+/// Per row its key, the number of what its person allows, and its member, where a DGH takes it.
+type Members = Vec<(MemberKey, Option<i64>, Option<Arc<Member>>)>;
+
 /// What is shown, beside a fresh version of the view.
 struct Compared {
     /// What was in memory of the old one.
@@ -241,6 +248,27 @@ impl Compared {
             members.push((key, choice, member.map(Arc::new)));
         }
         Ok(())
+    }
+
+    /// The classes of the version, with who is in them.
+    fn classes(&self, making: &Making<'_>) -> Vec<ClassOfVersion> {
+        let rows = self.rows.iter().zip(&self.members);
+        classes_of_version(
+            making.version,
+            rows.filter_map(|(row, (key, _, member))| Some((row.place, member.as_ref().map(|_| *key)?))),
+        )
+    }
+
+    fn value_counts(&self, classes: &[ClassOfVersion]) -> ValueCounts {
+        let crowds = classes.iter().filter(|class| !class.is_alone);
+        let in_crowds: HashSet<MemberKey> = crowds.flat_map(|class| class.members.iter().copied()).collect();
+        let mut counts = ValueCounts::default();
+        for member in self.members.iter().filter_map(|(_, _, member)| member.as_ref()) {
+            if in_crowds.contains(&member.key) {
+                counts.add(&member.tuple);
+            }
+        }
+        counts
     }
 
     fn plan(&self, view: &Materialized, change: &Change, classes: &[ClassOfVersion]) -> Result<Plan, ViewProblem> {

@@ -25,7 +25,7 @@ use crate::parser::Departures;
 use crate::view::{Definition, ViewProblem};
 
 /// So many new rows are in memory as they are written.
-const ROWS_AT_ONCE: usize = 1 << 16;
+pub(super) const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// Effects of one view on their way to its tables.
 pub(super) struct Writing<'a> {
