@@ -73,11 +73,12 @@ mod tests {
     fn examples_in_help_can_be_run_as_they_stand() {
         let command = Arguments::command();
         let of_its_own = |command: &&clap::Command| !["sql", "serve", "cluster"].contains(&command.get_name());
-        for command in command.get_subcommands().filter(of_its_own) {
+        let commands = command.get_subcommands().filter(of_its_own);
+        for command in commands.flat_map(|command| std::iter::once(command).chain(command.get_subcommands())) {
             let examples = examples(command);
             assert!(!examples.is_empty(), "'{}' has no example", command.get_name());
             for example in examples {
-                assert_eq!(example[..2], ["kohort", command.get_name()]);
+                assert!(example.iter().take(3).any(|word| word == command.get_name()), "{example:?}");
                 if let Err(error) = Arguments::try_parse_from(&example) {
                     panic!("{example:?}: {error}");
                 }

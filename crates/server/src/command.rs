@@ -177,7 +177,12 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
         }
     };
     if let Some(name) = &arguments.create_owner {
-        accounts.create_user(name, Role::Owner, &password(name)?)?;
+        accounts.create_user(name, Role::Owner, &password(name)?).map_err(|problem| match problem {
+            AccessProblem::UserExists { .. } => {
+                Ending::from(problem).hint("leave out --create-owner, which is for the first time")
+            }
+            _ => problem.into(),
+        })?;
     }
     engine.keep_accounts(accounts);
     for path in &arguments.init {
@@ -252,22 +257,29 @@ fn check_files(arguments: &Arguments, configuration: &Configuration) -> Result<(
 fn check_log(path: &Path) -> Result<(), Ending> {
     match OpenOptions::new().append(true).open(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-            let tried = folder.join(format!(".kohort-serve-{}", std::process::id()));
-            let made = OpenOptions::new().write(true).create_new(true).open(&tried);
-            let removed = made.and_then(|_| std::fs::remove_file(&tried));
-            removed.map_err(|error| Ending::file(folder, &error))
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => check_room_for(path),
         Err(error) => Err(Ending::file(path, &error)),
     }
+}
+
+/// Whether something could be made under a path, in the folder that it would be in.
+fn check_room_for(path: &Path) -> Result<(), Ending> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let tried = folder.join(format!(".kohort-serve-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&tried);
+    let removed = made.and_then(|_| std::fs::remove_file(&tried));
+    removed.map_err(|error| Ending::file(folder, &error))
 }
 
 /// Whether a data folder is one of a format that is known, or can be made. Nothing is written to its file.
 fn check_data(folder: &Path) -> Result<(), Ending> {
     match folder.read_dir() {
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // Folders above it are made with it.
+            let is_there = |path: &&Path| path.parent().is_none_or(|above| above == Path::new("") || above.exists());
+            return folder.ancestors().find(is_there).map_or(Ok(()), check_room_for);
+        }
         Err(error) => return Err(Ending::file(folder, &error)),
     }
     let path = folder.join(DATA_FILE);

@@ -120,6 +120,9 @@ pub enum SqlError {
     /// A transaction in a transaction.
     #[error("a transaction is under way already")]
     InTransaction,
+    /// A transaction that is not to change anything, of a session that can't promise it.
+    #[error("a transaction of the data folder is READ WRITE")]
+    ReadOnlyTransaction,
     /// The end of a transaction that was never begun.
     #[error("no transaction is under way")]
     NoTransaction,
@@ -167,6 +170,12 @@ pub enum SqlError {
     /// A view that is computed and would be replaced by one that is materialized.
     #[error("'{name}' is computed: whoever kept its answers could combine them with those of a materialized view")]
     Computed {
+        /// The view.
+        name: String,
+    },
+    /// A way to refresh a view that is for others.
+    #[error("'{name}' is not materialized: a REFRESH shows all of it anew, and there is no PARTIAL or FORCE")]
+    NotMaterialized {
         /// The view.
         name: String,
     },
@@ -287,7 +296,9 @@ impl SqlError {
             SqlError::NoTransaction => Some("BEGIN starts one".to_owned()),
             SqlError::NoSavepoint { .. } => Some("SAVEPOINT name marks one".to_owned()),
             SqlError::TransactionLost => Some("ROLLBACK, and begin again".to_owned()),
-            SqlError::NotInTransaction => Some("COMMIT or ROLLBACK first".to_owned()),
+            SqlError::NotInTransaction => {
+                Some("COMMIT or ROLLBACK first, or turn autocommit on where a driver begins transactions".to_owned())
+            }
             SqlError::NoDataFolder => Some("start with --data FOLDER".to_owned()),
             SqlError::NotStored { .. } => Some("CREATE TABLE makes one".to_owned()),
             SqlError::InUse { view, .. } => Some(format!("DROP ANONYMIZATION_VIEW {view} first")),
@@ -295,6 +306,8 @@ impl SqlError {
             SqlError::Computed { name } => {
                 Some(format!("take another name, or DROP ANONYMIZATION_VIEW {name} first and grant it anew"))
             }
+            SqlError::NotMaterialized { name } => Some(format!("write REFRESH ANONYMIZATION_VIEW {name}")),
+            SqlError::ReadOnlyTransaction => Some("write BEGIN".to_owned()),
             SqlError::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one".to_owned()),
             SqlError::Damaged { .. } => Some("restore the data folder from a backup".to_owned()),
             SqlError::OutOfMemory => Some("ask for less at once, or give the server more query_memory".to_owned()),
@@ -348,6 +361,8 @@ impl SqlError {
     pub fn exit_code(&self) -> u8 {
         match self {
             SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
+            SqlError::View(ViewProblem::NotReplaced { .. }) => 1,
+            SqlError::View(ViewProblem::Materialized(MaterializedProblem::Exposes { .. })) => 1,
             SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
             SqlError::Access(AccessProblem::Records(_) | AccessProblem::NoRandomness) => 3,
             SqlError::Store(error) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(error))) => {

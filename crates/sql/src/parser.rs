@@ -316,7 +316,7 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
         let (name, if_exists) = parse_dropped(cursor, "the view's name")?;
         Statement::DropView { name, if_exists }
     } else if cursor.starts_with(&["REFRESH"]) {
-        cursor.example("REFRESH ANONYMIZATION_VIEW patients").skip(1);
+        cursor.example("REFRESH ANONYMIZATION_VIEW patients, with PARTIAL or FORCE if it is materialized").skip(1);
         cursor.expect_word("ANONYMIZATION_VIEW")?;
         let name = cursor.name("the view's name")?;
         let how = match (cursor.take_word("FORCE"), cursor.take_word("PARTIAL")) {

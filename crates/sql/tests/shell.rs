@@ -174,7 +174,11 @@ fn a_requirement_that_cannot_be_reached_has_an_exit_code_of_its_own() {
                 ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) K 3";
     let (output, _folder) = run_after_setup(&["-c", more], "");
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("error: the view 'seen' is unusable: "), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("error: the view 'seen' stays as it was, for the new one would be unusable: "),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -210,4 +214,33 @@ fn a_file_of_data_is_a_table() {
     );
     let output = run(&["--csv"], &sql);
     assert_eq!(stdout(&output), "zip\n100*\n100*\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_transaction_that_nobody_ended_is_said_to_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let run = |sql: &str| run(&["--data", data.to_str().unwrap(), "--csv", "-c", sql], "");
+    run("CREATE TABLE t (a INT)");
+    let lost = run("BEGIN; INSERT INTO t VALUES (1)");
+    assert!(stderr(&lost).ends_with("warning: a transaction was still under way: nothing of it is kept\n"));
+    assert!(!stderr(&run("BEGIN; INSERT INTO t VALUES (2); COMMIT")).contains("warning"));
+    let refused = run("BEGIN READ ONLY; INSERT INTO t VALUES (3); COMMIT");
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(stdout(&run("SELECT * FROM t")), "a\n2\n");
+}
+
+#[test]
+fn a_backup_is_no_folder_and_an_empty_file_is_no_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, empty) = (folder.path().join("data"), folder.path().join("empty.db"));
+    let (data, empty) = (data.to_str().unwrap(), empty.to_str().unwrap());
+    std::fs::write(empty, "").unwrap();
+    let opened = run(&["--data", empty, "-c", "SELECT 1"], "");
+    assert_eq!(opened.status.code(), Some(2));
+    let said = format!("error: '{empty}' is a file, not a data folder\nhint: put a backup into a folder of its own, ");
+    assert!(stderr(&opened).starts_with(&said), "{}", stderr(&opened));
+    let checked = run(&["check", empty], "");
+    assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));
+    assert_eq!(run(&["backup", empty, data], "").status.code(), Some(2));
 }

@@ -18,7 +18,7 @@ use crate::{StoreError, format};
 pub fn backup_folder(folder: &Path, to: &Path) -> Result<(), StoreError> {
     let file = file_of(folder)?;
     let connection = connect(&file)?;
-    format::check(&connection, &file).and_then(|_| copy(&connection, to)).map_err(|error| error.in_file(&file))
+    format::is_store(&connection, &file).and_then(|()| copy(&connection, to)).map_err(|error| error.in_file(&file))
 }
 
 /// Copies the state that the session sees.

@@ -54,7 +54,7 @@ pub fn check_folder(path: &Path) -> Result<(), StoreError> {
             check_log(&file)?;
         }
         let connection = connect(&file)?;
-        format::check(&connection, &file)?;
+        format::is_store(&connection, &file)?;
         check_pages(&connection, Depth::Everything)
     };
     check().map_err(|error| error.in_file(&file))

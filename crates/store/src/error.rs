@@ -33,7 +33,7 @@ pub enum StoreError {
         folder: PathBuf,
     },
     /// There is no room left for what was written. Nothing of the change remains.
-    #[error("the disk of the data folder is full")]
+    #[error("the disk is full")]
     Full,
     /// A file is damaged.
     #[error("{} is damaged: {what}", named(file.as_deref()))]
@@ -60,6 +60,12 @@ pub enum StoreError {
     Foreign {
         /// The file.
         file: PathBuf,
+    },
+    /// A file in the place of a data folder.
+    #[error("'{}' is a file, not a data folder", path.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
     },
     /// The file was written by a newer kohort.
     #[error("the store has format {found}; this kohort reads formats up to {known}")]
@@ -220,6 +226,7 @@ impl StoreError {
                 Some("be the user it belongs to: reading takes a lock, in a file beside it that has to be written")
             }
             Self::Foreign { .. } => Some("name a folder that kohort made, or one that does not exist yet"),
+            Self::NoFolder { .. } => Some("put a backup into a folder of its own, under the name kohort.db"),
             Self::NewerFormat { .. } => Some("use the kohort that wrote it, or a newer one"),
             Self::BackupExists { .. } => Some("name a file that does not exist yet; backups are never overwritten"),
             Self::ChangedUnderScan { .. } => Some("read all rows before writing to their table"),
@@ -275,6 +282,9 @@ fn at(row: Option<u64>) -> String {
     row.map(|row| format!("row {row}: ")).unwrap_or_default()
 }
 
+/// SQLITE_IOERR_SHMSIZE.
+const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let (rusqlite::Error::SqliteFailure(found, _) | rusqlite::Error::SqlInputError { error: found, .. }) = error
@@ -284,6 +294,8 @@ impl From<rusqlite::Error> for StoreError {
         };
         match found.code {
             ErrorCode::DiskFull => Self::Full,
+            // The file beside the log that readers share could not become as large as it has to be.
+            _ if found.extended_code == SHARED_MEMORY_SIZE => Self::Full,
             ErrorCode::DatabaseCorrupt => Self::corrupt("a page can't be read"),
             ErrorCode::NotADatabase => Self::corrupt("it is not an SQLite file"),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { waited_ms: 0 },

@@ -29,6 +29,9 @@ impl Folder {
             }
             _ => StoreError::io(format!("{doing} '{}'", path.display()), error),
         };
+        if path.is_file() {
+            return Err(StoreError::NoFolder { path: path.to_owned() });
+        }
         folder_builder().create(path).map_err(|error| refused("can't make the data folder", error))?;
         let path_found = path.canonicalize().map_err(|error| refused("can't find the data folder", error))?;
         let mut lock = private_file(&path_found.join("kohort.lock"))

@@ -33,6 +33,14 @@ pub(crate) fn check(connection: &Connection, file: &Path) -> Result<Content, Sto
     Ok(if n_steps_done == 0 { Content::Nothing } else { Content::Store })
 }
 
+/// Says whether the file is a store, and not empty.
+pub(crate) fn is_store(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    match check(connection, file)? {
+        Content::Store => Ok(()),
+        Content::Nothing => Err(StoreError::Foreign { file: file.to_owned() }),
+    }
+}
+
 /// What a file holds that can be opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {

@@ -32,6 +32,7 @@ pub(crate) enum Hierarchy {
 
 /// Read a hierarchy and report every problem, by line
 #[derive(Args)]
+#[command(after_help = "Examples:\n  kohort hierarchy check zip.csv\n  kohort hierarchy check icd.csv --edges")]
 pub(crate) struct CheckFile {
     #[command(flatten)]
     file: File,
@@ -39,6 +40,7 @@ pub(crate) struct CheckFile {
 
 /// Show a hierarchy as a tree
 #[derive(Args)]
+#[command(after_help = "Examples:\n  kohort hierarchy show zip.csv\n  kohort hierarchy show icd.csv --edges --depth 2")]
 pub(crate) struct Show {
     #[command(flatten)]
     file: File,
@@ -49,6 +51,7 @@ pub(crate) struct Show {
 
 /// Make a hierarchy by rule from a column's values, and print it as value;parent;...;root
 #[derive(Args)]
+#[command(after_help = "Examples:\n  kohort hierarchy make patients.csv --column age --rule steps:5,10,50 > age.csv")]
 pub(crate) struct Make {
     /// The table: CSV, Parquet or Arrow; - is stdin
     data: PathBuf,

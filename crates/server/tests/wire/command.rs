@@ -184,6 +184,7 @@ fn a_configuration_is_checked_without_serving() {
         ("log = '/nowhere/at/all.log'", "/nowhere/at: No such file"),
         ("log = '/proc'", "/proc: Is a directory"),
         ("data = '/proc/version'", "/proc/version: Not a directory"),
+        ("data = '/proc/nothing/data'", "/proc: "),
         (&foreign, "is not a store of kohort"),
     ] {
         let output = check(wrong);
@@ -222,4 +223,18 @@ async fn a_data_folder_of_a_newer_format_is_found_without_serving() {
     let output = check();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("99") && stderr(&output).contains("hint: "), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_who_is_there_already_is_not_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let arguments = ["--data", data.to_str().unwrap(), "--create-owner", "olga"];
+    let started = start(&arguments, PASSWORD);
+    assert_eq!(stdout(&started.psql("olga", "SHOW kohort.health").await), "ok\n");
+    started.stop();
+    let again = run(&arguments, PASSWORD);
+    assert_eq!(again.status.code(), Some(2));
+    let said = "error: there is a user 'olga' already\nhint: leave out --create-owner, which is for the first time\n";
+    assert!(stderr(&again).ends_with(said), "{}", stderr(&again));
 }

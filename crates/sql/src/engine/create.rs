@@ -1,7 +1,8 @@
 //! Making, refreshing and dropping views.
 //!
 //! What a view can't be is an error, and nothing is made. What it can't be *yet*, because the data do not reach what it
-//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH.
+//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH. It does not
+//! take the place of another.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -51,7 +52,7 @@ impl Session {
         self.replaced_by(&statement)?;
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
         let planned = self.plan_view(&statement, query).await?;
-        let (mut change, state) = match statement.materialized {
+        let (mut change, mut state) = match statement.materialized {
             true => self.materialize(&planned).await?,
             false => {
                 let state = self.state(&planned).await?;
@@ -60,6 +61,14 @@ impl Session {
         };
         // The name may have been taken while this waited for its turn.
         let replaced = self.replaced_by(&statement)?;
+        if let (Some(replaced), State::Unusable { reason, was_shown }) = (&replaced, &mut state) {
+            let before = replaced.state();
+            *was_shown = before.was_shown();
+            if !matches!(before, State::Unusable { .. }) {
+                let (view, reason) = (statement.name, reason.clone());
+                return Err(ViewProblem::NotReplaced { view, reason }.into());
+            }
+        }
         if let Some(transaction) = change.transaction().filter(|_| !self.is_restoring) {
             transaction.check_lost(&statement)?;
             transaction.keep_statement(&statement.name, text, Pinned::of(&state))?;
@@ -104,8 +113,14 @@ impl Session {
                 told = told_of_refresh(of_refresh);
                 (change, state)
             }
-            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => {
-                let state = self.state(&planned).await?;
+            State::Usable { .. } | State::Unusable { .. } | State::Stale(_) if how != Refresh::Whole => {
+                return Err(SqlError::NotMaterialized { name: name.to_owned() });
+            }
+            State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => {
+                let mut state = self.state(&planned).await?;
+                if let State::Unusable { was_shown, .. } = &mut state {
+                    *was_shown = view.state().was_shown();
+                }
                 (self.change_catalog().await?, state)
             }
         };
@@ -233,9 +248,9 @@ impl Session {
                 | ViewProblem::NullIdentifiers { .. }
                 | ViewProblem::Unverified(_)
                 | ViewProblem::Stale),
-            )) => Ok(State::Unusable(problem.to_string())),
+            )) => Ok(State::unusable(problem.to_string())),
             // A view that a data folder keeps is there, whatever became of its tables.
-            Err(error) if self.is_restoring => Ok(State::Unusable(error.to_string())),
+            Err(error) if self.is_restoring => Ok(State::unusable(error.to_string())),
             Err(error) => Err(error),
         }
     }
@@ -328,7 +343,7 @@ impl Shared {
         self.views.write().unwrap_or_else(PoisonError::into_inner).insert(name, view);
         // Prepared statements still hold the one before.
         if let Some(replaced) = replaced {
-            replaced.set_state(State::Unusable("it was replaced".to_owned()));
+            replaced.set_state(State::unusable("it was replaced"));
         }
     }
 
@@ -336,7 +351,7 @@ impl Shared {
     fn take_view(&self, name: &str) {
         self.unfollowed().remove(name);
         let Some(view) = self.views.write().unwrap_or_else(PoisonError::into_inner).remove(name) else { return };
-        view.set_state(State::Unusable("it was dropped".to_owned()));
+        view.set_state(State::unusable("it was dropped"));
         for context in [&self.owner, &self.analyst] {
             // What is not there need not go.
             let _ = context.deregister_table(TableReference::bare(name));
@@ -380,7 +395,7 @@ fn described(definition: &Definition, state: &State) -> Result<String, ViewProbl
     let name = &definition.name;
     let version = match state {
         State::Materialized { .. } => return Ok(format!("materialized anonymization view {name}")),
-        State::Unusable(reason) => {
+        State::Unusable { reason, .. } => {
             return Err(ViewProblem::Unusable { view: name.clone(), reason: reason.clone() });
         }
         State::Stale(_) => return Err(ViewProblem::Stale),

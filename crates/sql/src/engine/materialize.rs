@@ -152,7 +152,7 @@ impl Shared {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let following = |state: State| match state {
             State::Materialized { view, query, policies } => Some(Following { view, query, policies }),
-            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => None,
+            State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => None,
         };
         views.values().filter_map(|view| following(view.state())).collect()
     }

@@ -25,7 +25,14 @@ pub(super) enum Pinned {
     Unusable {
         /// Why.
         reason: String,
+        /// Whether it was shown before; perhaps it was, where that was not noted.
+        #[serde(default = "perhaps")]
+        was_shown: bool,
     },
+}
+
+fn perhaps() -> bool {
+    true
 }
 
 impl Pinned {
@@ -35,7 +42,9 @@ impl Pinned {
             State::Usable { version, digest, .. } => {
                 Some(Pinned::Version { number: version.number, digest: digest.clone() })
             }
-            State::Unusable(reason) => Some(Pinned::Unusable { reason: reason.clone() }),
+            State::Unusable { reason, was_shown } => {
+                Some(Pinned::Unusable { reason: reason.clone(), was_shown: *was_shown })
+            }
             State::Materialized { .. } | State::Stale(_) => None,
         }
     }
@@ -53,8 +62,8 @@ impl Pinned {
 pub(super) fn restored(kept: Option<Pinned>, made: State) -> State {
     match (kept, made) {
         (_, made @ State::Materialized { .. }) => made,
-        (Some(Pinned::Unusable { reason }), _) => State::Unusable(reason),
-        (_, State::Unusable(reason)) => State::Stale(format!("it can't be made again ({reason})")),
+        (Some(Pinned::Unusable { reason, was_shown }), _) => State::Unusable { reason, was_shown },
+        (_, State::Unusable { reason, .. }) => State::Stale(format!("it can't be made again ({reason})")),
         (Some(Pinned::Version { digest: Some(earlier), .. }), State::Usable { version, query, policies, digest }) => {
             match digest.as_ref().map_or(Some(UNKNOWN), |now| now.difference(&earlier)) {
                 None => State::Usable { version, query, policies, digest },

@@ -112,7 +112,7 @@ impl Session {
         let snapshot = data.store.read()?;
         let standing = |view: &Arc<AView>| match view.state() {
             State::Materialized { view, .. } => Ok(Some(view.standing(&snapshot)?)),
-            State::Usable { .. } | State::Unusable(_) | State::Stale(_) => Ok(None),
+            State::Usable { .. } | State::Unusable { .. } | State::Stale(_) => Ok(None),
         };
         views.values().map(standing).collect()
     }
@@ -158,8 +158,8 @@ impl Session {
 
 fn state(view: &AView, role: Role) -> Result<String, SqlError> {
     Ok(match view.state() {
-        State::Unusable(reason) if role == Role::Owner => format!("unusable: {reason}"),
-        State::Unusable(_) => "unusable".to_owned(),
+        State::Unusable { reason, .. } if role == Role::Owner => format!("unusable: {reason}"),
+        State::Unusable { .. } => "unusable".to_owned(),
         State::Stale(reason) if role == Role::Owner => format!("stale: {reason}, REFRESH it"),
         State::Stale(_) => "stale".to_owned(),
         State::Usable { .. } if view.is_stale()? => "stale: its tables changed, REFRESH it".to_owned(),

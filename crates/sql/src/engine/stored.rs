@@ -68,7 +68,10 @@ impl Session {
     pub(super) async fn copy_from(&mut self, table: &TableReference, file: &str) -> Result<Outcome, SqlError> {
         let context = self.scoped(&crate::parser::Access::default())?;
         let Some(stored) = self.stored_table(&context, table).await else {
-            return Err(SqlError::NotStored { name: table.table().to_owned() });
+            return Err(match self.shared.data {
+                Some(_) => SqlError::NotStored { name: table.table().to_owned() },
+                None => SqlError::NoDataFolder,
+            });
         };
         let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
         let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::sql::parser::Statement as DFStatement;
-use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, TransactionAccessMode, TransactionMode};
 use kohort_store::{Change, Savepoint, StoreError};
 
 use super::Session;
@@ -38,6 +38,8 @@ pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
 /// How long a change waits for another to end.
 const WAIT: Duration = Duration::from_secs(10);
 
+const READ_ONLY: TransactionMode = TransactionMode::AccessMode(TransactionAccessMode::ReadOnly);
+
 /// By table and column, texts of values.
 pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
@@ -45,6 +47,7 @@ pub(super) type Touched = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TransactionStep {
     Begin,
+    BeginReadOnly,
     Commit,
     Rollback,
     Savepoint(String),
@@ -57,7 +60,10 @@ impl TransactionStep {
     pub(super) fn of(statement: &DFStatement) -> Option<TransactionStep> {
         let DFStatement::Statement(statement) = statement else { return None };
         match statement.as_ref() {
-            SqlStatement::StartTransaction { .. } => Some(TransactionStep::Begin),
+            SqlStatement::StartTransaction { modes, .. } => Some(match modes.as_slice() {
+                modes if modes.contains(&READ_ONLY) => TransactionStep::BeginReadOnly,
+                _ => TransactionStep::Begin,
+            }),
             SqlStatement::Commit { .. } => Some(TransactionStep::Commit),
             SqlStatement::Rollback { savepoint: None, .. } => Some(TransactionStep::Rollback),
             SqlStatement::Rollback { savepoint: Some(name), .. } => Some(TransactionStep::RollbackTo(spelled(name))),
@@ -85,6 +91,7 @@ impl Session {
                 done("began a transaction")
             }
             (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
+            (TransactionStep::BeginReadOnly, _) => Err(SqlError::ReadOnlyTransaction),
             (_, None) => Err(SqlError::NoTransaction),
             (TransactionStep::Savepoint(name), Some(transaction)) => {
                 transaction.mark(name)?;
@@ -111,6 +118,11 @@ impl Session {
                 done("rolled back")
             }
         }
+    }
+
+    /// Whether a transaction is under way.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
     }
 
     /// Forgets the transaction under way, if there is one: nothing of it is kept.

@@ -14,7 +14,7 @@ use super::session::counted;
 use crate::SqlError;
 use crate::parser::{Answers, Purposes};
 use crate::policy::unused_choices;
-use crate::view::{AView, Definition, State, Told, fewer_together, share_nobody, told_together};
+use crate::view::{AView, Definition, State, Told, Version, fewer_together, share_nobody, told_together};
 
 /// What readers of a materialized view before and after a refresh can combine, or could have.
 pub(super) fn told_of_refresh(told: Told) -> String {
@@ -55,10 +55,8 @@ impl Session {
         }
         let mut warnings = of_definition(&planned.definition);
         warnings.extend(of_choices(planned));
-        if let (Some(before), State::Usable { version, .. }) = (before.and_then(|before| before.version()), state)
-            && let Some(n_persons) = fewer_together(&[&before, version])
-        {
-            warnings.push(format!("whoever kept what it showed before {}", told_together(n_persons)));
+        if let (Some(before), State::Usable { version, .. }) = (before, state) {
+            warnings.extend(of_earlier(&before.state(), version));
         }
         warnings.extend(self.of_others(planned, state)?);
         Ok(warnings.into_iter().map(|warning| format!("\nwarning: {warning}")).collect())
@@ -92,6 +90,22 @@ impl Session {
             }
         }
         Ok(warnings)
+    }
+}
+
+/// What whoever kept what a view showed before can tell by a new version.
+fn of_earlier(before: &State, version: &Version) -> Option<String> {
+    let may = "whoever kept it may be able to single out some persons";
+    match before {
+        State::Usable { version: earlier, .. } => {
+            let n_persons = fewer_together(&[earlier, version])?;
+            Some(format!("whoever kept what it showed before {}", told_together(n_persons)))
+        }
+        State::Stale(_) | State::Unusable { was_shown: true, .. } => {
+            Some(format!("what it showed before is not known any more: {may}"))
+        }
+        // A materialized one is compared where it is made anew.
+        State::Unusable { was_shown: false, .. } | State::Materialized { .. } => None,
     }
 }
 

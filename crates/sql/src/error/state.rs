@@ -35,7 +35,8 @@ impl SqlError {
             SqlError::IsView { .. }
             | SqlError::ViewOnView { .. }
             | SqlError::Kept { .. }
-            | SqlError::Computed { .. } => "42809",
+            | SqlError::Computed { .. }
+            | SqlError::NotMaterialized { .. } => "42809",
             SqlError::InUse { .. } => "2BP01",
             SqlError::Volatile
             | SqlError::NothingAsked
@@ -44,6 +45,7 @@ impl SqlError {
             | SqlError::NoDataFolder
             | SqlError::OneSchema
             | SqlError::NotPrepared
+            | SqlError::ReadOnlyTransaction
             | SqlError::NotForStored { .. } => "0A000",
             SqlError::InTransaction | SqlError::NotInTransaction => "25001",
             SqlError::NoTransaction => "25P01",
@@ -77,7 +79,8 @@ fn of_parsing(problem: &ParseProblem) -> &'static str {
 fn of_view(problem: &ViewProblem) -> &'static str {
     match problem {
         ViewProblem::Policy(problem) if problem.is_refusal() => "42501",
-        ViewProblem::Stale | ViewProblem::Unusable { .. } | ViewProblem::Unreachable(_) => "55000",
+        ViewProblem::Stale | ViewProblem::Unreachable(_) => "55000",
+        ViewProblem::Unusable { .. } | ViewProblem::NotReplaced { .. } => "55000",
         ViewProblem::Definition(_) => "42611",
         ViewProblem::Unverified(_) => "XX000",
         ViewProblem::Materialized(problem) => of_materialized(problem),
@@ -97,6 +100,7 @@ fn of_materialized(problem: &MaterializedProblem) -> &'static str {
         | MaterializedProblem::Query { .. }
         | MaterializedProblem::NoHierarchy { .. }
         | MaterializedProblem::PolicyKey
+        | MaterializedProblem::NoCrowds { .. }
         | MaterializedProblem::Option { .. } => "0A000",
         // A row that would be somebody's second is one row too many, like a key that is there already.
         MaterializedProblem::SeveralRows { .. } => "23505",

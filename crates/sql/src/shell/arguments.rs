@@ -66,6 +66,7 @@ pub(super) enum Action {
     /// Copy a data folder to one new file, also while a server uses it
     ///
     /// To use the copy, put it into a folder of its own under the name kohort.db.
+    #[command(after_help = "Examples:\n  kohort-sql backup clinic/ monday.db")]
     Backup {
         /// The data folder
         folder: PathBuf,
@@ -73,6 +74,7 @@ pub(super) enum Action {
         file: PathBuf,
     },
     /// Read a whole data folder, or a backup, and say whether it is sound, also while a server uses it
+    #[command(after_help = "Examples:\n  kohort-sql check clinic/\n  kohort-sql check monday.db")]
     Check {
         /// The data folder, or the file of a backup
         folder: PathBuf,

@@ -74,6 +74,14 @@ pub enum ViewProblem {
         /// Why.
         reason: String,
     },
+    /// A view that could not be built in the place of another.
+    #[error("the view '{view}' stays as it was, for the new one would be unusable: {reason}")]
+    NotReplaced {
+        /// The view.
+        view: String,
+        /// Why.
+        reason: String,
+    },
     /// The view's query failed. Its message may hold cells, so only its kind is kept.
     #[error("the query of view '{view}' failed: {kind}")]
     Query {
@@ -94,9 +102,9 @@ impl ViewProblem {
             ViewProblem::Policy(problem) => problem.hint(),
             ViewProblem::Materialized(problem) => problem.hint(),
             ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
-            ViewProblem::Stale => {
-                Some("REFRESH ANONYMIZATION_VIEW verifies it for the data as they are now".to_owned())
-            }
+            ViewProblem::Stale => Some(
+                "its owner can REFRESH ANONYMIZATION_VIEW, which verifies it for the data as they are now".to_owned(),
+            ),
             ViewProblem::SeveralPolicies { identifier, .. } => {
                 Some(format!("give each person one policy, and write {identifier} REFERENCES"))
             }
@@ -106,7 +114,8 @@ impl ViewProblem {
             ViewProblem::Query { .. } => {
                 Some("the owner can run the query by itself to see what is wrong with it".to_owned())
             }
-            ViewProblem::Columns(_) | ViewProblem::Unverified(_) | ViewProblem::Unusable { .. } => None,
+            ViewProblem::Columns(_) | ViewProblem::Unverified(_) => None,
+            ViewProblem::Unusable { .. } | ViewProblem::NotReplaced { .. } => None,
         }
     }
 

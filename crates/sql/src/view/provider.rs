@@ -76,9 +76,29 @@ pub enum State {
         policies: Option<Arc<LogicalPlan>>,
     },
     /// It could not be built.
-    Unusable(String),
+    Unusable {
+        /// Why.
+        reason: String,
+        /// Whether it was shown before.
+        was_shown: bool,
+    },
     /// It is not what it was when its data folder was last open, for this reason.
     Stale(String),
+}
+
+impl State {
+    /// Of a view that could not be built, and never was.
+    pub fn unusable(reason: impl Into<String>) -> State {
+        State::Unusable { reason: reason.into(), was_shown: false }
+    }
+
+    /// Whether somebody may have read it.
+    pub fn was_shown(&self) -> bool {
+        match self {
+            State::Usable { .. } | State::Materialized { .. } | State::Stale(_) => true,
+            State::Unusable { was_shown, .. } => *was_shown,
+        }
+    }
 }
 
 /// What a session reads of a view, and as whom.
@@ -118,7 +138,7 @@ impl AView {
     pub fn version(&self) -> Option<Arc<Version>> {
         match self.state() {
             State::Usable { version, .. } => Some(version),
-            State::Materialized { .. } | State::Unusable(_) | State::Stale(_) => None,
+            State::Materialized { .. } | State::Unusable { .. } | State::Stale(_) => None,
         }
     }
 
@@ -133,7 +153,7 @@ impl AView {
     /// Where its tables can't be looked at.
     pub fn is_stale(&self) -> Result<bool> {
         match self.state() {
-            State::Materialized { .. } | State::Unusable(_) => Ok(false),
+            State::Materialized { .. } | State::Unusable { .. } => Ok(false),
             State::Stale(_) => Ok(true),
             State::Usable { version, query, policies, .. } => {
                 self.is_stale_version(&version, &query, policies.as_deref())
@@ -151,7 +171,7 @@ impl AView {
         match self.state() {
             State::Usable { version, .. } => version.meanings(),
             State::Materialized { view, .. } => view.meanings(),
-            State::Unusable(_) | State::Stale(_) => self.definition.columns.iter().map(|_| None).collect(),
+            State::Unusable { .. } | State::Stale(_) => self.definition.columns.iter().map(|_| None).collect(),
         }
     }
 
@@ -166,7 +186,7 @@ impl AView {
                 return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
             }
             State::Stale(_) => return Err(external(ViewProblem::Stale)),
-            State::Unusable(reason) => {
+            State::Unusable { reason, .. } => {
                 let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }

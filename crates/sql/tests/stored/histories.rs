@@ -338,3 +338,15 @@ proptest! {
         })?;
     }
 }
+
+#[test]
+fn a_view_by_the_papers_rule_is_not_refreshed_in_part() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::begin(folder.path(), PLAIN, "CHANGES PAPER").await;
+        run = run.take(folder.path(), &Step::Alone(Change::Delete(vec![3]))).await.unwrap();
+        let refused = try_rows(&mut run.session, "REFRESH ANONYMIZATION_VIEW v PARTIAL").await.unwrap_err();
+        assert!(refused.to_string().contains("keeps no crowds"), "{refused}");
+        run.take(folder.path(), &Step::RefreshPart).await.unwrap();
+    });
+}

@@ -69,7 +69,8 @@ async fn is_stale_after(changed_by: &str, reason: &str) {
     let engine = open(folder.path()).await;
     assert!(is_stale(&engine).await, "opening it once more changes nothing");
     let mut session = owner(&engine);
-    rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await;
+    let said = &rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await[0][0];
+    assert!(said.contains("\nwarning: what it showed before is not known any more: "), "{said}");
     let refreshed = sorted(&mut analyst(&engine), ASKED).await;
     assert_eq!(shown(&engine).await, ("usable".to_owned(), "2".to_owned()));
     drop((session, engine));
@@ -258,4 +259,46 @@ async fn what_has_expired_stays_hidden_though_the_clock_goes_back() {
     drop(engine);
     let engine = open_by(folder.path(), &day).await;
     assert_eq!(wards(&engine).await, [["NULL"]]);
+}
+
+#[tokio::test]
+async fn a_view_that_would_be_unusable_takes_no_others_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = made(folder.path()).await;
+    let before = sorted(&mut analyst(&engine), ASKED).await;
+    let mut session = owner(&engine);
+    let unreachable = SEEN.replace("CREATE", "CREATE OR REPLACE").replace("name REFERENCES choice (k)", "K 50");
+    let refused = try_rows(&mut session, &unreachable).await.unwrap_err();
+    assert!(matches!(refused, SqlError::View(ViewProblem::NotReplaced { .. })), "{refused}");
+    assert_eq!(refused.exit_code(), 1);
+    assert_eq!(sorted(&mut analyst(&engine), ASKED).await, before);
+    drop((session, engine));
+    assert_eq!(sorted(&mut analyst(&open(folder.path()).await), ASKED).await, before);
+}
+
+#[tokio::test]
+async fn what_was_shown_before_a_view_became_unusable_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = made(folder.path()).await;
+    let mut session = owner(&engine);
+    rows(&mut session, "UPDATE choice SET k = 50").await;
+    try_rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await.unwrap_err();
+    drop((session, engine));
+    let mut session = owner(&open(folder.path()).await);
+    rows(&mut session, "UPDATE choice SET k = 3").await;
+    let said = &rows(&mut session, "REFRESH ANONYMIZATION_VIEW seen").await[0][0];
+    assert!(said.contains("\nwarning: what it showed before is not known any more: "), "{said}");
+}
+
+#[tokio::test]
+async fn a_view_that_is_computed_is_refreshed_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = owner(&made(folder.path()).await);
+    rows(&mut session, "INSERT INTO patient VALUES ('g', 23, 'flu', 'x')").await;
+    for how in ["PARTIAL", "FORCE"] {
+        let refused = try_rows(&mut session, &format!("REFRESH ANONYMIZATION_VIEW seen {how}")).await.unwrap_err();
+        assert!(matches!(refused, SqlError::NotMaterialized { .. }), "{refused}");
+    }
+    let refused = try_rows(&mut session, ASKED).await.unwrap_err();
+    assert!(matches!(refused, SqlError::View(ViewProblem::Stale)), "nothing was shown anew: {refused}");
 }
