@@ -346,10 +346,13 @@ impl SqlError {
                 | DataFusionError::NotImplemented(_)
                 | DataFusionError::Configuration(_) => SqlError::Query(error),
                 DataFusionError::ResourcesExhausted(_) => SqlError::OutOfMemory,
-                DataFusionError::ArrowError(problem, _) => {
-                    let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
-                    SqlError::Running { what }
-                }
+                DataFusionError::ArrowError(problem, _) => match missing_value(problem) {
+                    Some(column) => StoreError::Missing { column, row: None }.into(),
+                    None => {
+                        let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
+                        SqlError::Running { what }
+                    }
+                },
                 _ => SqlError::Running { what: kind_of(&error).to_owned() },
             },
             ours => ours,
@@ -464,6 +467,14 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
         Ok(problem) => SqlError::Meaning(*problem),
         Err(error) => SqlError::Query(DataFusionError::External(error)),
     }
+}
+
+/// The column of a table that must have a value and was to get none.
+fn missing_value(problem: &ArrowError) -> Option<String> {
+    let ArrowError::InvalidArgumentError(text) = problem else { return None };
+    let column =
+        text.strip_prefix("Column '")?.strip_suffix("' is declared as non-nullable but contains null values")?;
+    Some(column.to_owned())
 }
 
 /// Which type a value should have, and where a CSV file is not what its table says. Arrow quotes the cell and its row, of

@@ -71,7 +71,7 @@ url = f"host=127.0.0.1 port={os.environ['PORT']} user=olga dbname=kohort"
 with psycopg.connect(url, autocommit=True) as c:
     c.execute("CREATE TABLE t (id INT PRIMARY KEY, name TEXT NOT NULL)")
     c.execute("INSERT INTO t VALUES (1, 'a')")
-    for sql in ["INSERT INTO t VALUES (1, 'b')", "INSERT INTO t VALUES (2, NULL)"]:
+    for sql in ["INSERT INTO t VALUES (1, 'b')", "INSERT INTO t VALUES (2, NULL)", "INSERT INTO t (id) VALUES (3)"]:
         try:
             c.execute(sql)
         except psycopg.IntegrityError as e:
@@ -79,7 +79,7 @@ with psycopg.connect(url, autocommit=True) as c:
 "#,
     )
     .await;
-    assert_eq!(said, "UniqueViolation\nNotNullViolation\n");
+    assert_eq!(said, "UniqueViolation\nNotNullViolation\nNotNullViolation\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
