@@ -4,6 +4,7 @@
 //! Clients write queries of the catalog that DataFusion can't run as they are. They are rewritten, some roughly (a
 //! subquery among the columns becomes NULL), so only queries that read nothing but the catalog ever are.
 
+mod completed;
 mod listed;
 
 use std::collections::HashSet;
@@ -14,13 +15,16 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarUDF, Signature, SimpleScalarUDF, TypeSignature, Volatility, create_udf,
+};
 use datafusion::prelude::SessionConfig;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    SelectItem, SetExpr, Statement, Value, visit_expressions, visit_expressions_mut, visit_relations,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join,
+    JoinOperator, ObjectName, Select, SelectItem, SetExpr, Statement, TableFactor, Value, VisitMut, VisitorMut,
+    visit_expressions, visit_expressions_mut, visit_relations,
 };
 use datafusion_pg_catalog::pg_catalog::context::EmptyContextProvider;
 use datafusion_pg_catalog::pg_catalog::generate_series_arg_coercion::CoerceIntArgsToBigInt;
@@ -32,6 +36,7 @@ use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
 
 use crate::settings::SERVER_VERSION;
+use completed::Completed;
 use listed::Listed;
 
 const CATALOG: &str = "kohort";
@@ -72,7 +77,7 @@ impl PgCatalog {
         let tables = PgCatalogSchemaProvider::try_new(listed, Arc::clone(&self.tables), EmptyContextProvider)?;
         let catalog =
             context.catalog(CATALOG).ok_or_else(|| DataFusionError::Plan("there is no catalog".to_owned()))?;
-        catalog.register_schema(PG_CATALOG, Arc::new(tables))?;
+        catalog.register_schema(PG_CATALOG, Arc::new(Completed(tables)))?;
         for function in &self.functions {
             context.register_udf(function.as_ref().clone());
         }
@@ -98,12 +103,14 @@ impl PgCatalog {
             ("obj_description", vec![oid.clone(), text.clone()], no_text.clone()),
             ("shobj_description", vec![oid.clone(), text], no_text.clone()),
             ("col_description", vec![oid.clone(), int], no_text.clone()),
-            ("pg_get_viewdef", vec![oid.clone(), truth], no_text),
             ("pg_type_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
-            ("pg_function_is_visible", vec![oid], ScalarValue::Boolean(Some(true))),
+            ("pg_function_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
         ] {
-            context.register_udf(always(name, of, says));
+            context.register_udf(always(name, TypeSignature::Exact(of), says));
         }
+        let plain_or_pretty = [vec![oid.clone()], vec![oid, truth]].map(TypeSignature::Exact).to_vec();
+        context.register_udf(always("pg_get_viewdef", TypeSignature::OneOf(plain_or_pretty), no_text));
+        context.register_udf(current_setting());
         Ok(())
     }
 
@@ -159,8 +166,8 @@ impl PgCatalog {
     }
 }
 
-/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, and what can't be
-/// known anywhere in a column becomes NULL, as subqueries that are a column do already.
+/// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, what can't be known
+/// anywhere in a column becomes NULL, as subqueries that are a column do already, and so does what gathers nothing.
 fn adapted(mut statement: Statement) -> Statement {
     if let Statement::Query(query) = &mut statement
         && let SetExpr::Select(select) = query.body.as_mut()
@@ -172,6 +179,7 @@ fn adapted(mut statement: Statement) -> Statement {
             ControlFlow::<()>::Continue(())
         });
     }
+    let _ = VisitMut::visit(&mut statement, &mut GathersNothing);
     let _ = visit_expressions_mut(&mut statement, |expression| {
         if let Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } = expression
             && let Some(escape) = escape_char.take()
@@ -198,6 +206,36 @@ fn adapted(mut statement: Statement) -> Statement {
         ControlFlow::<()>::Continue(())
     });
     statement
+}
+
+/// Lists of the parents of tables become NULL. SQLAlchemy joins `SELECT inhrelid, array_agg(...) FROM pg_inherits ...` to
+/// each table, and lists can't be joined to rows; but nothing inherits, so there is none.
+struct GathersNothing;
+
+impl VisitorMut for GathersNothing {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if has_no_rows(select) {
+            for item in &mut select.projection {
+                if let SelectItem::ExprWithAlias { expr, .. } = item
+                    && matches!(expr, Expr::Function(call) if last(&call.name) == "array_agg")
+                {
+                    *expr = Expr::value(Value::Null);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether all rows come from `pg_inherits`, which is empty.
+fn has_no_rows(select: &Select) -> bool {
+    let [from] = select.from.as_slice() else { return false };
+    let is_inherits = matches!(&from.relation, TableFactor::Table { name, .. }
+        if is_table_of_catalog(name) && last(name) == "pg_inherits");
+    let adds_none = |join: &Join| matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
+    is_inherits && from.joins.iter().all(adds_none)
 }
 
 /// Functions without arguments keep the names under which they were called: `current_user` is asked of `session_user()`.
@@ -231,19 +269,28 @@ fn is_unknown(expression: &Expr) -> bool {
         Expr::Subquery(_) => true,
         Expr::Function(call) => match &call.args {
             FunctionArguments::Subquery(_) => true,
-            FunctionArguments::List(list) => last(&call.name) == "array_to_string" && list.args.iter().any(is_of_rows),
+            FunctionArguments::List(list) => {
+                last(&call.name) == "array_to_string" && list.args.iter().filter_map(expression_of).any(is_of_rows)
+            }
             FunctionArguments::None => false,
         },
         _ => false,
     }
 }
 
-/// A column, or what was a subquery.
-fn is_of_rows(argument: &FunctionArg) -> bool {
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else { return false };
+fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
+        _ => None,
+    }
+}
+
+/// A column, what was a subquery, or one joined to the other.
+fn is_of_rows(argument: &Expr) -> bool {
     match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
         Expr::Value(value) => value.value == Value::Null,
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => is_of_rows(left) && is_of_rows(right),
         _ => is_unknown(argument),
     }
 }
@@ -317,10 +364,23 @@ fn last(name: &ObjectName) -> String {
 }
 
 /// A function that always says the same.
-fn always(name: &str, of: Vec<DataType>, says: ScalarValue) -> ScalarUDF {
+fn always(name: &str, of: TypeSignature, says: ScalarValue) -> ScalarUDF {
     let returns = says.data_type();
     let function = move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(says.clone()));
-    create_udf(name, of, returns, Volatility::Stable, Arc::new(function))
+    let of = Signature::new(of, Volatility::Stable);
+    ScalarUDF::from(SimpleScalarUDF::new_with_signature(name, of, returns, Arc::new(function)))
+}
+
+/// `current_setting('default_table_access_method')`, which SQLAlchemy compares with that of a table. All else is NULL: a
+/// function knows nothing of the connection it is called on, which SHOW does, and one that fails for some rows would tell
+/// of them.
+fn current_setting() -> ScalarUDF {
+    let function = |arguments: &[ColumnarValue]| {
+        let is_known = matches!(arguments, [ColumnarValue::Scalar(ScalarValue::Utf8(Some(name)))]
+            if name.eq_ignore_ascii_case("default_table_access_method"));
+        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(is_known.then(|| "heap".to_owned()))))
+    };
+    create_udf("current_setting", vec![DataType::Utf8], DataType::Utf8, Volatility::Stable, Arc::new(function))
 }
 
 /// A function without arguments that always says the same.

@@ -96,6 +96,22 @@ with engine.connect() as c:
     print(i.get_table_names(), i.get_view_names())
     print([(x["name"], str(x["type"])) for x in i.get_columns("seen")])
     print(i.has_table("seen"), i.has_table("people"))
+    views = sa.MetaData()
+    views.reflect(c, views=True)
+    print(list(views.tables), c.scalar(sa.text("SELECT pg_get_viewdef(oid) FROM pg_class WHERE relname = 'seen'")))
+    print(i.get_pk_constraint("seen")["constrained_columns"], i.get_foreign_keys("seen"), i.get_indexes("seen"))
+    print(i.get_unique_constraints("seen"), i.get_check_constraints("seen"), i.get_table_comment("seen"))
+    kind = sa.engine.reflection.ObjectKind.ANY
+    for each in ["columns", "pk_constraint", "foreign_keys", "indexes", "unique_constraints", "check_constraints",
+                 "table_comment", "table_options"]:
+        told = getattr(i, f"get_multi_{each}")(kind=kind)
+        assert list(told) == [(None, "seen")], (each, told)
+    # A definition that is NULL is told as a table that is not there.
+    for ask in [lambda: i.get_view_definition("seen"), lambda: sa.Table("people", sa.MetaData(), autoload_with=c)]:
+        try:
+            print(ask())
+        except sa.exc.NoSuchTableError as e:
+            print("none", e)
     t = sa.Table("seen", sa.MetaData(), autoload_with=c)
     print(c.execute(sa.select(sa.func.count()).select_from(t).where(t.c.ward == "north")).scalar())
 "#,
@@ -104,7 +120,21 @@ with engine.connect() as c:
     let columns = "[('name', 'TEXT'), ('age', 'TEXT'), ('zip', 'TEXT'), ('ward', 'TEXT'), ('illness', 'TEXT')]";
     let mut lines = said.lines();
     assert!(lines.next().unwrap().contains("'public'"), "{said}");
-    assert_eq!(lines.collect::<Vec<_>>(), ["[] ['seen']", columns, "True False", "4"], "{said}");
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        [
+            "[] ['seen']",
+            columns,
+            "True False",
+            "['seen'] None",
+            "[] [] []",
+            "[] [] {'text': None}",
+            "none seen",
+            "none people",
+            "4"
+        ],
+        "{said}"
+    );
 }
 
 /// A program that asks by pgjdbc.

@@ -199,7 +199,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// A Python with psycopg and SQLAlchemy.
+/// A Python with psycopg and SQLAlchemy. A folder that was kept from an earlier run may hold another SQLAlchemy.
 pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -207,7 +207,10 @@ pub(crate) fn python() -> &'static Path {
         let python = folder.join("bin/python");
         let is_there = |python: &Path| {
             let mut command = Command::new(python);
-            command.args(["-c", "import psycopg, sqlalchemy"]).output().is_ok_and(|output| output.status.success())
+            command
+                .args(["-c", "import psycopg, sqlalchemy; assert sqlalchemy.__version__.startswith('2.1.')"])
+                .output()
+                .is_ok_and(|output| output.status.success())
         };
         if !is_there(&python) {
             let step = |program: &Path, arguments: &[&str]| {
@@ -216,7 +219,7 @@ pub(crate) fn python() -> &'static Path {
             };
             let system = needed(on_path("python3"), "python3");
             step(&system, &["-m", "venv", folder.to_str().unwrap()]);
-            step(&python, &["-m", "pip", "install", "--quiet", "psycopg[binary]==3.2.*", "SQLAlchemy==2.0.*"]);
+            step(&python, &["-m", "pip", "install", "--quiet", "psycopg[binary]==3.2.*", "SQLAlchemy==2.1.*"]);
         }
         python
     })

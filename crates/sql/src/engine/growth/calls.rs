@@ -93,13 +93,14 @@ const EITHER: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "nv
 const OF_MAPS: [&str; 5] = ["map", "map_entries", "map_extract", "map_keys", "map_values"];
 
 /// Functions whose result is short, whatever they are given.
-const SHORT: [&str; 14] = [
+const SHORT: [&str; 15] = [
     "arrow_typeof",
     "chr",
     "current_catalog",
     "current_database",
     "current_schema",
     "current_schemas",
+    "current_setting",
     "current_user",
     "md5",
     "session_user",
