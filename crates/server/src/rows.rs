@@ -157,13 +157,13 @@ pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>,
 
 /// A batch with the types of a schema.
 fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
+    if batch.num_columns() != schema.fields().len() {
+        return Err(Failure::statement("0A000", "the columns of this statement have changed"));
+    }
     let own = batch.schema();
     let mut pairs = own.fields().iter().zip(schema.fields());
     if pairs.all(|(own, told)| own.data_type() == told.data_type()) {
         return Ok(batch.clone());
-    }
-    if batch.num_columns() != schema.fields().len() {
-        return Err(Failure::statement("0A000", "the columns of this statement have changed"));
     }
     let told = batch.columns().iter().zip(schema.fields());
     let columns: Result<Vec<_>, _> = told.map(|(column, field)| cast(column, field.data_type())).collect();

@@ -34,6 +34,7 @@ mod unread;
 mod utility;
 mod values;
 mod warnings;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -61,6 +62,7 @@ use memory::QueryMemory;
 use readers::Readers;
 pub(crate) use readers::{ReadsView, Turn};
 pub use session::{Described, Outcome, Session};
+use windows::MeterWindows;
 
 use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, Login};
@@ -290,6 +292,7 @@ fn context(memory: &Arc<QueryMemory>, config: SessionConfig) -> SessionContext {
         .with_analyzer_rules(analyzer)
         .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
         .with_physical_optimizer_rule(Arc::new(FindPairs))
+        .with_physical_optimizer_rule(Arc::new(MeterWindows))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_udf(avlike());

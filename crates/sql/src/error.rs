@@ -240,6 +240,14 @@ pub enum SqlError {
         /// Bytes that it may make.
         most: u64,
     },
+    /// A CUBE of more groupings than anybody could read.
+    #[error("CUBE of {n} columns groups rows in 2^{n} ways, and {most} is the most it takes")]
+    TooManyGroupings {
+        /// So many columns.
+        n: usize,
+        /// So many it may be.
+        most: usize,
+    },
     /// A function that makes texts or lists of a length that nobody can tell beforehand.
     #[error("an analyst may not use {function}: how large what it makes can be is not known beforehand")]
     UnknownGrowth {
@@ -326,6 +334,7 @@ impl SqlError {
                 "texts are repeated, filled up or put together too often, or by a number that is not written out"
                     .to_owned(),
             ),
+            SqlError::TooManyGroupings { .. } => Some("GROUPING SETS names the groupings you need".to_owned()),
             SqlError::UnknownGrowth { .. } => Some("write it with other functions".to_owned()),
             SqlError::Gathered => Some("let the outermost query gather, after everything is joined".to_owned()),
             SqlError::TooSlow => {

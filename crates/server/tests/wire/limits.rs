@@ -258,11 +258,16 @@ async fn what_would_end_the_process_is_refused_by_a_server_that_goes_on() {
     let (ann, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     let grown = vec!["s"; 100].join(" || ");
+    let twenty_seven: Vec<String> = (0..27).map(|number| format!("value + {number}")).collect();
     for (sql, state) in [
         // The first can't be parsed; nobody else may read the second.
         (format!("COPY t TO STDOUT; SELECT {}", vec!["1"; 60_000].join("+")), "54001"),
         (format!("SELECT 1 IN ({})", vec!["1"; 1_000_000].join(",")), "54000"),
         (" ".repeat(8 << 20), "54000"),
+        (format!("SELECT {}1{}", "abs(".repeat(40), ")".repeat(40)), "54001"),
+        (format!("SELECT {}1{}", "(SELECT ".repeat(40), ")".repeat(40)), "54001"),
+        (vec![format!("{}1{}", "abs(".repeat(14), ")".repeat(14)); 300].join(","), "54001"),
+        (format!("SELECT count(*) FROM generate_series(1, 1) GROUP BY CUBE ({})", twenty_seven.join(", ")), "54000"),
         (";SELECT 1".repeat(10_001), "54000"),
         ("SELECT string_agg(repeat('x', 30000), '') OVER () FROM generate_series(1, 8192)".to_owned(), "54000"),
         (
@@ -332,8 +337,8 @@ async fn each_statement_is_recorded_once_however_it_ends() {
         .filter(|entry| entry[2] == ANALYST)
         .map(|entry| vec![entry[3].as_str(), &entry[4], &entry[5], &entry[7]])
         .collect();
-    let endless = "SELECT count(*) AS ? FROM seen, generate_series(?, ?) AS a(x), generate_series(?, ?) AS b(y) \
-                   WHERE x % ? = y % ?";
+    let endless = "SELECT count(*) AS ? FROM seen, generate_series(?, ?) AS ?(?), generate_series(?, ?) AS ?(?) \
+                   WHERE ? % ? = ? % ?";
     assert_eq!(
         of_ann,
         [
@@ -344,6 +349,48 @@ async fn each_statement_is_recorded_once_however_it_ends() {
             ["SELECT ward AS \"Ward\" FROM seen", "care", "nurse", "answered"],
         ]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_windows_take_counts() {
+    let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 16).await;
+    let mut ann = connect(&served, ANALYST).await;
+    for function in ["sum(value)", "nth_value(value, 3)", "lag(value, 1000000)"] {
+        let query = format!("SELECT max(s) FROM (SELECT {function} OVER () AS s FROM generate_series(1, 3000000))");
+        assert_eq!(ann.failure(&query).await.0, "53200", "{function}");
+    }
+    let wards = "SELECT count(*) OVER (PARTITION BY ward) FROM seen LIMIT 1";
+    assert_eq!(ann.rows(wards).await.unwrap(), [["4"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_without_quotes_are_not_in_the_log() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    for wrong in [
+        "SELECT zip FROM seen WHERE illness = Smith",
+        "SELECT zip FROM seen WHERE illness = \u{2019}Smith\u{2019}",
+        "SELECT smith(zip) FROM seen",
+        "EXECUTE pp(smith)",
+    ] {
+        ann.failure(wrong).await;
+    }
+    let log = connect(&served, OWNER).await.rows("SHOW COMPLIANCE LOG").await.unwrap();
+    assert!(log.iter().any(|entry| entry[3] == "SELECT zip FROM seen WHERE illness = ?"), "{log:?}");
+    assert!(!format!("{log:?}").to_lowercase().contains("smith"), "{log:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_of_a_view_with_other_columns_is_refused() {
+    let served = serve(PEOPLE).await;
+    let ann = connect(&served, ANALYST).await;
+    let prepared = ann.client.prepare("SELECT * FROM seen").await.unwrap();
+    let fewer = "CREATE OR REPLACE ANONYMIZATION_VIEW seen ON SELECT name, age FROM people
+        WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age) name REFERENCES choices (k, level)";
+    connect(&served, OWNER).await.rows(fewer).await.unwrap();
+    let error = ann.client.query(&prepared, &[]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "0A000", "{error}");
+    assert_eq!(ann.client.query("SELECT age FROM seen", &[]).await.unwrap().len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,10 +3,12 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::config::ExtensionOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
+use datafusion::logical_expr::expr::GroupingSet;
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
@@ -163,7 +165,10 @@ impl Session {
     ) -> Result<LogicalPlan, SqlError> {
         let state = context.state();
         match state.statement_to_plan(statement.clone()).await {
-            Ok(plan) => Ok(plan),
+            Ok(plan) => {
+                check_groupings(&plan)?;
+                Ok(plan)
+            }
             Err(error) => {
                 let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
                 // A view that may not be read is not known of either.
@@ -198,4 +203,23 @@ fn said_by_kind(stream: SendableRecordBatchStream) -> SendableRecordBatchStream 
     let by_kind = |error| DataFusionError::External(Box::new(SqlError::while_running(error)));
     let schema = stream.schema();
     Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(by_kind)))
+}
+
+/// So many columns a CUBE may have: 4,096 groupings.
+const MOST_OF_CUBE: usize = 12;
+
+/// Refuses a CUBE whose groupings would not fit into memory: each is written out before anything runs.
+fn check_groupings(plan: &LogicalPlan) -> Result<(), SqlError> {
+    let mut largest = 0;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node {
+            for expression in &aggregate.group_expr {
+                if let Expr::GroupingSet(GroupingSet::Cube(columns)) = expression {
+                    largest = largest.max(columns.len());
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if largest > MOST_OF_CUBE { Err(SqlError::TooManyGroupings { n: largest, most: MOST_OF_CUBE }) } else { Ok(()) }
 }

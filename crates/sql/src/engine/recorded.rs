@@ -1,9 +1,11 @@
 //! [`Asked`]: each statement is recorded once, however it ends.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 
 use super::{Described, Session, Shared};
 use crate::SqlError;
+use crate::access::Accounts;
 use crate::parser::{Access, ParseProblem, Parsed, StatementText};
 use crate::policy::{LogEntry, LogOutcome, UsedView};
 
@@ -44,7 +46,10 @@ impl Asked {
         let is_answered = outcome == LogOutcome::Answered;
         let statement = match is_answered {
             true => std::mem::take(&mut self.structure),
-            false => StatementText::without_quoted_names(&self.structure),
+            false => {
+                let names = self.shared.names();
+                StatementText::with_known_names(&self.structure, |name| names.contains(name))
+            }
         };
         // Whoever read a view did so for what its policies know.
         let access =
@@ -103,6 +108,27 @@ impl LogOutcome {
 }
 
 impl Shared {
+    /// Names of tables, functions, users and views, and of views' columns, in small letters.
+    fn names(&self) -> HashSet<String> {
+        let state = self.owner.state();
+        let catalogs = state.catalog_list();
+        let catalogs = catalogs.catalog_names().into_iter().filter_map(|name| catalogs.catalog(&name));
+        let schemas = catalogs.flat_map(|catalog| {
+            catalog.schema_names().into_iter().filter_map(move |name| catalog.schema(&name)).collect::<Vec<_>>()
+        });
+        let mut names: HashSet<String> = schemas.flat_map(|schema| schema.table_names()).collect();
+        names.extend(state.scalar_functions().keys().cloned());
+        names.extend(state.aggregate_functions().keys().cloned());
+        names.extend(state.window_functions().keys().cloned());
+        names.extend(state.table_functions().keys().cloned());
+        let users = self.accounts.get().map(Accounts::users).unwrap_or_default();
+        names.extend(users.into_iter().map(|(user, _)| user));
+        for view in self.views.read().unwrap_or_else(PoisonError::into_inner).values() {
+            names.extend(view.definition.columns.iter().map(|column| column.name.clone()));
+        }
+        names.into_iter().map(|name| name.to_lowercase()).collect()
+    }
+
     /// A purpose and a recipient as far as they are granted to anybody or choices were made for them, and `?` for others:
     /// anything can be claimed.
     fn known(&self, access: &Access) -> Access {
@@ -116,7 +142,7 @@ impl Shared {
                 recipients.push(pair.recipient);
             }
         }
-        let views = self.views.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let views = self.views.read().unwrap_or_else(PoisonError::into_inner).clone();
         for policies in views.values().filter_map(|view| view.version()?.policies.clone()) {
             for pair in policies.pairs() {
                 purposes.extend(pair.purpose.clone());

@@ -62,6 +62,7 @@ impl SqlError {
             SqlError::Damaged { .. } | SqlError::NewerFormat { .. } => "XX001",
             SqlError::OutOfMemory => "53200",
             SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
+            SqlError::TooManyGroupings { .. } => "54000",
             SqlError::Running { .. } => "22000",
             SqlError::Query(error) => of_query(error.find_root()),
         }
@@ -70,7 +71,7 @@ impl SqlError {
 
 fn of_parsing(problem: &ParseProblem) -> &'static str {
     match problem.fault {
-        ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. } => "54001",
+        ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. } | ParseFault::TooNested => "54001",
         ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. } => "54000",
         _ => "42601",
     }

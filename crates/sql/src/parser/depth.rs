@@ -27,6 +27,11 @@ const MOST_OPERATORS: usize = 10_000;
 /// So many tables a statement may read, with queries of WITH in the places where they are named.
 const MOST_TABLES: u64 = 4_000;
 
+/// The parser reads what stands in the parentheses of a function or a query up to twice, so that each of those inside each
+/// other doubles its work. So many words and signs it may read in all, and so many times as many as there are.
+const MOST_READ: u64 = 1_000_000;
+const MOST_TIMES_READ: u64 = 16;
+
 /// The stack of threads that run statements, in bytes: several times what the deepest takes, in a build without
 /// optimization. Pages that are not used cost nothing.
 pub const STACK: usize = 128 << 20;
@@ -67,6 +72,8 @@ struct Level {
     defines: Option<String>,
     /// Tables that are read in it.
     n_tables: u64,
+    /// Whether the parser may read it twice.
+    is_read_twice: bool,
 }
 
 impl Level {
@@ -113,6 +120,8 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
     let mut named: Option<String> = None;
     // Queries of WITH, and how many tables each reads.
     let mut queries: HashMap<String, u64> = HashMap::new();
+    let (mut n_read_twice, mut n_read) = (0u32, 0u64);
+    let most_read = MOST_READ + MOST_TIMES_READ * tokens.len() as u64;
     for (place, token) in tokens.iter().enumerate() {
         let level = levels.last_mut().expect("the outermost is never left");
         let next = tokens.get(place + 1).map(|next| &next.token);
@@ -127,7 +136,11 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
                 around.depth += level.depth();
                 around.n_operators += level.n_operators;
                 let (name_before, defines) = (last_name.take(), name_of_query);
+                let follows_word = place > 0 && matches!(tokens[place - 1].token, Token::Word(_));
+                let is_read_twice = follows_word || next.is_some_and(begins_query);
+                n_read_twice += u32::from(is_read_twice);
                 levels.push(Level {
+                    is_read_twice,
                     adds_tables: is_table,
                     expects_table: is_table,
                     name_before,
@@ -142,6 +155,7 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
                     let outer = levels.last_mut().expect("one is left");
                     around.depth -= outer.depth();
                     around.n_operators -= outer.n_operators;
+                    n_read_twice -= u32::from(inner.is_read_twice);
                     outer.expects_operand = false;
                     match inner.defines {
                         Some(query) => {
@@ -201,6 +215,10 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
             // Every other sign compares, or binds about as tightly.
             _ => level.note(Binding::Comparison),
         }
+        n_read = n_read.saturating_add(1u64.checked_shl(n_read_twice).unwrap_or(u64::MAX));
+        if n_read > most_read {
+            return Err(ParseProblem::new(token.span.start.into(), ParseFault::TooNested));
+        }
         let level = levels.last().expect("the outermost is never left");
         let is_deep =
             around.depth + level.depth() > MOST_DEEP || around.n_operators + level.n_operators > MOST_OPERATORS;
@@ -212,6 +230,10 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
         }
     }
     Ok(())
+}
+
+fn begins_query(token: &Token) -> bool {
+    matches!(token, Token::Word(Word { keyword: Keyword::SELECT | Keyword::WITH | Keyword::VALUES, .. }))
 }
 
 /// Whether a word means what it says although an operand could stand there.

@@ -58,6 +58,9 @@ pub enum ParseFault {
         /// As many as are allowed.
         most: usize,
     },
+    /// A statement that would take too long to read.
+    #[error("too many functions or queries stand inside each other")]
+    TooNested,
     /// A text that would take too much memory.
     #[error("there are more than {most} words, signs and values in what was sent at once")]
     TooManyTokens {
@@ -108,6 +111,7 @@ impl ParseProblem {
                 "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
                     .into(),
             ),
+            ParseFault::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
             ParseFault::TooManyTables { .. } => {
                 Some("name each query of WITH once or twice, or ask in several steps".into())
             }

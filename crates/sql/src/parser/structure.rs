@@ -10,6 +10,42 @@ use super::DIALECT;
 /// Bytes of a text that nobody could read, of which the log keeps words.
 const MOST_UNREAD: usize = 64 << 10;
 
+/// Words of our own statements.
+const OWN_WORDS: [&str; 32] = [
+    "anonymization_id",
+    "anonymization_other",
+    "anonymization_quasi_id",
+    "anonymization_sensitive_attr",
+    "anonymization_view",
+    "anonymization_views",
+    "answers",
+    "backup",
+    "block",
+    "changes",
+    "collection",
+    "compliance",
+    "dates",
+    "departures",
+    "dgh",
+    "dgh_name",
+    "dghs",
+    "disclosure",
+    "drift",
+    "flat",
+    "k",
+    "kohort",
+    "l_diversity",
+    "leftovers",
+    "mask",
+    "paper",
+    "partial",
+    "purpose",
+    "recipient",
+    "steps",
+    "t_closeness",
+    "utility",
+];
+
 /// The text of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementText {
@@ -57,12 +93,18 @@ impl StatementText {
         StatementText { written: String::new(), structure, n_tokens: 0 }
     }
 
-    /// The structure of a statement that was not answered. Nobody has looked at whether its quoted names are names of
-    /// anything, and in other dialects they are values.
-    pub(crate) fn without_quoted_names(structure: &str) -> String {
+    /// The structure of a statement that was not answered, with names that are known. Others may be values: in other
+    /// dialects quoted names are, and a value without quotes looks like a name.
+    pub(crate) fn with_known_names(structure: &str, is_known: impl Fn(&str) -> bool) -> String {
         let tokens = Tokenizer::new(&DIALECT, structure).tokenize_with_location();
-        let hides =
-            |token: &Token| matches!(token, Token::Word(Word { quote_style: Some(_), .. })) || is_literal(token);
+        let hides = |token: &Token| match token {
+            Token::Word(word) if word.quote_style.is_some() => true,
+            Token::Word(word) => {
+                let name = word.value.to_lowercase();
+                word.keyword == Keyword::NoKeyword && !OWN_WORDS.contains(&name.as_str()) && !is_known(&name)
+            }
+            token => is_literal(token),
+        };
         tokens.map_or_else(|_| "?".to_owned(), |tokens| shown(&tokens, hides))
     }
 }
@@ -144,7 +186,10 @@ mod tests {
     #[test]
     fn quoted_names_can_be_hidden() {
         let text = StatementText::of("SELECT \"a b\".c FROM \"Smith\" WHERE d = 'x' AND e = \"Jo\"\"e\"");
-        assert_eq!(StatementText::without_quoted_names(&text.structure), "SELECT ?.c FROM ? WHERE d = ? AND e = ?");
+        assert_eq!(
+            StatementText::with_known_names(&text.structure, |name| ["c", "d", "e"].contains(&name)),
+            "SELECT ?.c FROM ? WHERE d = ? AND e = ?"
+        );
     }
 
     #[test]
