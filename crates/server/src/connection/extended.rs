@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use arrow_pg::datatypes::field_into_pg_type;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use kohort_sql::Role;
 use kohort_sql::parser::{Parsed, StatementText};
 use pgwire::api::Type;
@@ -34,6 +35,8 @@ const MOST_TEXT: usize = 2;
 /// Words, signs and values of an analyst's statements together, of those that are kept and of those that have values: each
 /// takes half a kilobyte once it is parsed.
 const MOST_TOKENS: usize = 200_000;
+/// Bytes that one of them takes.
+const PER_TOKEN: usize = 512;
 
 /// A statement that is kept.
 pub(crate) struct Prepared {
@@ -44,6 +47,8 @@ pub(crate) struct Prepared {
     /// Columns of its rows; `None` where there are none, or they are known once it runs.
     schema: Option<SchemaRef>,
     extent: Extent,
+    /// What it takes among all that statements take.
+    _memory: MemoryReservation,
 }
 
 /// How much of a statement is kept.
@@ -177,7 +182,9 @@ impl Connection {
             request.as_ref().and_then(Request::parsed).map(|parsed| Extent::of(&parsed.text)).unwrap_or_default();
         self.check_statements(extent)?;
         let (types, schema) = self.look_at(request.as_ref(), oids).await?;
-        let prepared = Prepared { request, types, schema, extent };
+        let memory = MemoryConsumer::new("prepared statements").register(&self.memory());
+        memory.try_grow(extent.n_tokens * PER_TOKEN)?;
+        let prepared = Prepared { request, types, schema, extent, _memory: memory };
         self.statements.insert(name, Arc::new(prepared));
         Ok(self.wire.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?)
     }

@@ -173,7 +173,7 @@ impl Connection {
     }
 
     /// What queries may take together.
-    fn memory(&self) -> Arc<dyn MemoryPool> {
+    pub(super) fn memory(&self) -> Arc<dyn MemoryPool> {
         Arc::clone(&self.session.context().runtime_env().memory_pool)
     }
 

@@ -496,3 +496,16 @@ async fn what_would_take_all_memory_is_refused_and_the_server_goes_on() {
     assert_eq!(ann.failure(&grown).await.0, "54001");
     assert_eq!(ann.rows("SELECT ward FROM seen").await.unwrap().len(), 8);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_prepared_statements_take_counts() {
+    let served = serve_as(PEOPLE, |configuration| configuration.query_memory = 64).await;
+    let long = format!("SELECT 1 WHERE 1 IN ({})", vec!["0"; 20_000].join(", "));
+    let (first, second) = (connect(&served, ANALYST).await, connect(&served, ANALYST).await);
+    let kept = first.client.prepare(&long).await.unwrap();
+    let error = second.client.prepare(&long).await.err().unwrap();
+    assert_eq!(error.code().unwrap().code(), "53200", "{error}");
+    drop(kept);
+    first.client.query("SELECT zip FROM seen", &[]).await.unwrap();
+    second.client.prepare(&long).await.unwrap();
+}

@@ -1,5 +1,5 @@
 //! [`QueryMemory`]: what sorts, joins and groupings of all queries may take together. Of that an analyst has half,
-//! however many connections they have.
+//! however many connections they have, and all analysts together three quarters: the rest is for owners.
 //!
 //! # Guarantee
 //! A query that would need more ends, and the others go on. Nothing is written to temporary files instead: rows below a
@@ -18,12 +18,19 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservat
 pub(super) struct QueryMemory {
     most: AtomicUsize,
     taken: AtomicUsize,
+    /// Of that what analysts take.
+    taken_by_logins: AtomicUsize,
     of_logins: Mutex<HashMap<String, Weak<LoginMemory>>>,
 }
 
 impl QueryMemory {
     pub(super) fn unlimited() -> QueryMemory {
-        QueryMemory { most: AtomicUsize::new(usize::MAX), taken: AtomicUsize::new(0), of_logins: Mutex::default() }
+        QueryMemory {
+            most: AtomicUsize::new(usize::MAX),
+            taken: AtomicUsize::new(0),
+            taken_by_logins: AtomicUsize::new(0),
+            of_logins: Mutex::default(),
+        }
     }
 
     pub(super) fn limit(&self, most: usize) {
@@ -96,8 +103,12 @@ pub(super) struct LoginMemory {
 
 impl LoginMemory {
     fn most(&self) -> usize {
+        self.share(2, 4)
+    }
+
+    fn share(&self, share: usize, of: usize) -> usize {
         match self.all.memory_limit() {
-            MemoryLimit::Finite(most) => most / 2,
+            MemoryLimit::Finite(most) => most / of * share,
             _ => usize::MAX,
         }
     }
@@ -116,18 +127,27 @@ impl MemoryPool for LoginMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.taken.fetch_add(additional, Ordering::Relaxed);
+        self.all.taken_by_logins.fetch_add(additional, Ordering::Relaxed);
         self.all.grow(reservation, additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.taken.fetch_sub(shrink, Ordering::Relaxed);
+        self.all.taken_by_logins.fetch_sub(shrink, Ordering::Relaxed);
         self.all.shrink(reservation, shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let all = &self.all;
+        let give_back = |taken: &AtomicUsize| {
+            taken.fetch_sub(additional, Ordering::Relaxed);
+        };
         take(&self.taken, additional, self.most(), "queries of one login")?;
-        self.all.try_grow(reservation, additional).inspect_err(|_| {
-            self.taken.fetch_sub(additional, Ordering::Relaxed);
+        take(&all.taken_by_logins, additional, self.share(3, 4), "queries of analysts")
+            .inspect_err(|_| give_back(&self.taken))?;
+        all.try_grow(reservation, additional).inspect_err(|_| {
+            give_back(&self.taken);
+            give_back(&all.taken_by_logins);
         })
     }
 
@@ -163,10 +183,13 @@ mod tests {
         first.try_grow(40).unwrap();
         assert!(second.try_grow(11).is_err(), "however many sessions they have");
         second.try_grow(10).unwrap();
-        third.try_grow(50).unwrap();
-        assert_eq!(all.reserved(), 100);
+        assert!(third.try_grow(26).is_err(), "a quarter is for owners");
+        third.try_grow(25).unwrap();
         let owner = reservation(&all);
+        owner.try_grow(25).unwrap();
+        assert_eq!(all.reserved(), 100);
         assert!(owner.try_grow(1).is_err());
+        owner.shrink(25);
         drop((first, third));
         assert_eq!((all.reserved(), ann.reserved(), bob.reserved()), (10, 10, 0));
         owner.try_grow(80).unwrap();
