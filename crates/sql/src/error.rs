@@ -234,6 +234,9 @@ pub enum SqlError {
         /// What kind of failure, and where in a file.
         what: String,
     },
+    /// A missing value where there must be one.
+    #[error("a column that must have a value was given none")]
+    NoValue,
     /// A query of functions that may take more memory than there is.
     #[error("the query could make more than {} KB of values per row", .most / 1024)]
     TooLarge {
@@ -340,6 +343,7 @@ impl SqlError {
             SqlError::TooSlow => {
                 Some("compare shorter texts, with simpler patterns, or fewer of them at once".to_owned())
             }
+            SqlError::NoValue => Some("DESCRIBE says of each column whether it takes NULL".to_owned()),
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -355,13 +359,11 @@ impl SqlError {
                 | DataFusionError::NotImplemented(_)
                 | DataFusionError::Configuration(_) => SqlError::Query(error),
                 DataFusionError::ResourcesExhausted(_) => SqlError::OutOfMemory,
-                DataFusionError::ArrowError(problem, _) => match missing_value(problem) {
-                    Some(column) => StoreError::Missing { column, row: None }.into(),
-                    None => {
-                        let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
-                        SqlError::Running { what }
-                    }
-                },
+                DataFusionError::ArrowError(problem, _) if is_missing_value(problem) => SqlError::NoValue,
+                DataFusionError::ArrowError(problem, _) => {
+                    let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
+                    SqlError::Running { what }
+                }
                 _ => SqlError::Running { what: kind_of(&error).to_owned() },
             },
             ours => ours,
@@ -478,12 +480,10 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
     }
 }
 
-/// The column of a table that must have a value and was to get none.
-fn missing_value(problem: &ArrowError) -> Option<String> {
-    let ArrowError::InvalidArgumentError(text) = problem else { return None };
-    let column =
-        text.strip_prefix("Column '")?.strip_suffix("' is declared as non-nullable but contains null values")?;
-    Some(column.to_owned())
+/// Whether a column that must have a value was to get none. Which one it is in the table is not known here.
+fn is_missing_value(problem: &ArrowError) -> bool {
+    let ArrowError::InvalidArgumentError(text) = problem else { return false };
+    text.ends_with("is declared as non-nullable but contains null values")
 }
 
 /// Which type a value should have, and where a CSV file is not what its table says. Arrow quotes the cell and its row, of

@@ -63,6 +63,7 @@ impl SqlError {
             SqlError::OutOfMemory => "53200",
             SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
             SqlError::TooManyGroupings { .. } => "54000",
+            SqlError::NoValue => "23502",
             SqlError::Running { .. } => "22000",
             SqlError::Query(error) => of_query(error.find_root()),
         }
