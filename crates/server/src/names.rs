@@ -9,9 +9,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, Query, SelectItem, SetExpr, Statement as SqlStatement, TimezoneInfo, Value,
+    DataType, Expr, Query, SelectItem, SetExpr, Statement as SqlStatement, TimezoneInfo, Value,
 };
-use kohort_sql::parser::{Parsed, Statement};
+use kohort_sql::parser::{Parsed, Statement, spelled};
 
 const NAMELESS: &str = "?column?";
 
@@ -94,9 +94,9 @@ impl Name {
     fn of(expression: &Expr) -> Option<Name> {
         let own = |name: &str| Some(Name::Own(name.to_owned()));
         match expression {
-            Expr::Identifier(name) => own(&folded(name)),
-            Expr::CompoundIdentifier(path) => own(&folded(path.last()?)),
-            Expr::Function(call) => own(&folded(call.name.0.last()?.as_ident()?)),
+            Expr::Identifier(name) => own(&spelled(name)),
+            Expr::CompoundIdentifier(path) => own(&spelled(path.last()?)),
+            Expr::Function(call) => own(&spelled(call.name.0.last()?.as_ident()?)),
             Expr::Nested(within) | Expr::Collate { expr: within, .. } => Name::of(within),
             Expr::AtTimeZone { .. } => own("timezone"),
             Expr::Extract { .. } => own("extract"),
@@ -126,16 +126,11 @@ impl Name {
 
     fn of_subquery(query: &Query) -> Option<Name> {
         match projection(&query.body)?.first()? {
-            SelectItem::ExprWithAlias { alias, .. } => Some(Name::Own(folded(alias))),
+            SelectItem::ExprWithAlias { alias, .. } => Some(Name::Own(spelled(alias))),
             SelectItem::UnnamedExpr(expression) => Name::of(expression),
             _ => None,
         }
     }
-}
-
-/// A name as it is without quotes.
-fn folded(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 /// What PostgreSQL calls a type.

@@ -166,39 +166,39 @@ impl Shell {
 
     fn run(&self, arguments: &Arguments) -> Result<(), Failure> {
         let owner = self.session(Role::Owner);
-        for path in &arguments.file {
-            let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
-            self.run_text(&owner, &text).map_err(|failure| Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            })?;
-        }
-        let asking = match arguments.role {
-            arguments::RoleWord::Owner => owner,
-            arguments::RoleWord::Analyst => self.session(Role::Analyst),
-        };
-        let done = self.ask(&asking, arguments);
-        if self.runtime.block_on(asking.lock()).is_in_transaction() {
+        let done = self.run_all(&owner, arguments);
+        if self.runtime.block_on(owner.lock()).is_in_transaction() {
             terminal::warn("a transaction was still under way: nothing of it is kept");
         }
         done
     }
 
-    /// Runs what is given, talks, or reads what comes by a pipe.
-    fn ask(&self, asking: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), Failure> {
+    /// Runs files, what is given, and what comes by a pipe, or talks.
+    fn run_all(&self, owner: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), Failure> {
+        for path in &arguments.file {
+            let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+            self.run_text(owner, &text).map_err(|failure| Failure {
+                message: format!("{}: {}", path.display(), failure.message),
+                ..failure
+            })?;
+        }
+        let asking = match arguments.role {
+            arguments::RoleWord::Owner => Arc::clone(owner),
+            arguments::RoleWord::Analyst => self.session(Role::Analyst),
+        };
         for text in &arguments.command {
-            self.run_text(asking, text)?;
+            self.run_text(&asking, text)?;
         }
         let is_done = !(arguments.file.is_empty() && arguments.command.is_empty());
         if is_done && !arguments.interactive {
             return Ok(());
         }
         if std::io::stdin().is_terminal() {
-            return self.converse(asking, arguments);
+            return self.converse(&asking, arguments);
         }
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file(Path::new("stdin"), &error))?;
-        self.run_text(asking, &text)
+        self.run_text(&asking, &text)
     }
 
     fn session(&self, role: Role) -> Arc<Mutex<Session>> {

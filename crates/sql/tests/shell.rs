@@ -220,11 +220,17 @@ fn a_file_of_data_is_a_table() {
 fn a_transaction_that_nobody_ended_is_said_to_be_lost() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
+    let run_with = |arguments: &[&str]| run(arguments, "");
     let run = |sql: &str| run(&["--data", data.to_str().unwrap(), "--csv", "-c", sql], "");
     run("CREATE TABLE t (a INT)");
     let lost = run("BEGIN; INSERT INTO t VALUES (1)");
     assert!(stderr(&lost).ends_with("warning: a transaction was still under way: nothing of it is kept\n"));
     assert!(!stderr(&run("BEGIN; INSERT INTO t VALUES (2); COMMIT")).contains("warning"));
+    let file = folder.path().join("lost.sql");
+    std::fs::write(&file, "BEGIN; INSERT INTO t VALUES (4)").unwrap();
+    let (data, file) = (data.to_str().unwrap(), file.to_str().unwrap());
+    let asked = run_with(&["--data", data, "-f", file, "--as", "analyst", "-c", "SELECT 1"]);
+    assert!(stderr(&asked).contains("nothing of it is kept"), "of the owner's file, whoever asks then");
     let refused = run("BEGIN READ ONLY; INSERT INTO t VALUES (3); COMMIT");
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(stdout(&run("SELECT * FROM t")), "a\n2\n");
@@ -242,5 +248,10 @@ fn a_backup_is_no_folder_and_an_empty_file_is_no_backup() {
     assert!(stderr(&opened).starts_with(&said), "{}", stderr(&opened));
     let checked = run(&["check", empty], "");
     assert_eq!(checked.status.code(), Some(1), "{}", stderr(&checked));
-    assert_eq!(run(&["backup", empty, data], "").status.code(), Some(2));
+    std::fs::create_dir(data).unwrap();
+    std::fs::write(format!("{data}/kohort.db"), "").unwrap();
+    let copied = run(&["backup", data, &format!("{data}/copy.db")], "");
+    assert_eq!(copied.status.code(), Some(2));
+    assert!(stderr(&copied).contains("is not a store of kohort"), "{}", stderr(&copied));
+    assert_eq!(run(&["check", data], "").status.code(), Some(1));
 }

@@ -266,7 +266,7 @@ async fn what_would_end_the_process_is_refused_by_a_server_that_goes_on() {
         (" ".repeat(8 << 20), "54000"),
         (format!("SELECT {}1{}", "abs(".repeat(40), ")".repeat(40)), "54001"),
         (format!("SELECT {}1{}", "(SELECT ".repeat(40), ")".repeat(40)), "54001"),
-        (vec![format!("{}1{}", "abs(".repeat(14), ")".repeat(14)); 300].join(","), "54001"),
+        (format!("SELECT {}", vec![format!("{}1{}", "abs(".repeat(14), ")".repeat(14)); 300].join(",")), "54001"),
         (format!("SELECT count(*) FROM generate_series(1, 1) GROUP BY CUBE ({})", twenty_seven.join(", ")), "54000"),
         (";SELECT 1".repeat(10_001), "54000"),
         ("SELECT string_agg(repeat('x', 30000), '') OVER () FROM generate_series(1, 8192)".to_owned(), "54000"),

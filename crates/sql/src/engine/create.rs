@@ -1,8 +1,8 @@
 //! Making, refreshing and dropping views.
 //!
 //! What a view can't be is an error, and nothing is made. What it can't be *yet*, because the data do not reach what it
-//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH. It does not
-//! take the place of another.
+//! asks for, makes a view that is there and unusable: it says why to everybody who reads it, until a REFRESH. It takes
+//! the place of none that can be built.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

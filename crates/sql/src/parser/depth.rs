@@ -345,6 +345,22 @@ mod tests {
     }
 
     #[test]
+    fn functions_and_queries_inside_each_other_are_counted_by_how_often_they_are_read() {
+        let nested = |open: &str, n: usize| format!("{}1{}", open.repeat(n), ")".repeat(n));
+        let found = |sql: &str| problem(sql).map(|problem| problem.fault);
+        for open in ["abs(", "coalesce(", "(SELECT "] {
+            assert_eq!(found(&format!("SELECT {}", nested(open, 12))), None, "{open}");
+            assert_eq!(found(&format!("SELECT {}", nested(open, 40))), Some(ParseFault::TooNested), "{open}");
+        }
+        let many = |n: usize, depth: usize| format!("SELECT {}", vec![nested("abs(", depth); n].join(","));
+        assert_eq!(found(&many(300, 3)), None);
+        assert_eq!(found(&many(300, 14)), Some(ParseFault::TooNested), "also side by side");
+        assert_eq!(found(&format!("SELECT {}", nested("(", 40))), None, "what only groups is read once");
+        let rows = vec!["(1, 'a')"; 20_000].join(", ");
+        assert_eq!(found(&format!("INSERT INTO t VALUES {rows}")), None);
+    }
+
+    #[test]
     fn keywords_that_are_names_make_nothing_less_deep() {
         let n = 12_000;
         let deep = [
