@@ -8,6 +8,7 @@ mod command;
 mod edges;
 mod licences;
 mod links;
+mod requirements;
 mod source_files;
 mod test;
 mod tools;

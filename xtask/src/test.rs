@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::command::{built_from, cargo, metadata, root};
-use crate::{citations, edges, licences, links, tools};
+use crate::{citations, edges, licences, links, requirements, tools};
 
 /// A step's name and what it does.
 type Step = (&'static str, fn() -> Result<(), String>);
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("format", || cargo(&["fmt", "--all", "--check"], &[])),
     ("crate edges", || complain(&edge_complaints()?)),
     ("licences and sources", || complain(&licence_complaints(&metadata()?)?)),
     ("links", || complain(&links::complaints(root())?)),
     ("citations", || complain(&citations::complaints(root())?)),
+    ("requirements", || complain(&requirements::complaints(root())?)),
     ("tools", tools::install),
     ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("tests", || cargo(&["test", "--workspace"], &[])),

@@ -1,7 +1,8 @@
 //! Every partitioner on Adult, beside what other systems lose on it.
 //!
 //! The others are not run here, see `peers`: their figures were measured once, on the same rows with the same
-//! hierarchies, and are quoted. Loss does not depend on the machine; times do, and are only a hint.
+//! hierarchies, and are quoted. Loss does not depend on the machine; times do, and are only a hint. A quoted loss is
+//! compared only with one of ours in the same measure and with the same hierarchy of ages.
 
 use std::error::Error;
 use std::path::Path;
@@ -32,6 +33,8 @@ LM on Adult (30,162 rows, 8 quasi columns, ARX's hierarchies, age as a number wi
 cell (leaves - 1) / (all leaves - 1), or the width over the column's range; suppressed rows count 1. *Age by levels* means
 ARX's hierarchy of ages instead of numbers: 100 leaves in steps of 5, 10 and 20 years, so its LM is that of another table.
 Nobody is suppressed but where it says so. Quoted figures were measured earlier, on the same table but not in this run.
+ARX has no free ranges of numbers, so it is compared with ours by levels. It was tuned over 23 settings; its best is
+`optimizeIterativeFast` with a share of 1/n per pass and the loss metric with a generalization/suppression factor of 0.
 Those marked NCP take leaves / all leaves of an inner node, which is more: of anjana's release at k = 10 it makes 0.376
 where LM is 0.342, see `peers`. Rows of ours with the same mark are to be compared with them. The bound is the cheapest
 box that holds k persons, for each person by itself: no release can lose less.
@@ -43,8 +46,8 @@ another day at k = 10.
 ";
 
 const TARGETS: &str = "\
-What is to be reached: 0.8 of the loss of ARX's local recoding in a twentieth of its time, and no more loss than peers
-have with the same methods, each in the measure of the quoted figure.
+What is to be reached: no more loss than ARX has at its best, in a twentieth of its time, and no more loss than peers
+have with the same methods, each in the measure of the quoted figure. ARX's global recoding is compared in `peers`.
 ";
 
 /// A way to anonymize Adult.
@@ -108,12 +111,14 @@ pub(crate) struct Quoted {
     pub(crate) cpu: &'static str,
 }
 
-pub(crate) const ARX_LOCAL: Quoted = Quoted {
-    name: "ARX 3.9.2, local recoding",
+/// ARX with its own hierarchy of ages, whose 100 leaves are the denominator, as in [`AUTO_BY_LEVELS`].
+const ARX_AT_ITS_BEST: Quoted = Quoted {
+    name: "ARX 3.9.2 at its best, age by levels",
     measure: Measure::Lm,
-    loss: known(["0.0305", "0.0603", "0.0837", "0.1563", "0.1988"]),
-    cpu: "9.8",
+    loss: known(["0.0206", "0.0497", "0.0731", "0.1439", "0.1873"]),
+    cpu: "48",
 };
+/// Ages by levels too, but measured as the script of `peers` does: over the 73 years that occur.
 pub(crate) const ARX_GLOBAL: Quoted = Quoted {
     name: "ARX 3.9.2, global, 5 % suppressed",
     measure: Measure::Lm,
@@ -123,7 +128,7 @@ pub(crate) const ARX_GLOBAL: Quoted = Quoted {
 
 /// Systems measured earlier.
 pub(crate) const QUOTED: [Quoted; 8] = [
-    ARX_LOCAL,
+    ARX_AT_ITS_BEST,
     ARX_GLOBAL,
     by_ncp("top-down greedy (Python)", [None, None, Some("0.137"), None, Some("0.462")], "51.7"),
     by_ncp("Mondrian with hierarchies (Python)", known(["0.044", "0.135", "0.215", "0.436", "0.521"]), "0.80"),
@@ -303,9 +308,9 @@ fn losses(measured: &[Measured]) -> String {
     for quoted in QUOTED.iter().chain([&BOUND]) {
         push(quoted.title(), quoted.cells());
     }
-    for quoted in [ARX_LOCAL, BOUND] {
-        let ratios = KS.map(|k| number(of(measured, AUTO).loss(Measure::Lm, k) / quoted.at(k)));
-        push(format!("auto over {}", quoted.name), ratios);
+    for (way, quoted) in [(AUTO_BY_LEVELS, ARX_AT_ITS_BEST), (AUTO, BOUND)] {
+        let ratios = KS.map(|k| number(of(measured, way).loss(Measure::Lm, k) / quoted.at(k)));
+        push(format!("({}) over ({})", way.name, quoted.name), ratios);
     }
     grid.render()
 }
@@ -333,23 +338,21 @@ fn targets(measured: &[Measured]) -> String {
         let is_reached = if found <= most { "yes" } else { "no" };
         grid.push([name, k.to_string(), format!("{found:.4}"), format!("<= {most:.4}"), is_reached.to_owned()]);
     };
-    let auto = of(measured, AUTO);
+    let auto = of(measured, AUTO_BY_LEVELS);
     for k in KS {
-        push("auto, LM".to_owned(), k, auto.loss(Measure::Lm, k), 0.8 * ARX_LOCAL.at(k));
+        push(format!("{}, LM", auto.way.name), k, auto.loss(Measure::Lm, k), ARX_AT_ITS_BEST.at(k));
     }
-    push("auto, CPU s".to_owned(), K_OF_TIMES, auto.cpu(K_OF_TIMES), 0.5);
+    let of_arx: f64 = ARX_AT_ITS_BEST.cpu.parse().expect("it was measured");
+    push(format!("{}, CPU s", auto.way.name), K_OF_TIMES, auto.cpu(K_OF_TIMES), of_arx / 20.0);
     for (way, most) in [(TOP_DOWN, 0.137), (MONDRIAN, 0.213)] {
         push(format!("{}, NCP", way.name), 10, of(measured, way).loss(Measure::Ncp, 10), most);
-    }
-    for k in [5, 10] {
-        let found = of(measured, FULL_DOMAIN).loss(Measure::Lm, k);
-        push(format!("{}, LM", FULL_DOMAIN.name), k, found, ARX_GLOBAL.at(k));
     }
     grid.render()
 }
 
 fn lm_figure(measured: &[Measured]) -> Figure {
-    let ours = measured.iter().filter(|measured| measured.way.age == Age::Number && measured.way.section.is_empty());
+    let is_drawn = |way: Way| way.name == AUTO_BY_LEVELS.name || way.age == Age::Number && way.section.is_empty();
+    let ours = measured.iter().filter(|measured| is_drawn(measured.way));
     let line = |measured: &Measured| Line {
         name: measured.way.name.to_owned(),
         kind: if measured.way.name == AUTO.name { Kind::Highlighted } else { Kind::Ours },

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kohort_core::anonymize;
 use kohort_io::{Existing, WriteOptions, load, write_release};
 use kohort_model::{Manifest, Role, Silent, Spec};
-use kohort_verify::{measure, verify_release};
+use kohort_verify::{SuppressionLimit, measure, verify_release};
 use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, IDENTIFIER, QUASI, SENSITIVE};
@@ -117,7 +117,7 @@ pub(crate) fn time_stages(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let (verified, verify) = timed(|| {
         // The command also measures what the risk was before.
         measure(&original.table, &original.table.with_role(Role::Quasi), &[], &[])?;
-        verify_release(release, &original.table, &requirements)
+        verify_release(release, &original.table, &requirements, SuppressionLimit::share(spec.max_suppressed))
     });
     let verified = verified?;
     let options = WriteOptions { format: None, existing: Existing::Refuse };

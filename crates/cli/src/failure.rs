@@ -5,6 +5,7 @@
 //! | 1 | the requirement is not met, or can't be reached |
 //! | 2 | wrong use or input |
 //! | 3 | I/O, or a fault of ours |
+//! | 4 | it can't be told whether the requirement is met |
 
 use std::fmt::Display;
 use std::path::Path;
@@ -37,6 +38,19 @@ pub(crate) enum Status {
     Input = 2,
     /// I/O, or a fault of ours.
     Fault = 3,
+    /// Nothing is shown to be wrong, nor to be right.
+    CannotTell = 4,
+}
+
+impl Status {
+    /// What a verification says with it, where it says anything.
+    fn verdict(self) -> Option<&'static str> {
+        match self {
+            Status::NotMet => Some("not_met"),
+            Status::CannotTell => Some("cannot_tell"),
+            Status::Input | Status::Fault => None,
+        }
+    }
 }
 
 /// One thing that is wrong, and what to do about it.
@@ -104,7 +118,11 @@ impl Failure {
             let errors: Vec<_> =
                 self.reports.iter().map(|report| json!({ "message": report.message, "hint": report.hint })).collect();
             // A reader that is gone can't be told anything.
-            let _ = terminal::print(&format!("{:#}\n", json!({ "exit": self.status as u8, "errors": errors })));
+            let mut object = json!({ "exit": self.status as u8, "errors": errors });
+            if let (Some(verdict), Some(object)) = (self.status.verdict(), object.as_object_mut()) {
+                object.insert("verdict".to_owned(), verdict.into());
+            }
+            let _ = terminal::print(&format!("{object:#}\n"));
         }
         ExitCode::from(self.status as u8)
     }
@@ -151,6 +169,7 @@ impl From<LoadProblem> for Failure {
                 let status = if is_input { Status::Input } else { Status::Fault };
                 Failure::new(status, failures.into_iter().flat_map(|failure| failure.reports).collect())
             }
+            LoadProblem::Release(problem) => problem.into(),
             LoadProblem::Schema(problems) => {
                 let report = |problem: &SchemaProblem| Report::new(problem.to_string()).hint(problem.hint());
                 Failure::new(Status::Input, problems.0.iter().map(report).collect())

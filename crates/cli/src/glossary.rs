@@ -45,7 +45,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["key"],
         text: "A column that joins tables or names the person. Renumbered in the released order, and released\n\
-               only where another table points to it.",
+               only where another table points to it. Any other key says which table's key it holds\n\
+               (references), or is refused.",
     },
     Entry { names: &["plain"], text: "A column that helps nobody to find a person. Released unchanged." },
     Entry {

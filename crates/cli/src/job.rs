@@ -13,16 +13,16 @@ use kohort_io::{
     load, load_registers, load_tables, write_csv_to, write_joined, write_release, write_tables,
 };
 use kohort_model::{
-    Audiences, Column, InRegister, JoinedRegister, NULL, Persons, PreviousRelease, Progress, RegisterManifest, Release,
+    Audiences, Column, InRegister, JoinedRegister, NULL, PreviousRelease, Progress, RegisterManifest, Release,
     Requirement, Role, Schema, Spec, Table,
 };
 use kohort_verify::{
-    Asked, AskedOfJoin, Findings, ReleasedLink, Verified, Violations, measure, verify_joined, verify_release,
-    verify_tables, verify_tables_alone,
+    Asked, AskedOfJoin, BlatantRisk, Findings, ReleasedLink, SuppressionLimit, ToldApart, Verified, Violations,
+    find_diversity_risks, find_risks, measure, measure_tables, verify_joined, verify_release, verify_tables,
 };
 
 use crate::failure::{Failure, Report, Status, violation_reports};
-use crate::manifest::{Facts, RegisterFacts, TableFacts, is_within_limit, link_manifests};
+use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
 use crate::previous::Previous;
 
 /// A verified release, ready to be written.
@@ -30,6 +30,40 @@ pub(crate) struct Job<'a> {
     facts: Facts<'a>,
     release: Verified<Release>,
     originals: Originals,
+}
+
+/// How a job is done.
+#[derive(Clone, Copy)]
+pub(crate) struct JobOptions {
+    /// How generalized cells are written.
+    pub(crate) cells: CellForm,
+    /// What becomes of a release with a blatant risk.
+    pub(crate) risks: Risks,
+}
+
+/// What becomes of a release with a blatant risk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Risks {
+    /// There is none.
+    Refused,
+    /// The publisher knows, and the manifest says so.
+    Accepted,
+}
+
+impl JobOptions {
+    /// Risks that were accepted, or a failure that names them all.
+    fn judge(self, risks: Vec<BlatantRisk>) -> Result<Vec<BlatantRisk>, Failure> {
+        if risks.is_empty() || self.risks == Risks::Accepted {
+            return Ok(risks);
+        }
+        let mut reports: Vec<Report> =
+            risks.iter().map(|risk| Report::new(risk.to_string()).hint(risk.hint())).collect();
+        reports.push(
+            Report::new("the requirement holds, but these risks make it worth little, so nothing was written")
+                .hint("change the spec, or give --accept-risks if you know why they are none"),
+        );
+        Err(Failure::new(Status::Input, reports))
+    }
 }
 
 /// The private tables a release was made from, and what was asked of them.
@@ -59,6 +93,16 @@ impl AskedOfOne {
         }
     }
 
+    /// All that is asked, of whomever.
+    fn requirements(&self) -> Vec<Requirement> {
+        match self {
+            AskedOfOne::OfAll(requirements) => requirements.clone(),
+            AskedOfOne::OfAudiences(audiences) => {
+                audiences.each.iter().flat_map(|audience| audience.requirements.iter().cloned()).collect()
+            }
+        }
+    }
+
     fn anonymize(
         &self,
         table: &Table,
@@ -79,7 +123,13 @@ impl AskedOfOne {
     fn check_persons(&self, n_persons: u64) -> Result<(), Failure> {
         let AskedOfOne::OfAudiences(audiences) = self else { return Ok(()) };
         let of_each = audiences.each.iter().map(|audience| (format!("audience '{}'", audience.name), audience.k()));
-        let together = audiences.collusion_k.map(|k| ("all audiences together".to_owned(), k));
+        let together = audiences.coalitions.iter().filter_map(|coalition| {
+            let who = match &coalition.name {
+                None => "all audiences together".to_owned(),
+                Some(name) => format!("coalition '{name}'"),
+            };
+            Some((who, coalition.k()?))
+        });
         let too_many = of_each.chain(together).filter(|&(_, k)| u64::from(k) > n_persons);
         let reports: Vec<Report> = too_many
             .map(|(who, k)| {
@@ -105,26 +155,28 @@ impl<'a> Job<'a> {
     pub(crate) fn run(
         spec: &'a Spec,
         folder: &Path,
-        cells: CellForm,
+        options: JobOptions,
         progress: &dyn Progress,
     ) -> Result<Self, Failure> {
         match spec.tables.as_slice() {
-            [_] if !spec.registers.is_empty() => Job::of_joined(spec, folder, cells, progress),
-            [_] => Job::of_one(spec, folder, cells, progress),
-            _ => Job::of_many(spec, folder, cells, progress),
+            [_] if !spec.registers.is_empty() => Job::of_joined(spec, folder, options, progress),
+            [_] if !spec.links_rows() => Job::of_one(spec, folder, options, progress),
+            _ => Job::of_many(spec, folder, options, progress),
         }
     }
 
-    fn of_one(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
-        let original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
+    fn of_one(spec: &'a Spec, folder: &Path, options: JobOptions, progress: &dyn Progress) -> Result<Self, Failure> {
+        let original = load(folder, spec, &spec.tables[0], progress)?.released_as(options.cells)?;
         let asked = AskedOfOne::new(spec);
         let quasi = original.table.with_role(Role::Quasi);
         let before = measure(&original.table, &quasi, &[], &asked).map_err(|violations| fault(&violations))?;
         asked.check_persons(before.persons)?;
         let (done, saved) = asked.anonymize(&original.table, spec, progress)?;
         progress.begin("verifying", 0);
-        let release = verify_release(done.release, &original.table, &asked).map_err(|violations| fault(&violations))?;
-        check_limit(done.persons, spec)?;
+        let release = verify_release(done.release, &original.table, &asked, limit_of(spec))
+            .map_err(|violations| fault(&violations))?;
+        let released = &release.get().tables[0];
+        let accepted_risks = options.judge(find_risks(&original.table, &asked.requirements(), Some(released)))?;
         let table = TableFacts {
             name: original.table.name.clone(),
             rows_in: original.table.n_rows as u64,
@@ -134,7 +186,8 @@ impl<'a> Job<'a> {
         let facts = Facts {
             spec,
             algorithm: done.algorithm,
-            persons: done.persons,
+            notes: done.notes,
+            accepted_risks,
             loss: done.loss,
             tables: vec![table],
             links: Vec::new(),
@@ -146,22 +199,19 @@ impl<'a> Job<'a> {
         Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked) })
     }
 
-    fn of_many(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
-        let originals = load_tables(folder, spec, progress)?.released_as(cells)?;
+    fn of_many(spec: &'a Spec, folder: &Path, options: JobOptions, progress: &dyn Progress) -> Result<Self, Failure> {
+        let originals = load_tables(folder, spec, progress)?.released_as(options.cells)?;
         let (tables, schema) = (originals.tables.as_slice(), &originals.schema);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         let done = anonymize_tables(tables, schema, spec, progress)?;
         progress.begin("verifying", 0);
         let links = ReleasedLink::of(schema, tables);
-        let nothing = vec![Vec::new(); tables.len()];
-        let before = verify_tables_alone(&without_orphans(tables, schema), &links, &nothing)
+        let before =
+            measure_tables(&without_orphans(tables, schema), &links).map_err(|violations| fault(&violations))?;
+        let release = verify_tables(done.release, tables, schema, &requirements, limit_of(spec))
             .map_err(|violations| fault(&violations))?;
-        let release =
-            verify_tables(done.release, tables, schema, &requirements).map_err(|violations| fault(&violations))?;
-        for root in schema.roots() {
-            let (n_in, n_out) = (tables[root].n_rows as u64, release.get().tables[root].rows.len() as u64);
-            check_limit(Persons { n_in, n_out, suppressed: n_in - n_out }, spec)?;
-        }
+        let risks = tables.iter().zip(&requirements).flat_map(|(table, asked)| find_diversity_risks(table, asked));
+        let accepted_risks = options.judge(risks.collect())?;
         let columns = originals.column_manifests(&release.get().tables);
         let of_tables = tables.iter().zip(columns).zip(done.loss_of_tables).map(|((table, columns), loss)| {
             TableFacts { name: table.name.clone(), rows_in: table.n_rows as u64, columns, loss: Some(loss) }
@@ -169,7 +219,8 @@ impl<'a> Job<'a> {
         let facts = Facts {
             spec,
             algorithm: done.algorithm,
-            persons: done.persons,
+            notes: done.notes,
+            accepted_risks,
             loss: done.loss,
             tables: of_tables.collect(),
             links: link_manifests(&links),
@@ -181,8 +232,8 @@ impl<'a> Job<'a> {
         Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
     }
 
-    fn of_joined(spec: &'a Spec, folder: &Path, cells: CellForm, progress: &dyn Progress) -> Result<Self, Failure> {
-        let mut original = load(folder, spec, &spec.tables[0], progress)?.released_as(cells)?;
+    fn of_joined(spec: &'a Spec, folder: &Path, options: JobOptions, progress: &dyn Progress) -> Result<Self, Failure> {
+        let mut original = load(folder, spec, &spec.tables[0], progress)?.released_as(options.cells)?;
         let LoadedRegisters { joined, registers, by, contradicting, earlier } =
             load_registers(folder, spec, &mut original, progress)?;
         let requirements = spec.requirements(&spec.tables[0]);
@@ -192,12 +243,12 @@ impl<'a> Job<'a> {
         let done =
             anonymize_with_register(&original.table, &joined, &previous.releases, spec, &requirements, progress)?;
         let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();
-        let AnonymizedWithRegister { anonymized: done, method, .. } = done;
+        let AnonymizedWithRegister { anonymized: done, method, partitioners, .. } = done;
         progress.begin("verifying", 0);
         let asked = asked_of_join(spec, &requirements, &previous.releases);
         let release =
             verify_joined(done.release, &original.table, &joined, asked).map_err(|violations| fault(&violations))?;
-        check_limit(done.persons, spec)?;
+        let accepted_risks = options.judge(find_risks(&original.table, &requirements, None))?;
         let released = &release.get().tables;
         let columns = original.joined_column_manifests(&joined, released);
         let of_tables = released.iter().zip(columns).map(|(table, columns)| TableFacts {
@@ -219,12 +270,13 @@ impl<'a> Job<'a> {
         let facts = Facts {
             spec,
             algorithm: done.algorithm,
-            persons: done.persons,
+            notes: done.notes,
+            accepted_risks,
             loss: done.loss,
             tables: of_tables.collect(),
             links: Vec::new(),
             saved: None,
-            registers: Some(RegisterFacts { registers, method, by, found, contradicting }),
+            registers: Some(RegisterFacts { registers, method, partitioners, by, found, contradicting }),
             previous: previous.manifests,
             before,
         };
@@ -288,7 +340,25 @@ pub(crate) fn asked_of_join<'a>(
     requirements: &'a [Requirement],
     previous: &'a [PreviousRelease],
 ) -> AskedOfJoin<'a> {
-    AskedOfJoin { requirements, delta_presence: spec.delta_presence, rows: spec.register.release, previous }
+    AskedOfJoin {
+        requirements,
+        delta_presence: spec.delta_presence,
+        rows: spec.register.release,
+        told_apart: told_apart(spec),
+        previous,
+        limit: limit_of(spec),
+    }
+}
+
+/// How many persons a spec allows to be left out.
+pub(crate) fn limit_of(spec: &Spec) -> SuppressionLimit {
+    SuppressionLimit::share(spec.max_suppressed)
+}
+
+/// How private persons and register persons are told apart.
+fn told_apart(spec: &Spec) -> ToldApart {
+    let by_key = spec.registers.values().any(|register| register.key.is_some());
+    if by_key { ToldApart::ByKey } else { ToldApart::ByValues(spec.unmatched()) }
 }
 
 /// How many persons of a register are in the classes.
@@ -300,14 +370,6 @@ fn n_used(done: &AnonymizedWithRegister, register: &LoadedRegister) -> u64 {
 /// Only one table fits into a stream.
 pub(crate) fn cannot_print_several() -> Failure {
     Failure::input("several tables can't be printed", "name a folder, for example -o out/")
-}
-
-fn check_limit(persons: Persons, spec: &Spec) -> Result<(), Failure> {
-    if is_within_limit(persons, spec.max_suppressed) {
-        return Ok(());
-    }
-    let message = "more persons would be left out than max_suppressed allows";
-    Err(Failure::new(Status::Fault, vec![Report::new(message)]))
 }
 
 /// Our own release did not pass: nothing the user did.

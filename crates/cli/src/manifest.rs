@@ -7,20 +7,26 @@
 use std::collections::BTreeMap;
 
 use kohort_core::audiences::{Losses, Savings};
-use kohort_io::{JoinedBy, LinkManifest, TablesManifest, WrittenFile};
-use kohort_model::spec::{RegisterMethod, TableSpec};
+use kohort_io::{JoinedBy, LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest, WrittenFile};
+use kohort_model::spec::{ColumnSpec, RegisterMethod};
 use kohort_model::{
-    Achieved, AchievedSensitive, Audience, AudienceManifest, Audiences, BeforeAfter, BoundManifest, ColumnManifest,
-    Distance, JoinManifest, Loss, Manifest, MethodLoss, Persons, PreviousManifest, RegisterManifest, Requirement,
-    RequirementManifest, Risk, SavingsManifest, Setting, Spec, TableManifest,
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Audience, AudienceManifest, Audiences,
+    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, ColumnManifest, Distance, JoinManifest, Loss, Manifest,
+    MethodLoss, Note, NoteManifest, Persons, PreviousManifest, RegisterManifest, Requirement, RequirementManifest,
+    Risk, SavingsManifest, Setting, Settings, Spec, Steer, TableManifest,
 };
-use kohort_verify::{Findings, ReleasedLink, SensitiveFindings};
+use kohort_verify::{
+    AudienceFindings, BlatantRisk, Findings, LearnedFindings, LinkKind, ReleasedLink, SensitiveFindings, Suppressed,
+};
 
 /// What a manifest is made from, once files are written and counted.
 pub(crate) struct Facts<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) algorithm: &'static str,
-    pub(crate) persons: Persons,
+    /// What was done otherwise than the spec would have a reader expect.
+    pub(crate) notes: Vec<Note>,
+    /// Blatant risks that the publisher accepted.
+    pub(crate) accepted_risks: Vec<BlatantRisk>,
     /// Of all tables together.
     pub(crate) loss: Loss,
     pub(crate) tables: Vec<TableFacts>,
@@ -39,6 +45,7 @@ pub(crate) struct Facts<'a> {
 pub(crate) struct RegisterFacts {
     pub(crate) registers: Vec<RegisterManifest>,
     pub(crate) method: RegisterMethod,
+    pub(crate) partitioners: Vec<&'static str>,
     pub(crate) by: JoinedBy,
     /// Persons of the private table that the registers have.
     pub(crate) found: u64,
@@ -57,34 +64,38 @@ pub(crate) struct TableFacts {
 impl Facts<'_> {
     /// The manifest of a release whose files, in the order of its tables, were counted by the verifier.
     pub(crate) fn manifest(&self, written: &[WrittenFile], found: &Findings) -> TablesManifest {
-        let entry = |(table, written): (&TableFacts, &WrittenFile)| TableManifest {
+        let suppressed = found.suppressed.expect("the verifier compared the release with the private tables");
+        let of_tables: Vec<Option<Suppressed>> = found.tables.iter().map(|table| table.suppressed).collect();
+        let entry = |(position, (table, written)): (usize, (&TableFacts, &WrittenFile))| TableManifest {
             name: table.name.clone(),
             file: written.name.clone(),
             rows_in: table.rows_in,
             rows_out: written.n_rows,
-            // Beside a register more rows may come out than went in.
-            rows_suppressed: match &self.registers {
-                None => table.rows_in - written.n_rows,
-                Some(_) => self.persons.suppressed,
-            },
+            // Where there is one private table, what was left out of it was left out of all files.
+            rows_suppressed: of_tables.get(position).copied().flatten().unwrap_or(suppressed).rows,
             sha256: written.sha256.clone(),
             columns: table.columns.clone(),
         };
         let manifest = Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
+            order: self.spec.order,
             requirement: requirement(self.spec),
             achieved: achieved(found),
-            persons: self.persons,
+            persons: Persons {
+                n_in: found.persons + suppressed.persons,
+                n_out: found.persons,
+                suppressed: suppressed.persons,
+            },
             classes: found.classes,
             loss: self.loss.clone(),
             risk: Risk {
-                highest: BeforeAfter { before: self.before.highest_risk, after: found.highest_risk },
-                average: BeforeAfter { before: self.before.average_risk, after: found.average_risk },
+                highest: self.risk(self.before.highest_risk, found.highest_risk),
+                average: self.risk(self.before.average_risk, found.average_risk),
             },
-            tables: self.tables.iter().zip(written).map(entry).collect(),
+            tables: self.tables.iter().zip(written).enumerate().map(entry).collect(),
             audiences: audiences(self.spec),
-            savings: self.saved.as_ref().map(savings),
+            savings: self.saved.as_ref().map(|saved| savings(saved, self.spec.steer)),
             registers: self.registers.as_ref().map_or_else(Vec::new, |facts| facts.registers.clone()),
             register: self.registers.as_ref().map(|facts| join(facts, self.spec, found)),
             previous: found.joined.as_ref().and_then(|found| found.together.as_ref()).map(|found| PreviousManifest {
@@ -92,10 +103,36 @@ impl Facts<'_> {
                 k: found.k,
                 l: found.l.iter().cloned().collect(),
             }),
+            notes: self.notes.iter().map(NoteManifest::from).collect(),
+            accepted_risks: self.accepted_risks.iter().map(NoteManifest::from).collect(),
             verified: true,
         };
         let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
-        TablesManifest { manifest, links: self.links.clone(), table_loss: table_loss.collect() }
+        let references = found.tables.iter().flat_map(|table| {
+            table.references.iter().map(|reference| ReferenceManifest {
+                table: table.table.clone(),
+                column: reference.column.clone(),
+                kept: reference.kept,
+                removed: reference.removed.unwrap_or(0),
+            })
+        });
+        TablesManifest {
+            manifest,
+            links: self.links.clone(),
+            references: references.collect(),
+            table_loss: table_loss.collect(),
+        }
+    }
+}
+
+impl Facts<'_> {
+    /// A risk before and after. The first depends on columns of all audiences.
+    fn risk(&self, before: f64, after: f64) -> BeforeAfter {
+        let before = match self.spec.steer {
+            Steer::All => Some(before),
+            Steer::Common => None,
+        };
+        BeforeAfter { before, after }
     }
 }
 
@@ -103,9 +140,14 @@ fn join(facts: &RegisterFacts, spec: &Spec, found: &Findings) -> JoinManifest {
     let found = found.joined.as_ref();
     JoinManifest {
         method: facts.method.word().to_owned(),
+        partitioners: facts.partitioners.iter().map(|&name| name.to_owned()).collect(),
         release: spec.register.release.word().to_owned(),
         joined_by: joined_by_word(facts.by).to_owned(),
         found: facts.found,
+        unmatched: match facts.by {
+            JoinedBy::Key => None,
+            JoinedBy::Values => Some(spec.unmatched().word().to_owned()),
+        },
         contradicting: facts.contradicting,
         sensitive_groups: found.map_or(0, |found| found.groups),
         group_k: found.and_then(|found| found.group_k),
@@ -124,6 +166,10 @@ pub(crate) fn joined_by_word(by: JoinedBy) -> &'static str {
 /// How released tables join, as a manifest shows it.
 pub(crate) fn link_manifests(links: &[ReleasedLink]) -> Vec<LinkManifest> {
     let entry = |link: &ReleasedLink| LinkManifest {
+        kind: match link.kind {
+            LinkKind::Parent => LinkMeaning::Parent,
+            LinkKind::Reference => LinkMeaning::Reference,
+        },
         table: link.child.clone(),
         foreign_key: link.foreign_key.clone(),
         parent: link.parent.clone(),
@@ -135,6 +181,10 @@ pub(crate) fn link_manifests(links: &[ReleasedLink]) -> Vec<LinkManifest> {
 /// How released tables join, as a manifest says.
 pub(crate) fn released_links(links: &[LinkManifest]) -> Vec<ReleasedLink> {
     let link = |entry: &LinkManifest| ReleasedLink {
+        kind: match entry.kind {
+            LinkMeaning::Parent => LinkKind::Parent,
+            LinkMeaning::Reference => LinkKind::Reference,
+        },
         child: entry.table.clone(),
         foreign_key: entry.foreign_key.clone(),
         parent: entry.parent.clone(),
@@ -145,92 +195,142 @@ pub(crate) fn released_links(links: &[LinkManifest]) -> Vec<ReleasedLink> {
 
 /// What a spec asks for.
 pub(crate) fn requirement(spec: &Spec) -> RequirementManifest {
-    let mut sensitive: BTreeMap<String, BTreeMap<String, Setting>> = BTreeMap::new();
+    let mut sensitive = Settings::new();
     let mut person_k = false;
-    let asked_of = |table: &TableSpec| {
-        let name = (spec.tables.len() > 1).then(|| table.name.clone());
-        spec.requirements(table).into_iter().map(move |requirement| (name.clone(), requirement))
-    };
-    for (table, requirement) in spec.tables.iter().flat_map(asked_of) {
-        let settings = match requirement.column() {
-            Some(column) if !matches!(requirement, Requirement::PersonK { .. }) => {
-                sensitive.entry(column_name(table.as_deref(), column)).or_default()
-            }
-            _ => &mut BTreeMap::new(),
-        };
-        let mut set = |key: &str, setting| settings.insert(key.to_owned(), setting);
-        match requirement {
-            Requirement::K(_) => {}
-            Requirement::PersonK { .. } => person_k = true,
-            Requirement::DistinctL { l, .. } => {
-                set("l", Setting::Whole(l.into()));
-            }
-            Requirement::EntropyL { l, .. } => {
-                set("entropy_l", Setting::Number(l));
-            }
-            Requirement::RecursiveCL { c, l, .. } => {
-                set("recursive_cl", Setting::Numbers(vec![c, f64::from(l)]));
-            }
-            Requirement::TCloseness { t, distance, .. } => {
-                set("t", Setting::Number(t));
-                set("distance", Setting::Word(distance_word(distance).to_owned()));
-            }
-            Requirement::Alpha { alpha, .. } => {
-                set("alpha", Setting::Number(alpha));
-            }
-            Requirement::Beta { beta, .. } => {
-                set("beta", Setting::Number(beta));
-            }
-            Requirement::EnhancedBeta { beta, .. } => {
-                set("enhanced_beta", Setting::Number(beta));
-            }
-        }
+    for table in &spec.tables {
+        let name = (spec.tables.len() > 1).then_some(table.name.as_str());
+        let asked = spec.requirements(table);
+        person_k |= asks_own_k(&asked);
+        sensitive.extend(settings(name, &asked));
     }
+    let audiences = spec.tables.first().and_then(|table| spec.audiences_of(table));
+    let coalitions = audiences.as_ref().map_or(&[][..], |audiences| &audiences.coalitions);
+    let of_all = coalitions.iter().find(|coalition| coalition.name.is_none());
+    let entry = |coalition: &Coalition| {
+        let asked = CoalitionManifest {
+            audiences: coalition.members.clone(),
+            k: coalition.k(),
+            person_k: asks_own_k(&coalition.requirements),
+            sensitive: settings(None, &coalition.requirements),
+        };
+        (coalition.word().to_owned(), asked)
+    };
     RequirementManifest {
         k: spec.k,
         person_k,
-        collusion_k: spec.collusion_k,
+        collusion_k: of_all.and_then(Coalition::k),
+        coalitions: coalitions.iter().map(entry).collect(),
+        steer: match spec.steer {
+            Steer::All => None,
+            Steer::Common => Some("common".to_owned()),
+        },
         delta_presence: spec.delta_presence,
         max_suppressed: spec.max_suppressed,
         sensitive,
     }
 }
 
+/// Whether each person's own k is asked for.
+fn asks_own_k(requirements: &[Requirement]) -> bool {
+    requirements.iter().any(|requirement| requirement.own_k_column().is_some())
+}
+
+/// Requirements on columns, as a spec writes them; `table` where there are several.
+fn settings(table: Option<&str>, requirements: &[Requirement]) -> Settings {
+    let mut settings = Settings::new();
+    for requirement in requirements {
+        let mut set = |column: &str, entries: Vec<(&str, Setting)>| {
+            let of_column = settings.entry(column_name(table, column)).or_default();
+            of_column.extend(entries.into_iter().map(|(key, setting)| (key.to_owned(), setting)));
+        };
+        match requirement {
+            Requirement::K(_) | Requirement::PersonK { .. } => {}
+            Requirement::DistinctL { column, l } => set(column, vec![("l", Setting::Whole((*l).into()))]),
+            Requirement::EntropyL { column, l } => set(column, vec![("entropy_l", Setting::Number(*l))]),
+            Requirement::RecursiveCL { column, c, l } => {
+                set(column, vec![("recursive_cl", Setting::Numbers(vec![*c, f64::from(*l)]))]);
+            }
+            Requirement::TCloseness { column, t, distance } => {
+                let distance = Setting::Word(distance_word(*distance).to_owned());
+                set(column, vec![("t", Setting::Number(*t)), ("distance", distance)]);
+            }
+            Requirement::Alpha { column, alpha } => set(column, vec![("alpha", Setting::Number(*alpha))]),
+            Requirement::Beta { column, beta } => set(column, vec![("beta", Setting::Number(*beta))]),
+            Requirement::EnhancedBeta { column, beta } => set(column, vec![("enhanced_beta", Setting::Number(*beta))]),
+        }
+    }
+    settings
+}
+
 /// Who receives a release, as a spec says.
 pub(crate) fn audiences(spec: &Spec) -> BTreeMap<String, AudienceManifest> {
+    let Some(table) = spec.tables.first() else { return BTreeMap::new() };
     let entry = |audience: Audience| {
         let k = audience.k();
-        (audience.name, AudienceManifest { k, quasi: audience.quasi })
+        let is_hidden = |column: &&ColumnSpec| column.sensitive_to.contains(&audience.name);
+        let hidden = table.columns.iter().filter(is_hidden);
+        let sensitive = hidden.flat_map(|column| settings(None, &column.requirements)).collect();
+        (audience.name, AudienceManifest { k, quasi: audience.quasi, sensitive })
     };
-    let audiences = spec.tables.first().and_then(|table| spec.audiences_of(table));
+    let audiences = spec.audiences_of(table);
     audiences.into_iter().flat_map(|audiences| audiences.each).map(entry).collect()
 }
 
 /// What a manifest says was asked for each audience, from what it says was asked of the table; `None` where it names no
 /// audience.
+///
+/// # Errors
+/// Where it says something that no spec can.
 pub(crate) fn asked_for_audiences(
     audiences: &BTreeMap<String, AudienceManifest>,
     asked: &RequirementManifest,
     of_table: &[Requirement],
-) -> Option<Audiences> {
+) -> Result<Option<Audiences>, UnknownSetting> {
     let audience = |(name, entry): (&String, &AudienceManifest)| {
-        let others = of_table.iter().filter(|requirement| !matches!(requirement, Requirement::K(_))).cloned();
-        let requirements = std::iter::once(Requirement::K(entry.k)).chain(others).collect();
-        Audience { name: name.clone(), quasi: entry.quasi.clone(), requirements }
+        let others = of_table.iter().filter(|requirement| requirement.k().is_none()).cloned();
+        let mut requirements: Vec<Requirement> = std::iter::once(Requirement::K(entry.k)).chain(others).collect();
+        requirements.extend(of_columns(&entry.sensitive)?);
+        Ok(Audience { name: name.clone(), quasi: entry.quasi.clone(), requirements })
     };
-    let each: Vec<Audience> = audiences.iter().map(audience).collect();
-    (!each.is_empty()).then_some(Audiences { each, collusion_k: asked.collusion_k })
+    let each: Vec<Audience> = audiences.iter().map(audience).collect::<Result<_, _>>()?;
+    if each.is_empty() {
+        return Ok(None);
+    }
+    // The k of everybody together stands among the coalitions too, where these are written.
+    let collusion_k = asked.collusion_k.filter(|_| !asked.coalitions.contains_key(Coalition::ALL));
+    let mut audiences = Audiences::new(each).with_collusion_k(collusion_k);
+    for (name, entry) in &asked.coalitions {
+        let mut requirements: Vec<Requirement> = entry.k.map(Requirement::K).into_iter().collect();
+        requirements.extend(of_columns(&entry.sensitive)?);
+        let name = (name != Coalition::ALL).then(|| name.clone());
+        audiences.coalitions.push(Coalition { name, members: entry.audiences.clone(), requirements });
+    }
+    Ok(Some(audiences))
 }
 
-fn savings(saved: &Savings) -> SavingsManifest {
+/// The requirements of some columns.
+fn of_columns(settings: &Settings) -> Result<Vec<Requirement>, UnknownSetting> {
+    let read = |(column, settings): (&String, &BTreeMap<String, Setting>)| read_settings(column, settings);
+    let read: Option<Vec<Vec<Requirement>>> = settings.iter().map(read).collect();
+    Ok(read.ok_or(UnknownSetting)?.concat())
+}
+
+/// A manifest asks for something that no spec can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownSetting;
+
+fn savings(saved: &Savings, steer: Steer) -> SavingsManifest {
     let method = |losses: &Losses| MethodLoss { common_penalty: losses.common, own_penalty: losses.own, lm: losses.lm };
+    let bound = BoundManifest { asked: saved.asked, let_through: saved.let_through, taken: saved.taken };
+    let if_free = |loss: MethodLoss| (steer == Steer::All).then_some(loss);
     SavingsManifest {
         shape: saved.shape.to_owned(),
         in_butterflies: saved.in_butterflies,
-        bound: BoundManifest { asked: saved.asked, let_through: saved.let_through, taken: saved.taken },
+        bound: (steer == Steer::All).then_some(bound),
         release: method(&saved.release),
-        union: method(&saved.union),
-        separate: method(&saved.separate),
+        union: if_free(method(&saved.union)),
+        separate: if_free(method(&saved.separate)),
+        steer_cost: saved.steer_cost.map(|cost| if cost.free > 0.0 { cost.steered / cost.free } else { 1.0 }),
     }
 }
 
@@ -240,64 +340,96 @@ pub(crate) fn requirements(asked: &RequirementManifest, tables: &[TableManifest]
     let mut requirements = vec![vec![Requirement::K(asked.k)]; tables.len()];
     for (name, settings) in &asked.sensitive {
         let (table, column) = place_of(name, tables)?;
-        let column = || column.to_owned();
-        let distance = match settings.get("distance") {
-            None => Distance::Equal,
-            Some(Setting::Word(word)) => *[Distance::Equal, Distance::Ordered, Distance::Hierarchical]
-                .iter()
-                .find(|&&distance| distance_word(distance) == word)?,
-            Some(_) => return None,
-        };
-        for (key, setting) in settings {
-            let requirement = match (key.as_str(), setting) {
-                ("distance", _) => continue,
-                ("l", Setting::Whole(l)) => Requirement::DistinctL { column: column(), l: u32::try_from(*l).ok()? },
-                ("recursive_cl", Setting::Numbers(numbers)) => match numbers.as_slice() {
-                    &[c, l] => Requirement::RecursiveCL { column: column(), c, l: l as u32 },
+        requirements[table].extend(read_settings(column, settings)?);
+    }
+    Some(requirements)
+}
+
+/// What settings ask of a column, `None` where no spec can ask it.
+fn read_settings(column: &str, settings: &BTreeMap<String, Setting>) -> Option<Vec<Requirement>> {
+    let mut requirements = Vec::new();
+    let column = || column.to_owned();
+    let distance = match settings.get("distance") {
+        None => Distance::Equal,
+        Some(Setting::Word(word)) => *[Distance::Equal, Distance::Ordered, Distance::Hierarchical]
+            .iter()
+            .find(|&&distance| distance_word(distance) == word)?,
+        Some(_) => return None,
+    };
+    for (key, setting) in settings {
+        let requirement = match (key.as_str(), setting) {
+            ("distance", _) => continue,
+            ("l", Setting::Whole(l)) => Requirement::DistinctL { column: column(), l: u32::try_from(*l).ok()? },
+            ("recursive_cl", Setting::Numbers(numbers)) => match numbers.as_slice() {
+                &[c, l] => Requirement::RecursiveCL { column: column(), c, l: l as u32 },
+                _ => return None,
+            },
+            (key, setting) => {
+                let number = match setting {
+                    Setting::Whole(number) => *number as f64,
+                    Setting::Number(number) => *number,
+                    Setting::Word(_) | Setting::Numbers(_) => return None,
+                };
+                match key {
+                    "entropy_l" => Requirement::EntropyL { column: column(), l: number },
+                    "t" => Requirement::TCloseness { column: column(), t: number, distance },
+                    "alpha" => Requirement::Alpha { column: column(), alpha: number },
+                    "beta" => Requirement::Beta { column: column(), beta: number },
+                    "enhanced_beta" => Requirement::EnhancedBeta { column: column(), beta: number },
                     _ => return None,
-                },
-                (key, setting) => {
-                    let number = match setting {
-                        Setting::Whole(number) => *number as f64,
-                        Setting::Number(number) => *number,
-                        Setting::Word(_) | Setting::Numbers(_) => return None,
-                    };
-                    match key {
-                        "entropy_l" => Requirement::EntropyL { column: column(), l: number },
-                        "t" => Requirement::TCloseness { column: column(), t: number, distance },
-                        "alpha" => Requirement::Alpha { column: column(), alpha: number },
-                        "beta" => Requirement::Beta { column: column(), beta: number },
-                        "enhanced_beta" => Requirement::EnhancedBeta { column: column(), beta: number },
-                        _ => return None,
-                    }
                 }
-            };
-            requirements[table].push(requirement);
-        }
+            }
+        };
+        requirements.push(requirement);
     }
     Some(requirements)
 }
 
 /// What the verifier counted, as a manifest shows it.
 pub(crate) fn achieved(found: &Findings) -> Achieved {
-    let entry = |column: &SensitiveFindings| AchievedSensitive {
+    let sensitive = sensitive_columns(found).into_iter().map(|(name, column)| (name, achieved_sensitive(column)));
+    let learned = found.audiences.iter().filter(|audience| !audience.learned.is_empty());
+    Achieved {
+        k: found.k,
+        audiences: found.audiences.iter().map(|audience| (audience.audience.clone(), audience.k)).collect(),
+        collusion_k: found.collusion_k,
+        coalitions: found.coalitions.iter().map(achieved_coalition).collect(),
+        learned: learned.map(|audience| (audience.audience.clone(), achieved_learned(&audience.learned))).collect(),
+        sensitive: sensitive.collect(),
+    }
+}
+
+fn achieved_sensitive(column: &SensitiveFindings) -> AchievedSensitive {
+    AchievedSensitive {
         l: column.l,
         entropy_l: column.entropy_l,
         t: column.t,
         t_by_distance: column.t_by_distance(),
         alpha: column.alpha,
         beta: column.beta,
+    }
+}
+
+fn achieved_coalition(found: &AudienceFindings) -> (String, AchievedCoalition) {
+    let sensitive = found.sensitive.iter().map(|column| (column.column.clone(), achieved_sensitive(column)));
+    let learned = achieved_learned(&found.learned);
+    (found.audience.clone(), AchievedCoalition { k: found.k, sensitive: sensitive.collect(), learned })
+}
+
+fn achieved_learned(found: &[LearnedFindings]) -> BTreeMap<String, AchievedLearned> {
+    let entry = |column: &LearnedFindings| {
+        let LearnedFindings { column, l, t, certain } = column;
+        (column.clone(), AchievedLearned { l: *l, t: *t, certain: *certain })
     };
-    let sensitive = sensitive_columns(found).into_iter().map(|(name, column)| (name, entry(column))).collect();
-    let audiences = found.audiences.iter().map(|audience| (audience.audience.clone(), audience.k)).collect();
-    Achieved { k: found.k, audiences, collusion_k: found.collusion_k, sensitive }
+    found.iter().map(entry).collect()
 }
 
 /// Every sensitive column that was counted, under its name in a manifest.
 pub(crate) fn sensitive_columns(found: &Findings) -> Vec<(String, &SensitiveFindings)> {
     let of_one = found.sensitive.iter().map(|column| (column.column.clone(), column));
     let of_many = found.tables.iter().flat_map(|table| {
-        table.sensitive.iter().map(|column| (column_name(Some(&table.table), &column.column), column))
+        let table_name = (found.tables.len() > 1).then_some(table.table.as_str());
+        table.sensitive.iter().map(move |column| (column_name(table_name, &column.column), column))
     });
     of_one.chain(of_many).collect()
 }
@@ -320,11 +452,6 @@ fn place_of<'m>(name: &'m str, tables: &'m [TableManifest]) -> Option<(usize, &'
     });
     let (position, _, column) = columns.find(|&(_, table, column)| column_name(Some(table), column) == name)?;
     Some((position, column))
-}
-
-/// Whether so many persons may be left out.
-pub(crate) fn is_within_limit(persons: Persons, max_suppressed: f64) -> bool {
-    persons.suppressed as f64 <= max_suppressed * persons.n_in as f64 + 1e-9
 }
 
 fn distance_word(distance: Distance) -> &'static str {
@@ -400,8 +527,8 @@ mod tests {
         let asked = requirement(&spec);
         let of_table = requirements(&asked, &[released("a", &["x"])]).unwrap().remove(0);
         let again = asked_for_audiences(&audiences(&spec), &asked, &of_table);
-        assert_eq!(again, spec.audiences_of(&spec.tables[0]));
-        assert_eq!(asked_for_audiences(&BTreeMap::new(), &asked, &of_table), None);
+        assert_eq!(again, Ok(spec.audiences_of(&spec.tables[0])));
+        assert_eq!(asked_for_audiences(&BTreeMap::new(), &asked, &of_table), Ok(None));
     }
 
     #[test]
@@ -410,6 +537,8 @@ mod tests {
             k: 2,
             person_k: false,
             collusion_k: None,
+            coalitions: BTreeMap::new(),
+            steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
             sensitive: BTreeMap::from([("x".to_owned(), BTreeMap::from([(key.to_owned(), setting)]))]),

@@ -117,7 +117,7 @@ fn known_persons(
 ) -> (Vec<bool>, Vec<(u32, u32)>) {
     let was_used = |digest: &str| manifest.registers.iter().any(|register| register.sha256 == digest);
     let all_known = manifest.registers.is_empty() || now.iter().all(|register| was_used(&register.sha256));
-    let private = joined.persons.iter().map(|person| all_known && *person == InRegister::Same);
+    let private = joined.persons.iter().map(|person| all_known && matches!(person, InRegister::Same(_)));
     let in_range = |row: u32| now.iter().any(|register| was_used(&register.sha256) && register.joined.contains(&row));
     let others = joined.register_rows().map(|row| all_known || in_range(row));
     let mut known: Vec<bool> = private.chain(others).collect();

@@ -1,15 +1,20 @@
-//! Roles and hierarchies suggested from names, uniqueness and entropy, for `kohort init`.
+//! Roles and hierarchies suggested from what columns hold and what they are called, for `kohort init`.
 //!
 //! A suggestion is a starting point with its reason; where nothing speaks for another role, it is `quasi`, the
 //! careful one. Reasons hold counts, never values.
 
+mod contents;
 mod names;
 mod profile;
+mod reading;
 
-use kohort_model::{Role, Table, ValueType};
+use kohort_model::{Notation, Role, Table, ValueType};
+use kohort_verify::{Followers, IdentifierKind, person_column};
 
+use self::contents::Contents;
 use self::names::Sounds;
 use self::profile::Profile;
+pub(crate) use self::reading::{Reading, Setting};
 
 /// One column's suggestion.
 pub(crate) struct Suggestion {
@@ -36,82 +41,126 @@ const DATE: &[(&str, &str)] = &[("hierarchy", "\"date\"")];
 const FLAT: &[(&str, &str)] = &[("hierarchy", "\"flat\"")];
 const MASK: &[(&str, &str)] = &[("type", "\"text\""), ("hierarchy", "{ mask = \"right\" }")];
 
-/// How much longer than a code a text is on average when it is taken for prose.
-const PROSE: f64 = 40.0;
+/// A column is nearly unique where it has a value for nearly every person.
+const NEARLY_EVERY: f64 = 0.95;
 
 /// Suggests what each column of a table is for.
-pub(crate) fn suggest(table: &Table) -> Suggestions {
-    let profiles: Vec<Profile> = table.columns.iter().map(Profile::new).collect();
+pub(crate) fn suggest(table: &Table, notation: &Notation) -> Suggestions {
+    let profiles: Vec<Profile> = table.columns.iter().map(|column| Profile::new(column, notation)).collect();
     let sounds: Vec<Sounds> = table.columns.iter().map(|column| Sounds::of(&column.name)).collect();
-    let person = find_person(&profiles, &sounds);
+    let person = find_person(table, &profiles, &sounds);
+    let n_persons = person.as_ref().map_or(table.n_rows, |(position, _)| profiles[*position].n_distinct);
     let columns = table.columns.iter().enumerate().map(|(position, column)| {
-        let (role, settings, why) = if person == Some(position) {
+        let profile = &profiles[position];
+        let (role, settings, why) = if person.as_ref().is_some_and(|(person, _)| *person == position) {
             (Role::Key, NONE, "names the person".to_owned())
         } else {
-            role_of(&profiles[position], sounds[position])
+            let evidence = Evidence {
+                profile,
+                sounds: sounds[position],
+                kind: IdentifierKind::of(&column.texts),
+                contents: Contents::of(&column.texts, profile.distinct_share()),
+                n_persons,
+            };
+            evidence.role()
         };
-        Suggestion {
-            name: column.name.clone(),
-            role,
-            settings,
-            reason: format!("{}: {why}", profiles[position].describe()),
-        }
+        Suggestion { name: column.name.clone(), role, settings, reason: format!("{}: {why}", profile.describe()) }
     });
     let columns = columns.collect();
-    let person = person.map(|position| {
-        let profile = &profiles[position];
-        let why = if profile.is_unique() {
-            "different in every row".to_owned()
-        } else {
-            format!("{} persons in {} rows; each counts once", profile.n_distinct, profile.n_rows)
-        };
-        (table.columns[position].name.clone(), why)
-    });
+    let person = person.map(|(position, why)| (table.columns[position].name.clone(), why));
     Suggestions { person, columns }
 }
 
-/// The first key that sounds like a person's, else the first that is different in every row.
-fn find_person(profiles: &[Profile], sounds: &[Sounds]) -> Option<usize> {
+/// The column that names the person, and why: a key that sounds like it and has several rows per value, else the column
+/// that the others follow from, else a key that sounds like it or is different in every row.
+fn find_person(table: &Table, profiles: &[Profile], sounds: &[Sounds]) -> Option<(usize, String)> {
     let keys = || (0..profiles.len()).filter(|&position| sounds[position].is_key && profiles[position].n_null == 0);
-    keys()
-        .find(|&position| sounds[position].is_person)
-        .or_else(|| keys().find(|&position| profiles[position].is_unique()))
+    let each_counts_once = |position: usize| {
+        let Profile { n_distinct, n_rows, .. } = profiles[position];
+        format!("{n_distinct} persons in {n_rows} rows; each counts once")
+    };
+    let named = keys().find(|&position| sounds[position].is_person);
+    if let Some(position) = named.filter(|&position| !profiles[position].is_unique()) {
+        return Some((position, each_counts_once(position)));
+    }
+    if let Some(found) = person_column(table, |_| true, Followers::MANY) {
+        let why = "within its values the others hardly vary";
+        return Some((found.position, format!("{}; {why}", each_counts_once(found.position))));
+    }
+    let unique = named.or_else(|| keys().find(|&position| profiles[position].is_unique()));
+    unique.map(|position| (position, "different in every row".to_owned()))
 }
 
-fn role_of(profile: &Profile, sounds: Sounds) -> (Role, &'static [(&'static str, &'static str)], String) {
-    let say = |role: Role, why: &str| (role, NONE, why.to_owned());
-    if profile.n_distinct == 0 {
-        return say(Role::Drop, "holds nothing");
-    }
-    if sounds.is_identifier {
-        return say(Role::Identifier, "sounds like it names a person outright");
-    }
-    if sounds.is_key && profile.is_unique() {
-        return say(Role::Identifier, "a number that is different in every row");
-    }
-    if sounds.is_sensitive {
+/// What speaks for a column's role.
+struct Evidence<'p> {
+    profile: &'p Profile,
+    sounds: Sounds,
+    kind: Option<IdentifierKind>,
+    contents: Contents,
+    n_persons: usize,
+}
+
+impl Evidence<'_> {
+    fn role(&self) -> (Role, &'static [(&'static str, &'static str)], String) {
+        let Evidence { profile, sounds, kind, contents, .. } = *self;
+        let say = |role: Role, why: &str| (role, NONE, why.to_owned());
+        if profile.n_distinct == 0 {
+            return say(Role::Drop, "holds nothing");
+        }
+        if let Some(kind) = kind {
+            return (Role::Identifier, NONE, format!("nearly every value has the format of {}", kind.name));
+        }
+        if sounds.is_identifier {
+            return say(Role::Identifier, "sounds like it names a person outright");
+        }
+        if sounds.is_key && profile.is_unique() {
+            return say(Role::Identifier, "a number that is different in every row");
+        }
         let l = profile.n_distinct.min(3);
         let ask = if l < 2 { String::new() } else { format!("; give it a requirement too, such as l = {l}") };
-        return (Role::Sensitive, NONE, format!("sounds like what nobody should learn{ask}"));
+        if let Contents::Clinical(system) = contents {
+            return (Role::Sensitive, NONE, format!("looks like {system}{ask}"));
+        }
+        if sounds.is_sensitive {
+            return (Role::Sensitive, NONE, format!("sounds like what nobody should learn{ask}"));
+        }
+        if !sounds.is_quasi
+            && let Some((role, why)) = self.role_of_unknown()
+        {
+            return say(role, why);
+        }
+        let why = if sounds.is_quasi {
+            "sounds like what others could know about a person"
+        } else {
+            "might be known to others; plain, if it helps nobody to find a person"
+        };
+        let (settings, how) = generalization(profile, sounds);
+        (Role::Quasi, settings, format!("{why}; {how}"))
     }
-    if !sounds.is_quasi {
-        if profile.value_type == ValueType::Text && profile.average_length > PROSE && profile.distinct_share() > 0.5 {
-            return say(Role::Drop, "free text, which may say anything about anybody");
+
+    /// The role of a column whose name says nothing, where what it holds does.
+    fn role_of_unknown(&self) -> Option<(Role, &'static str)> {
+        let profile = self.profile;
+        let is_text = profile.value_type == ValueType::Text;
+        let is_nearly_unique =
+            profile.n_rows >= 20 && profile.n_distinct as f64 >= NEARLY_EVERY * self.n_persons as f64;
+        match self.contents {
+            Contents::Prose if is_text => return Some((Role::Drop, "free text, which may say anything about anybody")),
+            Contents::Telephone => return Some((Role::Identifier, "looks like telephone numbers")),
+            Contents::Names if is_text => return Some((Role::Identifier, "looks like names of people")),
+            _ => {}
         }
         if profile.n_distinct == 1 && profile.n_null == 0 {
-            return say(Role::Plain, "the same in every row");
+            return Some((Role::Plain, "the same in every row"));
         }
-        if profile.value_type == ValueType::Text && profile.n_rows >= 20 && profile.distinct_share() > 0.95 {
-            return say(Role::Identifier, "a text that is different in nearly every row");
+        if is_text && is_nearly_unique {
+            return Some((Role::Identifier, "a text that is different for nearly every person"));
         }
+        if profile.value_type == ValueType::Integer && profile.has_long_codes() && is_nearly_unique {
+            return Some((Role::Identifier, "numbers of one length, different for nearly every person"));
+        }
+        None
     }
-    let why = if sounds.is_quasi {
-        "sounds like what others could know about a person"
-    } else {
-        "might be known to others; plain, if it helps nobody to find a person"
-    };
-    let (settings, how) = generalization(profile, sounds);
-    (Role::Quasi, settings, format!("{why}; {how}"))
 }
 
 /// How a quasi column might be generalized.
@@ -144,7 +193,7 @@ mod tests {
     }
 
     fn roles(table: &Table) -> Vec<(String, Role)> {
-        suggest(table).columns.into_iter().map(|column| (column.name, column.role)).collect()
+        suggest(table, &Notation::default()).columns.into_iter().map(|column| (column.name, column.role)).collect()
     }
 
     #[test]
@@ -179,7 +228,7 @@ mod tests {
     fn a_person_may_have_several_rows() {
         let table =
             table(&[("visit_id", &["1", "2", "3"]), ("patient_id", &["7", "7", "8"]), ("age", &["1", "1", "2"])]);
-        let suggestions = suggest(&table);
+        let suggestions = suggest(&table, &Notation::default());
         assert_eq!(
             suggestions.person,
             Some(("patient_id".to_owned(), "2 persons in 3 rows; each counts once".to_owned()))
@@ -191,7 +240,8 @@ mod tests {
     fn postcodes_are_masked_and_dates_are_levelled() {
         let table =
             table(&[("plz", &["12345", "12346"]), ("birth", &["1984-03-17", "1990-01-01"]), ("age", &["1", "2"])]);
-        let settings: Vec<_> = suggest(&table).columns.iter().map(|column| column.settings).collect();
+        let settings: Vec<_> =
+            suggest(&table, &Notation::default()).columns.iter().map(|column| column.settings).collect();
         assert_eq!(settings, [MASK, DATE, NONE]);
     }
 }

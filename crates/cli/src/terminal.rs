@@ -34,6 +34,16 @@ pub(crate) fn hint(message: &str) {
     label("hint:", "\x1b[1;36m", message);
 }
 
+/// `warning: ...`
+pub(crate) fn warning(message: &str) {
+    label("warning:", "\x1b[1;33m", message);
+}
+
+/// `note: ...`
+pub(crate) fn note(message: &str) {
+    label("note:", "\x1b[1m", message);
+}
+
 fn label(label: &str, colour: &str, message: &str) {
     if is_colourful() {
         say(&format!("{colour}{label}\x1b[0m {message}\n"));

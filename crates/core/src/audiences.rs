@@ -5,24 +5,31 @@
 //! nobody pays for columns they don't know. A class in all columns is a body without wings.
 //!
 //! # Guarantee
-//! rows that look the same in an audience's columns satisfy everything it asks, and rows that look the same in all
-//! columns are of k' persons where that is asked: counted once more before anything is returned. No more loss than
-//! anonymizing all columns at once by the same partitioner, unless persons have several rows and bodies must be joined
+//! rows that look the same in the columns of an audience, or of a coalition of them, satisfy everything it asks: counted
+//! once more before anything is returned. No more loss than anonymizing all columns at once by the same partitioner,
+//! unless persons have several rows and bodies must be joined, or a column must be kept from those who don't know it
 //! # Paper
 //! `[PTL+08]`
 //! # Deviations
-//! where all audiences together must not tell k' persons apart, classes of k' persons count with the persons they have;
-//! the paper counts ceil(k/k') classes. Such classes are made by cutting shared columns first, which leaves bodies that
+//! where coalitions ask for something, rows are first put into classes in all columns that satisfy it, which count with
+//! the persons they have; the paper knows k' alone and counts ceil(k/k') classes. Where a coalition is not of all
+//! audiences, its members are also tried as one audience, and what loses less is taken. Such classes are made by cutting shared columns first, which leaves bodies that
 //! agree more; where that gains little also by cutting all columns, as in the paper; and where neither gains, inside of
 //! the union's classes. Requirements other than k hold for every audience's classes, which the paper leaves open. Rows
 //! are left out only where they could be in no class. Blocks of a spec are not kept, since bodies reach over them, and
 //! full-domain recoding is refused: it shows a column at one level everywhere, and wings need some rows finer
+//! # Minimality
+//! Columns of all audiences decide where bodies and classes end, so who knows the algorithm can rule out tables that
+//! would have been cut otherwise. With [`Steer::Common`] nobody can, see `common.rs`; what that costs is measured
+//! against the release that would have been made else
 //! # Cost
 //! a small multiple of partitioning all columns at once
 
 mod atoms;
 mod bound;
 mod butterfly;
+mod common;
+mod hidden;
 mod plan;
 mod savings;
 mod search;
@@ -30,24 +37,28 @@ mod settle;
 mod shown;
 mod tree;
 
-pub use savings::{Losses, Savings};
+pub use savings::{Losses, Savings, SteerCost};
+
+use std::collections::BTreeSet;
 
 use kohort_model::spec::Algorithm;
-use kohort_model::{Audiences, Persons, Progress, Requirement, Spec, Table};
+use kohort_model::{Audiences, Coalition, Note, Persons, Progress, Requirement, Spec, Steer, Table};
 use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::loss;
 use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner};
-use crate::recode::{RecodeOptions, Shown, recode};
+use crate::recode::{Shown, recode};
 use crate::requirement::{Rules, UnfitColumn};
 use crate::{AnonymizeError, Anonymized, partitioner, suppress};
 use atoms::{Atoms, task};
 use butterfly::Piece;
-use plan::{Ask, Plan, shared, together, without_redundant};
+use common::CommonSearch;
+use hidden::{HiddenAsk, HiddenDemand};
+use plan::{Ask, Plan, columns_of, shared, together, without_redundant};
 use savings::loss_of_classes;
 use search::{Counts, GOOD_ENOUGH, Search, Trees};
-use settle::{Demand, Outcome};
+use settle::{Demand, Demands, Outcome};
 use shown::ShownBoxes;
 use tree::BodyTree;
 
@@ -121,19 +132,22 @@ pub fn anonymize_audiences_by(
     if quasi.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
-    let asks = asks_of(table, audiences, &quasi)?;
+    let Asked { asks, coalitions, hidden } = Asked::new(table, audiences, &quasi)?;
     let partitioner = local_partitioner(spec)?;
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
-    let collusion: Vec<Requirement> = audiences.collusion_k.map(Requirement::K).into_iter().collect();
+    let hidden = HiddenDemand::compile(&hidden, table, &encoded)?;
+    let collusion = together(&coalitions);
     let everything = [together(&asks), collusion.clone()].concat();
     let kept = suppress::rows_that_can_stand(table, &encoded, &everything, spec.max_suppressed)?;
     let compile = |requirements: &[Requirement]| Rules::compile(table, requirements, &kept);
     let rules = compile(&everything)?;
     let plan = Plan::new(&without_redundant(&asks), &encoded.domains, &compile, method.shape)?;
-    let demands = demands_of(&asks, &collusion, quasi.len(), &compile)?;
+    let visible = asks.iter().chain(&coalitions).map(|ask| Demand::new(ask, &compile)).collect::<Result<_, _>>()?;
+    let demands = Demands { visible, hidden };
 
-    let rows = Atoms::of_rows(&encoded.domains, encoded.fold(&kept));
+    let kept_rows = || Atoms::of_rows(&encoded.domains, encoded.fold(&kept));
+    let rows = kept_rows();
     let common = shared(asks.iter().map(|ask| &ask.columns));
     let n_left_out = table.n_rows - kept.len();
     let losses = |of_columns: &[f64]| Losses::of_columns(of_columns, &common, table.n_rows, n_left_out);
@@ -150,13 +164,41 @@ pub fn anonymize_audiences_by(
     let counts = Counts::default();
     let finder =
         Finder { spec, method, partitioner: partitioner.as_ref(), plan: &plan, counts: &counts, demands: &demands };
-    let outcome = if demands.iter().all(|demand| demand.is_met_by(&rows)) {
+    let mut steer_cost = None;
+    let outcome = if demands.are_met_by(&rows) {
         Outcome::unchanged(rows)
     } else {
-        match audiences.collusion_k.filter(|&k| k > 1) {
-            None => finder.find_among_rows(rows, union),
-            Some(k) => finder.find_among_classes(&rows, union, &compile(&[Requirement::K(k)])?),
+        let of_coalitions = compile(&collusion)?;
+        let mut found = match of_coalitions.asks_anything() {
+            false => finder.find_among_rows(rows.clone(), &union),
+            true => finder.find_among_classes(&rows, &union, &of_coalitions),
+        };
+        // Coalitions of some audiences may as well be audiences that know everything their members do.
+        if let Some(merged) = merge_colluding(&asks, &coalitions) {
+            let plan = Plan::new(&without_redundant(&merged), &encoded.domains, &compile, method.shape)?;
+            let merged = Finder { plan: &plan, ..finder }.find_among_rows(rows, &union);
+            if merged.loss() < found.loss() {
+                found = merged;
+            }
         }
+        if audiences.steer == Steer::Common {
+            let members = |coalition: &Coalition| {
+                let is_member = |name: &String| audiences.each.iter().position(|audience| audience.name == *name);
+                coalition.members.iter().filter_map(is_member).collect()
+            };
+            let asked = audiences.coalitions.iter().map(members).zip(coalitions.iter());
+            let search = CommonSearch {
+                quick: finder.quick(),
+                partitioner: partitioner.as_ref(),
+                compile: &compile,
+                coalitions: asked.map(|(members, ask)| (members, ask.requirements.clone())).collect(),
+            };
+            let mut closed = search.find(kept_rows(), &asks)?;
+            closed.settle(&demands);
+            steer_cost = Some(SteerCost { steered: closed.loss(), free: found.loss() });
+            found = closed;
+        }
+        found
     };
 
     progress.begin("recode", 0);
@@ -169,8 +211,7 @@ pub fn anonymize_audiences_by(
     // Of classes in all columns nothing is asked but what `collusion` says.
     let of_all = compile(&collusion)?;
     let loss = loss::measure(table, &encoded, &of_all, &atoms.rows, &classes, &shown, persons);
-    let options = RecodeOptions { order: spec.order, keys: spec.keys };
-    let release = recode(table, &encoded, &atoms.rows, &classes, &shown, options);
+    let release = recode(table, &encoded, &atoms.rows, &classes, &shown, spec.order);
     let (asked, let_through, taken) = counts.read();
     let saved = Savings {
         shape: outcome.shape(),
@@ -181,9 +222,10 @@ pub fn anonymize_audiences_by(
         asked,
         let_through,
         taken,
+        steer_cost,
     };
     Ok(AnonymizedForAudiences {
-        anonymized: Anonymized { release, loss, persons, algorithm: partitioner.name() },
+        anonymized: Anonymized { release, loss, persons, algorithm: partitioner.name(), notes: Note::unused(spec) },
         saved,
     })
 }
@@ -208,28 +250,59 @@ fn positions_of(table: &Table, names: &[&str]) -> Result<Vec<usize>, UnfitColumn
     Ok(positions)
 }
 
-/// What each audience asks, columns by their place among the quasi columns.
-fn asks_of(table: &Table, audiences: &Audiences, quasi: &[usize]) -> Result<Vec<Ask>, UnfitColumn> {
-    let ask = |audience: &kohort_model::Audience| {
-        let names: Vec<&str> = audience.quasi.iter().map(String::as_str).collect();
-        let positions = positions_of(table, &names)?;
-        let columns = positions.iter().filter_map(|position| quasi.binary_search(position).ok()).collect();
-        Ok(Ask { columns, requirements: audience.requirements.clone() })
-    };
-    audiences.each.iter().map(ask).collect()
+/// Everything that is asked, columns by their place among the quasi columns.
+struct Asked {
+    /// Of each audience.
+    asks: Vec<Ask>,
+    /// Of audiences that put together what they know.
+    coalitions: Vec<Ask>,
+    /// Of quasi columns that an audience or coalition does not know.
+    hidden: Vec<HiddenAsk>,
 }
 
-/// What is counted in the end: every audience, redundant or not, and all together where that is asked.
-fn demands_of(
-    asks: &[Ask],
-    collusion: &[Requirement],
-    n_columns: usize,
-    compile: plan::Compile<'_>,
-) -> Result<Vec<Demand>, UnfitColumn> {
-    let of_audiences = asks.iter().map(|ask| (ask.columns.iter().copied().collect(), ask.requirements.as_slice()));
-    let of_all = (!collusion.is_empty()).then_some(((0..n_columns).collect(), collusion));
-    let demand = |(columns, requirements)| Ok(Demand { columns, rules: compile(requirements)? });
-    of_audiences.chain(of_all).map(demand).collect()
+impl Asked {
+    fn new(table: &Table, audiences: &Audiences, quasi: &[usize]) -> Result<Asked, UnfitColumn> {
+        let mut hidden = Vec::new();
+        let mut ask = |names: &[&str], requirements: &[Requirement]| -> Result<Ask, UnfitColumn> {
+            let positions = positions_of(table, names)?;
+            let place = |position: usize| quasi.binary_search(&position).ok();
+            let columns: BTreeSet<usize> = positions.into_iter().filter_map(place).collect();
+            let mut visible = Vec::new();
+            for requirement in requirements {
+                let named = requirement.column().and_then(|name| table.position(name)).and_then(place);
+                match named {
+                    Some(column) => {
+                        let columns = columns.iter().copied().collect();
+                        hidden.push(HiddenAsk { columns, column, requirement: requirement.clone() });
+                    }
+                    None => visible.push(requirement.clone()),
+                }
+            }
+            Ok(Ask { columns, requirements: visible })
+        };
+        let of_audience = audiences.each.iter().map(|audience| {
+            let names: Vec<&str> = audience.quasi.iter().map(String::as_str).collect();
+            ask(&names, &audience.requirements)
+        });
+        let asks = of_audience.collect::<Result<_, _>>()?;
+        let of_coalition =
+            audiences.coalitions.iter().map(|coalition| ask(&audiences.known_to(coalition), &coalition.requirements));
+        let coalitions = of_coalition.collect::<Result<_, _>>()?;
+        Ok(Asked { asks, coalitions, hidden })
+    }
+}
+
+/// Audiences with those that may collude made one, which asks what each and all of them ask; `None` where that is all.
+fn merge_colluding(asks: &[Ask], coalitions: &[Ask]) -> Option<Vec<Ask>> {
+    let mut merged = asks.to_vec();
+    for coalition in coalitions {
+        let (inside, mut others): (Vec<Ask>, Vec<Ask>) =
+            merged.into_iter().partition(|ask| ask.columns.is_subset(&coalition.columns));
+        let members = [inside, vec![coalition.clone()]].concat();
+        others.push(Ask { columns: columns_of(&members), requirements: together(&members) });
+        merged = others;
+    }
+    (merged.len() > 1 && !coalitions.is_empty()).then_some(merged)
 }
 
 /// What each column loses where every audience gets a release of its own: the mean over those that have it.
@@ -270,7 +343,7 @@ struct Finder<'f> {
     partitioner: &'f dyn Partitioner,
     plan: &'f Plan,
     counts: &'f Counts,
-    demands: &'f [Demand],
+    demands: &'f Demands,
 }
 
 impl Finder<'_> {
@@ -299,14 +372,14 @@ impl Finder<'_> {
     }
 
     /// Bodies of the rows themselves.
-    fn find_among_rows<'a>(&self, rows: Atoms<'a>, union: Union) -> Outcome<'a> {
-        let tree = BodyTree::of_classes(&rows, &union.classes, union.cuts);
+    fn find_among_rows<'a>(&self, rows: Atoms<'a>, union: &Union) -> Outcome<'a> {
+        let tree = BodyTree::of_classes(&rows, &union.classes, union.cuts.as_ref());
         self.find(rows, Some(tree), self.trees(GOOD_ENOUGH))
     }
 
     /// Bodies of classes that all audiences together can't tell apart by `rules`: of the ways to make such classes, one
     /// that loses less than the union's do.
-    fn find_among_classes<'a>(&self, rows: &Atoms<'a>, union: Union, rules: &Rules) -> Outcome<'a> {
+    fn find_among_classes<'a>(&self, rows: &Atoms<'a>, union: &Union, rules: &Rules) -> Outcome<'a> {
         let loss_of_union: f64 = union.losses.iter().sum();
         let inside = |sets: &[Vec<u32>]| self.classes_inside(rows, sets, rules);
         let atoms_of = |classes: &[Vec<u32>]| Atoms::of_classes(rows.domains, &rows.rows, classes);
@@ -324,7 +397,7 @@ impl Finder<'_> {
         // Parts of the union's classes can always show what these show, and sometimes less.
         let parts = inside(&union.classes);
         let atoms = atoms_of(&parts.concat());
-        let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts);
+        let tree = BodyTree::of_classes(&atoms, &numbers_of(&parts), union.cuts.as_ref());
         let of_union = self.find(atoms, Some(tree), self.trees(0.0));
         let less = |one: Outcome<'a>, other: Outcome<'a>| if other.loss() < one.loss() { other } else { one };
         [Some(of_all), best].into_iter().flatten().fold(of_union, less)

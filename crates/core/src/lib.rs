@@ -19,7 +19,7 @@ pub mod utility;
 use std::num::NonZeroUsize;
 
 use kohort_model::spec::{Algorithm, ClusteringSpec, Leftovers};
-use kohort_model::{Loss, Persons, Progress, Release, Requirement, Role, Spec, Table};
+use kohort_model::{Loss, Note, Persons, Progress, Release, Requirement, Role, Spec, Table, WhyNobody};
 
 use blocks::Blocks;
 use encode::{Encoded, ForeignValues, Rows};
@@ -27,7 +27,7 @@ use partition::{
     Classes, Cluster, Datafly, FullDomain, KeepTree, LeastLoss, Mondrian, OwnK, Partitioner, Task, TopDown,
     join_leftovers,
 };
-use recode::{RecodeOptions, Shown, recode};
+use recode::{Shown, recode};
 use requirement::{Rules, Tally, UnfitColumn};
 
 /// A release and what it costs, not yet verified.
@@ -41,6 +41,8 @@ pub struct Anonymized {
     pub persons: Persons,
     /// The partitioner that ran.
     pub algorithm: &'static str,
+    /// What was done otherwise than the spec would have a reader expect.
+    pub notes: Vec<Note>,
 }
 
 /// Why there is no release.
@@ -56,12 +58,15 @@ pub enum AnonymizeError {
         k: u32,
     },
     /// Somebody wants a larger k than there are persons.
-    #[error("a person asks for a k of {largest}, but the table has {persons} persons")]
+    #[error(
+        "{asking} {} for a k of their own that is larger than the number of persons, which is {persons}",
+        if *asking == 1 { "person asks" } else { "persons ask" }
+    )]
     OwnKTooLarge {
         /// In the table.
         persons: u64,
-        /// The largest own k.
-        largest: u32,
+        /// How many ask for more than can be there. How much they ask for is a cell.
+        asking: u64,
     },
     /// A sensitive value is too frequent in the whole table.
     #[error(
@@ -85,6 +90,12 @@ pub enum AnonymizeError {
     /// The spec names a partitioner that shows a whole column at one level, and audiences need some rows finer.
     #[error("algorithm '{name}' is not available for several audiences", name = .0.word())]
     UnavailableForAudiences(Algorithm),
+    /// A column can't be kept from those who don't know it: everybody has the same value.
+    #[error("the requirement on '{column}' can't be reached: everybody has the same value, which tells it")]
+    OneValue {
+        /// The quasi column.
+        column: String,
+    },
     /// The spec names a partitioner that shows a whole column at one level, and a register makes some classes finer.
     #[error("algorithm '{name}' is not available with a register", name = .0.word())]
     UnavailableWithRegister(Algorithm),
@@ -106,9 +117,15 @@ pub enum AnonymizeError {
         least: f64,
         /// The largest share asked.
         most: f64,
-        /// Classes outside, the register persons in none counted as one.
+        /// Classes outside.
         classes: u64,
     },
+    /// Leftovers are private rows that don't fit, and classes must not depend on who is private.
+    #[error(
+        "leftovers = \"suppress\" can't be used where register rows are released: which rows are left out would tell \
+         who is in the private table"
+    )]
+    LeftoversWithRegister,
     /// An earlier release shows a quasi column that the new one does not have.
     #[error(
         "an earlier release shows the quasi column '{column}', which is none here: nothing says whom its classes hold"
@@ -169,7 +186,12 @@ impl AnonymizeError {
                 Some("loosen the requirement, or allow more persons to be left out with max_suppressed")
             }
             AnonymizeError::TooFewJoined { .. } => Some("ask for a smaller k, or use a register of more persons"),
-            AnonymizeError::Presence { .. } => Some("widen delta_presence, or use a register of more persons"),
+            AnonymizeError::Presence { .. } => {
+                Some("widen delta_presence, ask for a larger k, or use a register of more persons")
+            }
+            AnonymizeError::LeftoversWithRegister => {
+                Some("use leftovers = \"merge\", or release = \"microdata\" where presence is public")
+            }
             AnonymizeError::PreviousColumn { .. } => Some("give the column the role quasi here, too"),
             AnonymizeError::PreviousLabels { .. } => {
                 Some("use the hierarchy of the earlier release, with all its values")
@@ -180,6 +202,7 @@ impl AnonymizeError {
             AnonymizeError::PreviousValues { .. } => {
                 Some("release later, when more has changed; or the same persons and values as before")
             }
+            AnonymizeError::OneValue { .. } => Some("drop the column, or take the requirement out"),
             AnonymizeError::NoQuasiColumn => Some("give the columns an attacker may know the role quasi"),
             AnonymizeError::Unavailable(_)
             | AnonymizeError::UnavailableForTables(_)
@@ -206,12 +229,11 @@ pub fn anonymize(
     }
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
-    let Classified { rows, rules, classes, shown, persons, algorithm } =
+    let Classified { rows, rules, classes, shown, persons, algorithm, notes } =
         classify(table, &encoded, spec, requirements, progress)?;
     let loss = loss::measure(table, &encoded, &rules, &rows, &classes, &shown, persons);
-    let options = RecodeOptions { order: spec.order, keys: spec.keys };
-    let release = recode(table, &encoded, &rows, &classes, &shown, options);
-    Ok(Anonymized { release, loss, persons, algorithm })
+    let release = recode(table, &encoded, &rows, &classes, &shown, spec.order);
+    Ok(Anonymized { release, loss, persons, algorithm, notes })
 }
 
 /// A table in classes, before anything is rendered.
@@ -222,6 +244,7 @@ struct Classified {
     shown: Shown,
     persons: Persons,
     algorithm: &'static str,
+    notes: Vec<Note>,
 }
 
 /// Partitions a table as the spec asks. What is encoded may be a longer table that begins with its rows.
@@ -239,15 +262,28 @@ fn classify(
     let all: Vec<u32> = (0..table.n_rows as u32).collect();
     let n_in = suppress::n_persons(&rules, &all);
     let unplaceable = n_in - suppress::n_persons(&rules, &kept);
-    // Nobody is left out by halves: where persons have several rows, partitioners place them all.
-    let allowance = match rules.person_of_row() {
-        None => suppress::allowance(spec.max_suppressed, n_in) - unplaceable,
-        Some(_) => 0,
+    let allowance = suppress::allowance(spec.max_suppressed, n_in) - unplaceable;
+    // Nobody is left out by halves: where persons have several rows, only a full-domain search takes out all of them.
+    let (rows, allowance) = match rules.person_of_row() {
+        None => (rows, allowance),
+        Some(_) if spec.algorithm == Algorithm::FullDomain && allowance > 0 => {
+            (rows.parted(|row| rules.person(row)), allowance)
+        }
+        Some(_) => (rows, 0),
     };
     let task =
         Task { rows: &rows, domains: &encoded.domains, rules: &rules, allowance, leftovers: spec.leftovers, progress };
     let mut classes = partitioner.partition(&task)?;
+    let mut notes = Note::unused(spec);
+    notes.append(&mut classes.notes);
     if spec.leftovers == Leftovers::Suppress {
+        // A full-domain search leaves out whole classes and is not trimmed.
+        let is_trimmed = classes.boxes.is_none();
+        if is_trimmed && rules.person_of_row().is_some() {
+            notes.push(Note::NobodyTrimmed(WhyNobody::SeveralRows));
+        } else if is_trimmed && rules.measures_against_release() {
+            notes.push(Note::NobodyTrimmed(WhyNobody::ComparedWithRelease));
+        }
         classes = suppress::trim(&task, classes);
     }
 
@@ -262,7 +298,7 @@ fn classify(
     let released: Vec<u32> = classes.all_rows().iter().flat_map(|&row| rows.members(row)).copied().collect();
     let n_out = suppress::n_persons(&rules, &released);
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-    Ok(Classified { rows, rules, classes, shown, persons, algorithm: partitioner.name() })
+    Ok(Classified { rows, rules, classes, shown, persons, algorithm: partitioner.name(), notes })
 }
 
 /// How many rows are partitioned together, where that is not all of them.

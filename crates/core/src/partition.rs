@@ -25,8 +25,8 @@ pub use levels::Levels;
 pub use mondrian::{KeepTree, Mondrian};
 pub use top_down::TopDown;
 
-use kohort_model::Progress;
 use kohort_model::spec::Leftovers;
+use kohort_model::{Note, Progress};
 
 use crate::encode::{Domain, Rows};
 use crate::requirement::{Rules, Tally};
@@ -95,6 +95,8 @@ pub struct Classes {
     pub boxes: Option<Vec<(u32, u32)>>,
     /// The cuts that led to the classes, where they were asked for.
     pub tree: Option<CutTree>,
+    /// What the partitioner did otherwise than expected.
+    pub notes: Vec<Note>,
 }
 
 /// The binary tree of cuts: inner nodes cover a run of neighbouring classes.
@@ -121,7 +123,7 @@ impl Classes {
     /// Classes by their rows and where each starts; the last start is the end.
     pub fn new(rows: Vec<u32>, starts: Vec<u32>) -> Classes {
         debug_assert_eq!(starts.last().copied().unwrap_or(0) as usize, rows.len());
-        Classes { rows, starts, boxes: None, tree: None }
+        Classes { rows, starts, boxes: None, tree: None, notes: Vec::new() }
     }
 
     /// Classes as lists of folded rows.

@@ -7,7 +7,7 @@
 
 mod order;
 
-use kohort_model::spec::{Keys, Order};
+use kohort_model::spec::Order;
 use kohort_model::{Cells, NULL, Release, ReleasedColumn, ReleasedTable, Role, Table, Texts};
 use rayon::prelude::*;
 
@@ -119,15 +119,6 @@ impl Shown {
     }
 }
 
-/// What becomes of rows and keys.
-#[derive(Clone, Copy, Debug)]
-pub struct RecodeOptions {
-    /// The order of released rows.
-    pub order: Order,
-    /// What becomes of keys.
-    pub keys: Keys,
-}
-
 /// Renders the release of one table.
 pub fn recode(
     table: &Table,
@@ -135,10 +126,10 @@ pub fn recode(
     rows: &Rows,
     classes: &Classes,
     shown: &Shown,
-    options: RecodeOptions,
+    order: Order,
 ) -> Release {
-    let mut sequence = order::by_class(table, rows, classes, shown, options.keys);
-    if options.order == Order::Input {
+    let mut sequence = order::by_class(table, rows, classes, shown);
+    if order == Order::Input {
         order::as_in_the_input(&mut sequence);
     }
     let columns: Vec<ReleasedColumn> = (0..table.columns.len())
@@ -150,11 +141,8 @@ pub fn recode(
                     render(encoded, quasi, shown, &sequence)
                 }
                 Role::Sensitive | Role::Plain => Cells::Copied,
-                // The person's key is released only where another table points to it.
-                Role::Key if table.person == Some(source) => return None,
-                Role::Key if options.keys == Keys::Keep => Cells::Copied,
-                Role::Key => renumber(&table.columns[source].ids, &sequence),
-                Role::Identifier | Role::PersonK | Role::Drop => return None,
+                // A key is released only where another table points to it, and there is none.
+                Role::Key | Role::Identifier | Role::PersonK | Role::Drop => return None,
             };
             Some(ReleasedColumn { name: table.columns[source].name.clone(), source, cells })
         })
@@ -172,25 +160,4 @@ fn render(encoded: &Encoded<'_>, quasi: usize, shown: &Shown, sequence: &[(u32, 
         .collect();
     let id_of_class: Vec<u32> = (0..shown.len()).map(|class| ids[shown.label(class, quasi)]).collect();
     Cells::Recoded { labels: texts, ids: sequence.par_iter().map(|&(_, class)| id_of_class[class as usize]).collect() }
-}
-
-/// Numbers keys from 1 by their first appearance in the released order.
-fn renumber(ids: &[u32], sequence: &[(u32, u32)]) -> Cells {
-    let mut numbers = vec![0u32; ids.iter().filter(|&&id| id != NULL).max().map_or(0, |&id| id as usize + 1)];
-    let mut next = 0;
-    let ids = sequence
-        .iter()
-        .map(|&(row, _)| match ids[row as usize] {
-            NULL => NULL,
-            id => {
-                let number = &mut numbers[id as usize];
-                if *number == 0 {
-                    next += 1;
-                    *number = next;
-                }
-                *number
-            }
-        })
-        .collect();
-    Cells::Surrogate { ids }
 }

@@ -4,23 +4,28 @@
 //! Every class holds at least k persons of the join of private table and register, and at least one private row. With
 //! sensitive columns a release is two tables: rows of everybody with their sensitive group, and the values per group.
 //!
+//! Where presence in the private table is to be hidden, classes are those of the whole population, chosen without
+//! looking at who is private (see `blind`). Where it is public, classes are made for the private rows, and register rows
+//! that these don't need are dropped: then what a class shows tells who is private.
+//!
 //! # Guarantee
 //! every joined row is in at most one class, and every private row that is not left out in exactly one; k persons of
 //! each class count in what it shows (see `crowd`); the private rows of a class are in one sensitive group, and every
-//! group satisfies by itself what is asked of the private table, k included. No more loss than the plain release by the
-//! same partitioner on the same scale
+//! group satisfies by itself what is asked of the private table, k included. Each person has one row in the private table
 //! # Paper
 //! `[SMP10]`
 //! # Deviations
-//! Direct has sensitive groups too (see `groups`), and gives way to refinement where the plain release loses less than
-//! it. An empty register leaves the plain classes as they are. Requirements on sensitive values hold for groups,
-//! persons' own k for classes and groups. Rows that only leaving out would place are left out as in the plain release;
-//! direct leaves out nobody else
+//! An empty register leaves the plain classes as they are. Requirements on sensitive values hold for groups (see
+//! `groups`), persons' own k for classes and groups. Whoever can be in no group is left out; where
+//! presence is hidden a class then lacks a row, which tells that somebody of it is private, so shares count those left
+//! out in every class. Where presence is public, direct gives way to refinement if the plain release loses less, so that
+//! no more is lost than without the register
 //! # Cost
-//! that of the partitioner on the joined rows (direct), or on the private rows and again on what lies in each of their
-//! classes (refinement); nothing per register person but their codes
+//! that of the partitioner on the joined rows; where presence is public, for refinement on the private rows and again on
+//! what lies in each of their classes. Nothing per register person but their codes
 
 mod base;
+mod blind;
 mod crowd;
 mod direct;
 pub mod estimate;
@@ -33,15 +38,17 @@ mod refine;
 mod release;
 mod trim;
 
-use kohort_model::spec::{Algorithm, RegisterMethod};
-use kohort_model::{JoinedRegister, Persons, Presence, PreviousRelease, Progress, Requirement, Spec, Table};
+use kohort_model::spec::{Algorithm, Leftovers, RegisterMethod, RegisterRows};
+use kohort_model::{JoinedRegister, Note, Persons, PreviousRelease, Progress, Requirement, Spec, Table};
+use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::requirement::Rules;
 use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppress};
 use base::Base;
+use blind::Population;
 use crowd::{Crowd, Draft};
-use index::FreeRows;
+use index::Index;
 use previous::Earlier;
 
 /// A release with a register and what it costs, not yet verified.
@@ -53,8 +60,8 @@ pub struct AnonymizedWithRegister {
     pub method: RegisterMethod,
     /// Its classes in the released order.
     pub classes: Vec<JoinedClass>,
-    /// How sure a reader can be that somebody is in the private table.
-    pub presence: Presence,
+    /// The partitioners that made its classes, which need not be the one that the spec names.
+    pub partitioners: Vec<&'static str>,
     /// Register persons in the classes.
     pub n_register_used: u64,
 }
@@ -74,13 +81,6 @@ pub struct JoinedClass {
     pub n_private: u64,
     /// How many persons it has.
     pub n_persons: u64,
-}
-
-impl JoinedClass {
-    /// The share of private persons.
-    pub fn presence(&self) -> f64 {
-        self.n_private as f64 / self.n_persons.max(1) as f64
-    }
 }
 
 /// Anonymizes one table in the presence of a register, as the spec asks, to be read beside `previous` releases.
@@ -109,9 +109,11 @@ pub fn anonymize_with_register(
     let read = |release| Earlier::read(release, &joined.rows, &encoded.domains, table);
     let earlier = previous.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let job = Job { table, joined, earlier, spec, requirements, encoded: &encoded, base, progress };
-    match spec.register.method {
-        RegisterMethod::Direct if joined.n_register > 0 => job.direct(),
-        RegisterMethod::Direct | RegisterMethod::Refine => job.refine(),
+    match (spec.register.release, spec.register.method) {
+        _ if joined.n_register == 0 && spec.delta_presence.is_none() => job.refine(),
+        (RegisterRows::All, method) => job.blind(method),
+        (RegisterRows::Microdata, RegisterMethod::Refine) => job.refine(),
+        (RegisterRows::Microdata, RegisterMethod::Direct) => job.direct(),
     }
 }
 
@@ -128,6 +130,53 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Classes of the whole population, chosen without looking at who is private.
+    fn blind(&self, method: RegisterMethod) -> Result<AnonymizedWithRegister, AnonymizeError> {
+        if self.spec.leftovers == Leftovers::Suppress {
+            return Err(AnonymizeError::LeftoversWithRegister);
+        }
+        let has_groups = !release::copied_columns(self.table).is_empty();
+        let (kept, persons) = self.kept(has_groups)?;
+        let rules = Rules::compile(self.table, self.requirements, &kept)?;
+        let crowd = Crowd::new(self.joined, self.encoded, &rules, &kept, self.spec.unmatched());
+        let population = Population::new(&crowd, self.joined, self.encoded);
+        let size = population.class_size(self.spec.delta_presence);
+        let too_few = AnonymizeError::TooFewJoined { persons: population.n_counted(), k: size };
+        let classes = population.classes(&self.base, method, size, self.progress).map_err(|_| too_few)?;
+        if let Some(bounds) = self.spec.delta_presence {
+            let (least, most) = bounds;
+            let shares = classes.par_iter().map(|class| population.share(class));
+            let classes = shares.filter(|share| !share.is_within(bounds, persons.suppressed)).count() as u64;
+            if classes > 0 {
+                return Err(AnonymizeError::Presence { least, most, classes });
+            }
+        }
+        let released: Vec<(usize, Draft)> = classes
+            .par_iter()
+            .enumerate()
+            .filter_map(|(number, class)| {
+                let region = if method == RegisterMethod::Refine { class.region } else { number };
+                Some((region, population.draft(class)?))
+            })
+            .collect();
+        let (regions, mut drafts): (Vec<usize>, Vec<Draft>) = released.into_iter().unzip();
+        if has_groups {
+            groups::group(&crowd, &mut drafts, &regions, &rules, self.base.partitioner)?;
+        }
+        self.finish(&crowd, drafts, persons, method)
+    }
+
+    /// The private rows that take part: all, unless some can be in no sensitive group.
+    fn kept(&self, has_groups: bool) -> Result<(Vec<u32>, Persons), AnonymizeError> {
+        let kept = if has_groups {
+            suppress::rows_that_can_stand(self.table, self.encoded, self.requirements, self.spec.max_suppressed)?
+        } else {
+            (0..self.table.n_rows as u32).collect()
+        };
+        let (n_in, n_out) = (self.table.n_rows as u64, kept.len() as u64);
+        Ok((kept, Persons { n_in, n_out, suppressed: n_in - n_out }))
+    }
+
     fn refine(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
         let plain = classify(self.table, self.encoded, self.spec, self.requirements, self.progress)?;
         self.refine_plain(&plain)
@@ -137,8 +186,8 @@ impl Job<'_> {
         let Classified { rows, rules, classes, shown, persons, .. } = plain;
         let groups: Vec<Vec<u32>> =
             (0..shown.len()).map(|class| shown.members(class, classes, rows).collect()).collect();
-        let crowd = Crowd::new(self.joined, self.encoded, rules, &groups.concat(), self.spec.delta_presence);
-        let mut free = FreeRows::new(&crowd);
+        let crowd = Crowd::new(self.joined, self.encoded, rules, &groups.concat(), self.spec.unmatched());
+        let mut free = Index::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
             let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };
             groups.into_iter().zip(0..).map(draft).collect()
@@ -146,28 +195,17 @@ impl Job<'_> {
             refine::refine(&crowd, &groups, &mut free, &self.base, self.progress)
         };
         mend::mend(&crowd, &mut drafts, |_| free);
-        if rules.person_of_row().is_some() {
-            groups::settle(&mut drafts, rules);
-        }
         self.finish(&crowd, drafts, *persons, RegisterMethod::Refine)
     }
 
     fn direct(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
         let has_groups = !release::copied_columns(self.table).is_empty();
-        let everybody: Vec<u32> = (0..self.table.n_rows as u32).collect();
-        let kept = if has_groups {
-            suppress::rows_that_can_stand(self.table, self.encoded, self.requirements, self.spec.max_suppressed)?
-        } else {
-            everybody.clone()
-        };
+        let (kept, persons) = self.kept(has_groups)?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
-        let n_in = suppress::n_persons(&rules, &everybody);
-        let n_out = suppress::n_persons(&rules, &kept);
-        let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
-        let crowd = Crowd::new(self.joined, self.encoded, &rules, &kept, self.spec.delta_presence);
+        let crowd = Crowd::new(self.joined, self.encoded, &rules, &kept, self.spec.unmatched());
         let too_few = AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: rules.k() };
         let mut drafts = direct::direct(&crowd, &self.base, self.progress).map_err(|_| too_few)?;
-        mend::mend(&crowd, &mut drafts, |drafts| FreeRows::beside(&crowd, drafts));
+        mend::mend(&crowd, &mut drafts, |drafts| Index::beside(&crowd, drafts));
         // Private rows alone may be too few for a plain release, or for one that satisfies everything.
         if let Ok(plain) = classify(self.table, self.encoded, self.spec, self.requirements, self.progress)
             && loss_of_plain(&crowd, &plain) < crowd.loss(&drafts)
@@ -175,7 +213,8 @@ impl Job<'_> {
             return self.refine_plain(&plain);
         }
         if has_groups {
-            groups::group(&crowd, &mut drafts, &rules, self.base.partitioner)?;
+            let each: Vec<usize> = (0..drafts.len()).collect();
+            groups::group(&crowd, &mut drafts, &each, &rules, self.base.partitioner)?;
         }
         self.finish(&crowd, drafts, persons, RegisterMethod::Direct)
     }
@@ -196,15 +235,6 @@ impl Job<'_> {
         let n_short = drafts.iter().filter(|draft| !crowd.stands(draft)).count() as u64;
         let mut classes = crowd.classes(drafts);
         let n_register_used: u64 = classes.iter().map(|class| class.register.len() as u64).sum();
-        if let Some((least, most)) = self.spec.delta_presence {
-            let outside = |class: &&JoinedClass| class.presence() < least - 1e-9 || class.presence() > most + 1e-9;
-            // Of register persons in no class a reader knows that they are not in the private table.
-            let ruled_out = least > 0.0 && n_register_used < self.joined.n_register as u64;
-            let n_outside = classes.iter().filter(outside).count() as u64 + u64::from(ruled_out);
-            if n_outside > 0 {
-                return Err(AnonymizeError::Presence { least, most, classes: n_outside });
-            }
-        }
         if n_short > 0 {
             return Err(AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: crowd.k() });
         }
@@ -212,9 +242,10 @@ impl Job<'_> {
         let loss = measure::measure(crowd, self.table, &classes, persons);
         let release =
             release::render(self.table, &self.joined.rows, self.encoded, &classes, self.spec.register.release);
-        let presence = measure::presence(&classes);
-        let anonymized = Anonymized { release, loss, persons, algorithm: self.base.partitioner.name() };
-        Ok(AnonymizedWithRegister { anonymized, method, classes, presence, n_register_used })
+        let algorithm = self.base.partitioner.name();
+        let anonymized = Anonymized { release, loss, persons, algorithm, notes: Note::unused(self.spec) };
+        let partitioners = self.base.ran();
+        Ok(AnonymizedWithRegister { anonymized, method, classes, partitioners, n_register_used })
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `order`, `miracle`, `leftovers` | the single pass of MiRaCle and MiRaCleX |
 //! | `auto` | the least loss within a reasonable wait |
 //! | `requirement`, `settle` | what is asked beyond k |
-//! | `shown`, `recode`, `loss` | classes to released tables, and what that loses |
+//! | `references` | which second foreign keys stay |
+//! | `shown`, `recode`, `arrange`, `loss` | classes to released tables, and what that loses |
 //! | `database` | databases put together, before or after |
 //!
 //! # Guarantee
@@ -22,6 +23,7 @@
 //! # Deviations
 //! Several tables of persons are anonymized one after the other, each with the tables that reach it.
 
+mod arrange;
 mod auto;
 mod canonical;
 mod cost;
@@ -34,18 +36,20 @@ mod miracle;
 mod order;
 mod pairing;
 mod recode;
+mod references;
 mod representative;
 mod requirement;
 mod settle;
 mod shown;
 
+use std::collections::BTreeSet;
+
 use kohort_model::spec::{Algorithm, Pairing};
-use kohort_model::{Loss, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, Spec, Table};
+use kohort_model::{Loss, Note, Persons, Progress, Release, ReleasedTable, Requirement, Role, Schema, Spec, Table};
 
 pub use cost::{CostCounts, Evaluations};
 pub use database::{Database, NotEquivalent};
 
-use crate::recode::RecodeOptions;
 use crate::requirement::Rules;
 use crate::{AnonymizeError, suppress};
 use cost::{Basis, Counting, Meter, Scratch};
@@ -53,6 +57,9 @@ use forest::Grove;
 use loss::TableLoss;
 use miracle::Task;
 use order::Points;
+use pairing::MOST_OPTIMAL_PAIRS;
+use recode::RecodeOptions;
+use references::Planned;
 use requirement::Judge;
 use shown::Shown;
 
@@ -69,6 +76,8 @@ pub struct AnonymizedTables {
     pub persons: Persons,
     /// The algorithm that ran.
     pub algorithm: &'static str,
+    /// What was done otherwise than the spec would have a reader expect.
+    pub notes: Vec<Note>,
 }
 
 /// Anonymizes tables that hang together as the schema says.
@@ -112,16 +121,24 @@ fn run(
     let mut losses: Vec<TableLoss> = vec![TableLoss::default(); tables.len()];
     let mut persons = Persons { n_in: 0, n_out: 0, suppressed: 0 };
     let mut scratch = Scratch::default();
-    for root in schema.roots() {
-        let job = Job { tables, schema, spec, requirements: &requirements, progress, counting };
-        let (of_tables, of_root) = job.run(root, &mut scratch)?;
-        for (table, recoded, loss) in of_tables {
-            released[table] = Some(recoded);
+    let mut notes: BTreeSet<Note> = Note::unused(spec).into_iter().collect();
+    let job = Job { tables, schema, spec, requirements: &requirements, progress, counting };
+    let planned = schema.roots().into_iter().map(|root| job.plan(root, &mut scratch, &mut notes));
+    let mut planned: Vec<Planned<'_>> = planned.collect::<Result<_, _>>()?;
+    progress.begin("recode", 0);
+    let kept = references::keep(tables, schema, &requirements, &mut planned)?;
+    for plan in &planned {
+        let n_out: u64 = plan.shown.class_sizes.iter().sum();
+        persons.n_in += plan.n_in;
+        persons.n_out += n_out;
+        persons.suppressed += plan.n_in - n_out;
+        for (table, loss) in loss::measure(tables, &plan.grove, &plan.shown, |person| plan.needed.k_of_row(person)) {
             losses[table] = loss;
         }
-        persons.n_in += of_root.n_in;
-        persons.n_out += of_root.n_out;
-        persons.suppressed += of_root.suppressed;
+    }
+    let options = RecodeOptions { order: spec.order, keys: spec.keys };
+    for (table, recoded) in recode::recode(tables, schema, &planned, &kept, options) {
+        released[table] = Some(recoded);
     }
     let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let anonymized = AnonymizedTables {
@@ -130,12 +147,10 @@ fn run(
         loss_of_tables: losses.iter().map(TableLoss::alone).collect(),
         persons,
         algorithm: spec.algorithm.word(),
+        notes: notes.into_iter().collect(),
     };
     Ok((anonymized, scratch.counts))
 }
-
-/// The tables of one table of persons: position, what is released, what is lost.
-type TablesOfRoot = Vec<(usize, ReleasedTable, TableLoss)>;
 
 struct Job<'j> {
     tables: &'j [Table],
@@ -146,9 +161,14 @@ struct Job<'j> {
     counting: Counting,
 }
 
-impl Job<'_> {
-    /// Anonymizes one table of persons and all that hang off it.
-    fn run(&self, root: usize, scratch: &mut Scratch) -> Result<(TablesOfRoot, Persons), AnonymizeError> {
+impl<'j> Job<'j> {
+    /// Puts the persons of one table, with all that hangs off them, into classes.
+    fn plan(
+        &self,
+        root: usize,
+        scratch: &mut Scratch,
+        notes: &mut BTreeSet<Note>,
+    ) -> Result<Planned<'j>, AnonymizeError> {
         let Job { tables, schema, spec, requirements, progress, .. } = *self;
         progress.begin("encode", 0);
         let mut grove = Grove::new(tables, schema, root)?;
@@ -161,7 +181,7 @@ impl Job<'_> {
             kept.iter().for_each(|&row| stays[row as usize] = true);
             grove.retain(&stays);
         }
-        let forest = grove.forest(tables, spec.keys);
+        let forest = grove.forest(tables, schema, spec.keys);
         let judge = Judge::new(tables, &grove, &forest, requirements, |_, _| true)?;
         let points = Points::new(&forest, &grove.encoded);
         let order = points.by_similarity(forest.len());
@@ -175,6 +195,14 @@ impl Job<'_> {
             leftovers: spec.leftovers,
             progress,
         };
+        let (n_persons, n_tried) = (order.len() as u64, auto::TRIED as u64);
+        if spec.algorithm == Algorithm::Auto && n_persons > n_tried {
+            notes.insert(Note::ComparedOnPart { n_persons, n_tried });
+        }
+        let asks_for_optimal = spec.clustering.pairing == Some(Pairing::Optimal);
+        if asks_for_optimal && forest.most_pairs_of_siblings() > MOST_OPTIMAL_PAIRS {
+            notes.insert(Note::PairedGreedily { limit: MOST_OPTIMAL_PAIRS as u64 });
+        }
         progress.begin("partition", forest.len() as u64);
         let basis = if spec.algorithm == Algorithm::MiracleX { Basis::Node } else { Basis::Subtree };
         let pairing = spec.clustering.pairing.unwrap_or(Pairing::Greedy);
@@ -189,15 +217,9 @@ impl Job<'_> {
         };
         let classes = settle::settle(tables, &grove, requirements, &task, &meter, classes)?;
 
-        progress.begin("recode", 0);
         let shown = Shown::new(&grove, &forest, &classes);
-        let n_out: u64 = shown.class_sizes.iter().sum();
         let needed = Rules::compile(&tables[root], &requirements[root], &kept)?;
-        let losses = loss::measure(tables, &grove, &shown, |person| needed.k_of_row(person));
-        let options = RecodeOptions { order: spec.order, keys: spec.keys };
-        let released = recode::recode(tables, schema, &grove, &shown, options);
-        let of_tables = released.into_iter().zip(losses).map(|((table, recoded), (_, loss))| (table, recoded, loss));
-        Ok((of_tables.collect(), Persons { n_in, n_out, suppressed: n_in - n_out }))
+        Ok(Planned { root, grove, forest, shown, needed, n_in })
     }
 }
 

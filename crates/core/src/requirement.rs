@@ -25,9 +25,17 @@ pub struct Rules {
     k: u32,
     /// Per row of the table the person, where persons have several rows.
     person_of_row: Option<Vec<u32>>,
-    /// Per row of the table its person's own k.
-    own_k: Option<Vec<u32>>,
+    own_k: Option<OwnKs>,
     sensitive: Vec<Sensitive>,
+}
+
+/// Each person's own k, ranked, so that a class can count how many of its rows ask for each.
+#[derive(Clone, Debug)]
+struct OwnKs {
+    /// Every k that somebody asks for, ascending.
+    distinct: Vec<u32>,
+    /// Per row of the table the rank of its person's.
+    ranks: Vec<u32>,
 }
 
 /// One sensitive column with everything asked of it.
@@ -77,7 +85,7 @@ impl Rules {
                 }
                 Requirement::PersonK { column } => {
                     let column = table.column(column).ok_or_else(|| UnfitColumn { column: column.clone() })?;
-                    rules.own_k = Some(own_k(column, rules.person_of_row.as_deref())?);
+                    rules.own_k = Some(OwnKs::of_rows(&own_k(column, rules.person_of_row.as_deref())?));
                     continue;
                 }
                 Requirement::DistinctL { l, .. } => Bound::DistinctL(*l),
@@ -125,13 +133,13 @@ impl Rules {
 
     /// The k a row's person needs.
     pub fn k_of_row(&self, row: u32) -> u32 {
-        self.own_k.as_ref().map_or(self.k, |own_k| own_k[row as usize].max(self.k))
+        self.own_k.as_ref().map_or(self.k, |own_k| own_k.of_row(row).max(self.k))
     }
 
     /// The same with the largest k that anybody asks for as everybody's; `None` where nobody's differs from it.
     pub fn with_largest_k(&self) -> Option<Rules> {
         let own_k = self.own_k.as_ref()?;
-        let (least, most) = (own_k.iter().min()?, own_k.iter().max()?);
+        let (least, most) = (own_k.distinct.first()?, own_k.distinct.last()?);
         let k = self.k.max(*most);
         (k > self.k.max(*least)).then(|| Rules { k, own_k: None, ..self.clone() })
     }
@@ -139,6 +147,11 @@ impl Rules {
     /// Whether a class may stand as soon as it weighs k: nothing but k is asked and each row is a person.
     pub fn weight_suffices(&self) -> bool {
         self.person_of_row.is_none() && self.own_k.is_none() && self.sensitive.is_empty()
+    }
+
+    /// Whether there is a table that does not satisfy it.
+    pub fn asks_anything(&self) -> bool {
+        self.k > 1 || self.own_k.is_some() || !self.sensitive.is_empty()
     }
 
     /// Whether any requirement compares a class with the whole release, so that leaving somebody out changes it for
@@ -165,6 +178,20 @@ impl Rules {
     /// Per row its person, where some person has several rows.
     pub fn person_of_row(&self) -> Option<&[u32]> {
         self.person_of_row.as_deref()
+    }
+}
+
+impl OwnKs {
+    fn of_rows(ks: &[u32]) -> OwnKs {
+        let mut distinct = ks.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let rank = |k: &u32| distinct.binary_search(k).expect("every k is among the distinct ones") as u32;
+        OwnKs { ranks: ks.iter().map(rank).collect(), distinct }
+    }
+
+    fn of_row(&self, row: u32) -> u32 {
+        self.distinct[self.ranks[row as usize] as usize]
     }
 }
 
@@ -204,7 +231,7 @@ impl Sensitive {
 }
 
 /// The person of each row, where some person has several.
-fn shared_persons(table: &Table) -> Option<Vec<u32>> {
+pub(crate) fn shared_persons(table: &Table) -> Option<Vec<u32>> {
     let persons = table.person_column()?;
     (persons.texts.len() < table.n_rows).then(|| persons.ids.clone())
 }

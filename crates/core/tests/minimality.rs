@@ -60,11 +60,15 @@ fn release(way: Way, private: &[u32], register: &[u32], illnesses: &[&str], aske
         Way::Register(algorithm, method) => {
             spec.algorithm = algorithm;
             spec.register.method = method;
-            let everybody = [private, register].concat();
+            // Everybody is in the register, with the same values.
+            let everybody = [private, register, private].concat();
             let rows =
                 Table { name: "t".to_owned(), columns: vec![ages(&everybody)], n_rows: everybody.len(), person: None };
-            let persons = vec![InRegister::Same; private.len()];
-            let joined = JoinedRegister { rows, n_microdata: private.len(), n_register: register.len(), persons };
+            let (n_microdata, n_register) = (private.len(), register.len());
+            let said = (n_microdata + n_register) as u32..everybody.len() as u32;
+            let persons = said.map(InRegister::Same).collect();
+            let (key_prints, respelled) = (Vec::new(), Vec::new());
+            let joined = JoinedRegister { rows, n_microdata, n_register, persons, key_prints, respelled };
             let done = anonymize_with_register(&table, &joined, &[], &spec, asked, &Silent).ok()?;
             Some(shown(&table, &done.anonymized.release))
         }

@@ -33,7 +33,7 @@ impl LoadedTable {
     /// Where a column of bounds would have the name of another released column.
     pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
         self.origin.cells = cells;
-        self.original().check_bound_names(|position| self.table.person != Some(position))?;
+        self.original().check_bound_names(|_| false)?;
         Ok(self)
     }
 
@@ -51,9 +51,7 @@ impl LoadedTables {
     pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
         self.origins.iter_mut().for_each(|origin| origin.cells = cells);
         for (position, original) in self.originals().enumerate() {
-            // What names a person is released where another table points to it.
-            let is_pointed_to = !self.schema.children(position).is_empty();
-            original.check_bound_names(|column| is_pointed_to || original.table.person != Some(column))?;
+            original.check_bound_names(|column| self.schema.joins_by(position, column))?;
         }
         Ok(self)
     }

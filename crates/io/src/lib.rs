@@ -17,16 +17,17 @@ mod write;
 
 pub use bounds::CellForm;
 pub use format::{Compression, Format};
-pub use manifest::{LinkManifest, TablesManifest};
+pub use manifest::{LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest};
 pub use read::{
-    AuditOptions, CheckOptions, EarlierRegister, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters, LoadedTable,
-    LoadedTables, MissingValue, Origin, ReadProblem, ReadProblems, ReleaseProblem, Row, Rows, TableBatches,
-    check_labels, infer_type, load, load_registers, load_tables, manifest_digest, read_for_audit, read_for_check,
-    read_release, read_release_of, read_release_with, read_rows, texts_by_value,
+    AuditOptions, CheckOptions, EarlierRegister, FileColumns, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters,
+    LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadProblem, ReadProblems,
+    ReleaseProblem, Row, Rows, TableBatches, check_labels, infer_type, load, load_registers, load_tables,
+    manifest_digest, read_for_audit, read_for_check, read_release, read_release_of, read_release_with, read_rows,
+    texts_by_value,
 };
 pub use write::{
-    Existing, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined, write_release,
-    write_rows, write_tables,
+    Existing, VerifiedRows, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined,
+    write_release, write_rows, write_tables,
 };
 
 /// Who can do something about an error; decides the exit code of a command.

@@ -3,10 +3,12 @@
 mod arrow;
 mod audit;
 mod batches;
+mod columns;
 mod csv;
 mod dictionary;
 mod hierarchies;
 mod load;
+mod nearest;
 mod open;
 mod persons;
 mod problem;
@@ -19,13 +21,14 @@ mod typing;
 
 pub use audit::{AuditOptions, read_for_audit};
 pub use batches::TableBatches;
+pub use columns::FileColumns;
 pub use hierarchies::texts_by_value;
 pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseProblem, manifest_digest, read_release, read_release_of, read_release_with};
-pub use rows::read_rows;
+pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
@@ -38,7 +41,7 @@ pub(crate) use rows::columns_together;
 use arrow_schema::Field;
 use kohort_model::Texts;
 
-use persons::KnownPersons;
+use persons::{KnownPersons, NamedPerson};
 
 /// A column as read: its distinct texts, per row the id of one or `NULL`, and its Arrow field, if it has one.
 pub(crate) struct RawColumn {
@@ -59,6 +62,6 @@ pub(crate) enum Keep<'p> {
 /// What was kept of a column.
 pub(crate) enum Kept {
     Texts(RawColumn),
-    /// Per row a number of [`KnownPersons`].
-    Persons(Vec<u64>),
+    /// Per row who [`KnownPersons`] says it is of.
+    Persons(Vec<NamedPerson>),
 }

@@ -12,5 +12,5 @@ mod table;
 
 pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined, write_release, write_tables};
 pub use problem::WriteProblem;
-pub use rows::write_rows;
+pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;

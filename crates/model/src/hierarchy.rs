@@ -8,6 +8,7 @@ mod problem;
 mod read;
 mod rows;
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 
 pub use make::{DateLevel, MakeProblem, MaskSide, Rule};
@@ -37,6 +38,26 @@ impl Hierarchy {
         }
         let parents = vec![0; labels.len()];
         Self::from_parents(labels, parents)
+    }
+
+    /// The hierarchy that [`Hierarchy::nodes`] listed; `None` where no hierarchy lists these nodes.
+    pub fn from_nodes<'a>(nodes: impl IntoIterator<Item = (&'a str, u32)>) -> Option<Hierarchy> {
+        let (mut labels, mut parents) = (Texts::new(), Vec::new());
+        let mut known = HashSet::new();
+        for (node, (label, parent)) in (0..).zip(nodes) {
+            let is_placed = if node == 0 { parent == 0 } else { parent < node };
+            if !is_placed || !known.insert(label) {
+                return None;
+            }
+            labels.push(label);
+            parents.push(parent);
+        }
+        (!parents.is_empty()).then(|| Self::from_parents(labels, parents))
+    }
+
+    /// Labels and parents of all nodes, parents before their children; the root is its own parent.
+    pub fn nodes(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.labels.iter().zip(self.parents.iter().copied())
     }
 
     /// Nodes by label and parent. Node 0 is the root and its own parent; a parent's number is below its children's;

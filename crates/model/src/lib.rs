@@ -15,6 +15,7 @@
 mod audience;
 pub mod hierarchy;
 mod manifest;
+mod note;
 mod progress;
 pub mod register;
 mod release;
@@ -26,19 +27,20 @@ mod table;
 mod value;
 mod view;
 
-pub use audience::{Audience, Audiences};
+pub use audience::{Audience, Audiences, Coalition, Steer};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
-    Achieved, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest, ColumnManifest, JoinManifest, Loss,
-    Manifest, MethodLoss, Persons, PreviousManifest, RegisterManifest, RequirementManifest, Risk, SavingsManifest,
-    Setting, TableManifest,
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest,
+    CoalitionManifest, ColumnManifest, JoinManifest, Loss, Manifest, MethodLoss, Persons, PreviousManifest,
+    RegisterManifest, RequirementManifest, Risk, SavingsManifest, Setting, Settings, TableManifest,
 };
+pub use note::{Note, NoteManifest, WhyNobody};
 pub use progress::{Progress, Silent};
-pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease};
+pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, Respelled};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;
-pub use schema::{Schema, SchemaFault, SchemaParent, SchemaProblem, SchemaProblems, SchemaTable};
+pub use schema::{Schema, SchemaFault, SchemaParent, SchemaProblem, SchemaProblems, SchemaReference, SchemaTable};
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
 pub use value::{Decimal, Notation, Value, ValueType};

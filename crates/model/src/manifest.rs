@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Presence;
+use crate::spec::Order;
+use crate::{NoteManifest, Presence};
 
 /// The whole manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,10 @@ pub struct Manifest {
     pub kohort: String,
     /// The partitioner that ran.
     pub algorithm: String,
+    /// The order of the released rows. A manifest that does not say is of sorted rows, because the rows of two sorted
+    /// releases must never be taken for the same persons.
+    #[serde(default)]
+    pub order: Order,
     /// What was asked.
     pub requirement: RequirementManifest,
     /// What the verifier counted.
@@ -42,6 +47,12 @@ pub struct Manifest {
     /// Earlier releases it was made to be read beside; only where the spec names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousManifest>,
+    /// What was done otherwise than the spec would have a reader expect; empty where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<NoteManifest>,
+    /// Blatant risks that were found and that the publisher accepted; empty where none was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_risks: Vec<NoteManifest>,
     /// Always true: a release that was not verified is not written.
     pub verified: bool,
 }
@@ -57,13 +68,38 @@ pub struct RequirementManifest {
     /// The smallest class on the union of all audiences' columns, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collusion_k: Option<u32>,
+    /// What was asked of audiences that put together what they know, by name; all together are called `all`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coalitions: BTreeMap<String, CoalitionManifest>,
+    /// Which columns were allowed to decide how rows are grouped, in the spec's words, where these are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steer: Option<String>,
     /// The least and the largest share of private persons in a class, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta_presence: Option<(f64, f64)>,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
     /// Per sensitive column its requirements by their names in the spec.
-    pub sensitive: BTreeMap<String, BTreeMap<String, Setting>>,
+    pub sensitive: Settings,
+}
+
+/// Per column its requirements by their names in the spec.
+pub type Settings = BTreeMap<String, BTreeMap<String, Setting>>;
+
+/// What was asked of audiences that put together what they know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoalitionManifest {
+    /// The names of its members.
+    pub audiences: Vec<String>,
+    /// The smallest class among the columns of all members, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// Whether persons' own k was honoured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub person_k: bool,
+    /// Per sensitive column, or quasi column that no member knows, what was asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitive: Settings,
 }
 
 /// A requirement's setting: a number, a word or a list of numbers.
@@ -91,6 +127,12 @@ pub struct Achieved {
     /// Persons in the smallest class that all audiences together can make out; with audiences, asked or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collusion_k: Option<u64>,
+    /// What audiences that put together what they know see, by name; all together are called `all`, asked or not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coalitions: BTreeMap<String, AchievedCoalition>,
+    /// Per audience what the release tells it about quasi columns that only others know.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learned: BTreeMap<String, BTreeMap<String, AchievedLearned>>,
     /// Per sensitive column; with audiences the worst of theirs, measure by measure.
     pub sensitive: BTreeMap<String, AchievedSensitive>,
 }
@@ -113,6 +155,30 @@ pub struct AchievedSensitive {
     pub beta: f64,
 }
 
+/// What audiences that put together what they know see.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AchievedCoalition {
+    /// Persons in the smallest class.
+    pub k: u64,
+    /// Per sensitive column.
+    pub sensitive: BTreeMap<String, AchievedSensitive>,
+    /// Per quasi column that no member knows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learned: BTreeMap<String, AchievedLearned>,
+}
+
+/// What a quasi column tells those who do not know it, over all their classes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AchievedLearned {
+    /// Fewest pairwise disjoint labels in a class whose cells tell something; absent where no cell does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l: Option<u64>,
+    /// Largest distance of a class's labels to the release's.
+    pub t: f64,
+    /// Persons in a class whose cells all show one label that tells something.
+    pub certain: u64,
+}
+
 /// How many persons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Persons {
@@ -127,12 +193,15 @@ pub struct Persons {
 }
 
 /// One recipient of the release.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AudienceManifest {
     /// The smallest class among its columns that was asked: its own k, or else the release's.
     pub k: u32,
     /// The quasi columns it may know.
     pub quasi: Vec<String>,
+    /// Per quasi column that it must not learn what was asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitive: Settings,
 }
 
 /// One public register.
@@ -156,15 +225,22 @@ pub struct RegisterManifest {
 /// What became of the registers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JoinManifest {
-    /// How classes were found, in the spec's words; refine where direct would have lost more.
+    /// How classes were found, in the spec's words; where presence is public, refine where direct would have lost more.
     pub method: String,
+    /// The partitioners that made the classes: `auto` leaves many rows to Mondrian, or has it cut them into pieces.
+    #[serde(default)]
+    pub partitioners: Vec<String>,
     /// Whose rows are released, in the spec's words.
     pub release: String,
     /// How persons were found in private table and registers: by `key`, or by `values`, which tells nobody for sure.
     pub joined_by: String,
-    /// Persons of the private table whom the registers have, with the same values or others.
+    /// Persons of the private table whom a register row matches: by key, with the same values or others; without a key
+    /// by equal values.
     #[serde(default)]
     pub found: u64,
+    /// How private persons count whom no register row matches, in the spec's words; only where `joined_by` is `values`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<String>,
     /// Persons of whom registers contradict each other, or themselves; their register rows are not used.
     pub contradicting: u64,
     /// Sensitive groups; 0 where there is no sensitive table.
@@ -197,15 +273,23 @@ pub struct SavingsManifest {
     pub shape: String,
     /// Share of the released rows that are in a butterfly, in which audiences see different classes.
     pub in_butterflies: f64,
-    /// How well a lower bound foretold which butterflies pay.
-    pub bound: BoundManifest,
+    /// How well a lower bound foretold which butterflies pay. This and what other ways lose depend on the columns of
+    /// all audiences, so they are absent where common columns alone may steer the groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundManifest>,
     /// What this release loses.
     pub release: MethodLoss,
     /// What one release loses whose classes look the same in the columns of all audiences.
-    pub union: MethodLoss,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub union: Option<MethodLoss>,
     /// What a release of its own for each audience loses. Mostly less than any other way, and unsafe: whoever holds two
     /// of them may single people out. A column of several audiences counts with their mean.
-    pub separate: MethodLoss,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separate: Option<MethodLoss>,
+    /// How many times as much is lost because common columns alone steered the groups; never written, because it
+    /// depends on the columns of all audiences.
+    #[serde(skip)]
+    pub steer_cost: Option<f64>,
 }
 
 /// How many groups of rows became butterflies.
@@ -268,8 +352,9 @@ pub struct Risk {
 /// A measure of the private table, if its quasi columns were released as they are, and of the release.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BeforeAfter {
-    /// In the private table.
-    pub before: f64,
+    /// In the private table; absent where an audience could learn from it what only others know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<f64>,
     /// In the release.
     pub after: f64,
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Table;
+use crate::{Notation, Table, Texts};
 
 /// The released column that says which values a row may have: those of its group in [`SENSITIVE_TABLE`].
 pub const SENSITIVE_GROUP: &str = "sensitive_group";
@@ -19,8 +19,10 @@ pub const SENSITIVE_TABLE: &str = "sensitive";
 #[derive(Clone, Debug)]
 pub struct JoinedRegister {
     /// The quasi columns of the private table, in its order and with its names and types. First its rows, in its order;
-    /// then register persons that the private table does not have; then, for persons of whom the register says something
-    /// else than the private table, what the register says; then what earlier registers said of private persons.
+    /// then register persons that the private table does not have; then what the register says of persons of the
+    /// private table, the same or something else; then what earlier registers said of private persons. Texts are spelled
+    /// as they were read, but for those of [`respelled`](JoinedRegister::respelled), so equal values may have several
+    /// texts.
     pub rows: Table,
     /// Rows of the private table.
     pub n_microdata: usize,
@@ -28,6 +30,25 @@ pub struct JoinedRegister {
     pub n_register: usize,
     /// Per private row what the register says of its person.
     pub persons: Vec<InRegister>,
+    /// Where registers have a key, one number per joined row behind the private ones, that the verifier made from the
+    /// row's key while it was read. Empty where persons are found by their values.
+    pub key_prints: Vec<u64>,
+    /// Register texts that stand in `rows` as another text of the same value.
+    pub respelled: Vec<Respelled>,
+}
+
+/// Texts of a register's column that stand in the joined column as another text of the same value: because the private
+/// table or its hierarchy has that text, or because the register writes numbers or dates in another notation.
+#[derive(Clone, Debug)]
+pub struct Respelled {
+    /// The position of the joined column.
+    pub column: usize,
+    /// How the register writes its values.
+    pub notation: Notation,
+    /// The texts as they were read.
+    pub as_read: Texts,
+    /// Per text the id of the one that stands for it.
+    pub texts: Vec<u32>,
 }
 
 /// What the register says of the person of a private row.
@@ -35,10 +56,20 @@ pub struct JoinedRegister {
 pub enum InRegister {
     /// Nothing.
     Absent,
-    /// The same in every quasi column.
-    Same,
+    /// The same value in every quasi column: the joined row that holds it.
+    Same(u32),
     /// Something else: the joined row that holds it.
     Differs(u32),
+}
+
+impl InRegister {
+    /// The joined row that holds what the register says.
+    pub fn row(self) -> Option<u32> {
+        match self {
+            InRegister::Absent => None,
+            InRegister::Same(row) | InRegister::Differs(row) => Some(row),
+        }
+    }
 }
 
 impl JoinedRegister {
@@ -61,16 +92,14 @@ pub struct PreviousRelease {
     pub elsewhere: Vec<(u32, u32)>,
 }
 
-/// How sure a reader who knows the register can be that somebody is in the private table: the share of private persons
-/// among those of a released class.
+/// How sure a reader who knows the register can be that somebody is in the private table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
-    /// The largest share of a class.
+    /// Nobody can be surer of anybody, by all that the release shows: the largest share of private persons that a class
+    /// can have, or what an attack on its rows and boxes has found.
     pub highest: f64,
-    /// The mean share over private persons.
+    /// The mean share of private persons in the class of a private person.
     pub average: f64,
-    /// How many classes have a share up to a tenth, above that up to two tenths, and so on.
-    pub classes: [u64; 10],
     /// Classes of nobody but private persons.
     pub certain: u64,
 }

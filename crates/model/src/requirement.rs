@@ -19,9 +19,28 @@
 //! NULL is a sensitive value like any other. Comparisons of shares allow for rounding of 1e-9.
 //! Each holds for the union of two classes for which it holds, as long as nobody is in both; where a person has rows
 //! in both, the union must be counted anew.
+//!
+//! # Quasi columns that only others know
+//!
+//! A requirement of an audience or coalition may name a quasi column that nobody in it knows. It then speaks of the
+//! cells that the release shows there, which may be generalized. A cell *tells nothing* if it is `*`, the root of the
+//! column's hierarchy or a node with all its leaves, or a range that holds every cell of the column in the release. Two labels are *disjoint* if no
+//! value is in both. With `q(L)` the share of label `L` among all cells of a class, `u` the share of those that tell
+//! nothing, and `p(L)` the share of `L` among the cells of the release that tell something:
+//!
+//! | requirement | holds when |
+//! | --- | --- |
+//! | `DistinctL` | no cell of the class tells anything, or `l` labels that tell something are pairwise disjoint |
+//! | `TCloseness` | the sum over labels that tell something of `max(0, q(L) - (1 - u) p(L))` is at most `t` |
+//!
+//! The first is the number of distinct values in every table that the release could be of. The second takes labels
+//! that overlap as entirely different and a cell that tells nothing as spread like the others of the release. It is
+//! never below the distance of values, as long as a label means the same values equally often wherever it stands. Both
+//! hold for the union of two classes for which they hold. No other requirement and no other distance is defined there.
 
 /// What every class must satisfy. Matched without `_`, so that a new one does not compile until both the partitioner
-/// and the verifier know it.
+/// and the verifier know it; `cargo xtask test` refuses `_`, `matches!` and `if let`. Code that needs one property of
+/// a requirement asks the methods below.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Requirement {
     /// At least so many persons.
@@ -110,6 +129,78 @@ impl Requirement {
             | Requirement::Alpha { column, .. }
             | Requirement::Beta { column, .. }
             | Requirement::EnhancedBeta { column, .. } => Some(column),
+        }
+    }
+
+    /// How many persons it asks of every class alike.
+    pub fn k(&self) -> Option<u32> {
+        match self {
+            Requirement::K(k) => Some(*k),
+            Requirement::PersonK { .. }
+            | Requirement::DistinctL { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::TCloseness { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => None,
+        }
+    }
+
+    /// The column with each person's own k, where it asks for that.
+    pub fn own_k_column(&self) -> Option<&str> {
+        match self {
+            Requirement::PersonK { column } => Some(column),
+            Requirement::K(_)
+            | Requirement::DistinctL { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::TCloseness { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => None,
+        }
+    }
+
+    /// The sensitive column, where it asks for something of its values.
+    pub fn sensitive_column(&self) -> Option<&str> {
+        match self {
+            Requirement::K(_) | Requirement::PersonK { .. } => None,
+            Requirement::DistinctL { column, .. }
+            | Requirement::EntropyL { column, .. }
+            | Requirement::RecursiveCL { column, .. }
+            | Requirement::TCloseness { column, .. }
+            | Requirement::Alpha { column, .. }
+            | Requirement::Beta { column, .. }
+            | Requirement::EnhancedBeta { column, .. } => Some(column),
+        }
+    }
+
+    /// Whether it compares a class with the whole release, so that nothing can be said of a class alone.
+    pub fn compares_with_release(&self) -> bool {
+        match self {
+            Requirement::TCloseness { .. } | Requirement::Beta { .. } | Requirement::EnhancedBeta { .. } => true,
+            Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::DistinctL { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::Alpha { .. } => false,
+        }
+    }
+
+    /// The ground distance it compares distributions by.
+    pub fn distance(&self) -> Option<Distance> {
+        match self {
+            Requirement::TCloseness { distance, .. } => Some(*distance),
+            Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::DistinctL { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => None,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! # Paper
 //! Definitions 1, 2 and the snowflake of section IV-A in `[NCN08]`
 //! # Deviations
-//! a second table of persons is allowed where no table reaches both; the paper has one
+//! A second table of persons is allowed where no table hangs off both; the paper has one. Rows may also reference rows
+//! of any table, by second foreign keys; a reference says nothing about whose the row is.
 
 mod problem;
 
@@ -33,6 +34,17 @@ pub struct SchemaTable {
     pub key: Option<usize>,
     /// What it hangs off; `None` for a table of persons, each row one.
     pub parent: Option<SchemaParent>,
+    /// Its second foreign keys, by column.
+    pub references: Vec<SchemaReference>,
+}
+
+/// A second foreign key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaReference {
+    /// Position of the column that holds it.
+    pub column: usize,
+    /// Position of the table whose key it holds.
+    pub table: usize,
 }
 
 /// What a table hangs off.
@@ -55,7 +67,7 @@ impl Schema {
             let noted = SchemaTable::of(spec, wanted, table);
             noted.unwrap_or_else(|fault| {
                 problems.push(SchemaProblem { table: wanted.name.clone(), fault });
-                SchemaTable { name: wanted.name.clone(), key: None, parent: None }
+                SchemaTable { name: wanted.name.clone(), key: None, parent: None, references: Vec::new() }
             })
         });
         let schema = Schema { tables: linked.collect() };
@@ -79,18 +91,46 @@ impl Schema {
         (0..self.tables.len()).filter(hangs_off).collect()
     }
 
+    /// Whether tables are joined by this column: it points to another table, or another table points to it. Other keys
+    /// are not released.
+    pub fn joins_by(&self, table: usize, column: usize) -> bool {
+        let linked = &self.tables[table];
+        let points = linked.parent.is_some_and(|parent| parent.foreign_key == column)
+            || linked.references.iter().any(|reference| reference.column == column);
+        let is_referenced = || {
+            let mut references = self.tables.iter().flat_map(|other| &other.references);
+            references.any(|reference| reference.table == table)
+        };
+        points || (linked.key == Some(column) && (!self.children(table).is_empty() || is_referenced()))
+    }
+
+    /// Whether any table has a second foreign key.
+    pub fn has_references(&self) -> bool {
+        self.tables.iter().any(|table| !table.references.is_empty())
+    }
+
+    /// Per row of a table the row that a reference names, [`NULL`] where it names none.
+    pub fn reference_rows(&self, tables: &[Table], table: usize, reference: SchemaReference) -> Vec<u32> {
+        self.rows_named(tables, reference.table, &tables[table].columns[reference.column])
+    }
+
     /// Per row of a table the row of its parent it hangs off, [`NULL`] for an orphan; `None` for a table of persons.
     pub fn parent_rows(&self, tables: &[Table], table: usize) -> Option<Vec<u32>> {
         let parent = self.tables[table].parent?;
-        let key = &tables[parent.table].columns[self.tables[parent.table].key?];
-        let foreign_key = &tables[table].columns[parent.foreign_key];
+        Some(self.rows_named(tables, parent.table, &tables[table].columns[parent.foreign_key]))
+    }
+
+    /// Per cell the row of a table whose key it is, [`NULL`] where there is none.
+    fn rows_named(&self, tables: &[Table], table: usize, foreign_key: &Column) -> Vec<u32> {
+        let Some(key) = self.tables[table].key else { return vec![NULL; foreign_key.ids.len()] };
+        let key = &tables[table].columns[key];
         let mut row_of_text: HashMap<&str, u32> = HashMap::with_capacity(key.texts.len());
         for (row, &id) in key.ids.iter().enumerate().filter(|&(_, &id)| id != NULL) {
             row_of_text.entry(key.texts.get(id)).or_insert(row as u32);
         }
         let row_of_id: Vec<u32> =
             foreign_key.texts.iter().map(|text| row_of_text.get(text).copied().unwrap_or(NULL)).collect();
-        Some(foreign_key.ids.iter().map(|&id| row_of_id.get(id as usize).copied().unwrap_or(NULL)).collect())
+        foreign_key.ids.iter().map(|&id| row_of_id.get(id as usize).copied().unwrap_or(NULL)).collect()
     }
 
     fn faults(&self, tables: &[Table], position: usize, wanted: &TableSpec) -> Vec<SchemaFault> {
@@ -105,6 +145,16 @@ impl Schema {
             let rows = rows_where(&parents, |&parent| parent == NULL);
             if wanted.orphans == Orphans::Refuse && !rows.is_empty() {
                 faults.push(SchemaFault::Orphans { parent: parent.table.clone(), rows });
+            }
+        }
+        for &reference in &self.tables[position].references {
+            let column = &table.columns[reference.column];
+            let named = self.reference_rows(tables, position, reference);
+            let lost: Vec<bool> = named.iter().zip(&column.ids).map(|(&row, &id)| row == NULL && id != NULL).collect();
+            let rows = rows_where(&lost, |&lost| lost);
+            if !rows.is_empty() {
+                let target = self.tables[reference.table].name.clone();
+                faults.push(SchemaFault::Dangling { column: column.name.clone(), target, rows });
             }
         }
         let children = self.children(position);
@@ -135,7 +185,15 @@ impl SchemaTable {
                 Some(SchemaParent { table, foreign_key: position(&parent.foreign_key)? })
             }
         };
-        Ok(SchemaTable { name: wanted.name.clone(), key, parent })
+        let mut references = Vec::new();
+        for column in &wanted.columns {
+            let Some(name) = &column.references else { continue };
+            let of_target = spec.tables.iter().position(|other| other.name == *name);
+            let table = of_target.ok_or_else(|| SchemaFault::MissingParent { parent: name.clone() })?;
+            references.push(SchemaReference { column: position(&column.name)?, table });
+        }
+        references.sort_unstable_by_key(|reference| reference.column);
+        Ok(SchemaTable { name: wanted.name.clone(), key, parent, references })
     }
 }
 

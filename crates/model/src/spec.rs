@@ -11,11 +11,13 @@ mod schema;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub use problem::{SpecFault, SpecProblem, SpecProblems};
 pub use schema::json_schema;
 
 use crate::hierarchy::Rule;
-use crate::{Audience, Audiences, Requirement, Role, ValueType};
+use crate::{Audience, Audiences, Coalition, Requirement, Role, Steer, ValueType};
 
 /// What a user asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +48,10 @@ pub struct Spec {
     pub tables: Vec<TableSpec>,
     /// Audiences by name.
     pub audiences: BTreeMap<String, AudienceSpec>,
-    /// k on the union of all audiences' columns.
-    pub collusion_k: Option<u32>,
+    /// Audiences that may put together what they know: all of them first, where that is asked, then by name.
+    pub coalitions: Vec<CoalitionSpec>,
+    /// Which columns may decide how rows are grouped for audiences.
+    pub steer: Steer,
     /// Public registers by name.
     pub registers: BTreeMap<String, RegisterSpec>,
     /// How registers are used.
@@ -89,9 +93,11 @@ pub enum Leftovers {
 }
 
 /// The order of released rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// By their released cells.
+    #[default]
     Sorted,
     /// As in the input, which can give people away.
     Input,
@@ -252,12 +258,17 @@ pub struct ColumnSpec {
     pub name: String,
     /// What it is for.
     pub role: Role,
+    /// The table whose key a second foreign key holds.
+    pub references: Option<String>,
     /// The type of its values, where the user says so.
     pub value_type: Option<ValueType>,
     /// Where its hierarchy comes from.
     pub hierarchy: Option<HierarchySource>,
-    /// What a sensitive column must satisfy. Never [`Requirement::K`] or [`Requirement::PersonK`].
+    /// What a sensitive column must satisfy, or a quasi column for those it is sensitive to. Never
+    /// [`Requirement::K`] or [`Requirement::PersonK`].
     pub requirements: Vec<Requirement>,
+    /// The audiences that must not learn this quasi column, by name.
+    pub sensitive_to: Vec<String>,
 }
 
 /// Where a column's hierarchy comes from.
@@ -278,6 +289,31 @@ pub struct AudienceSpec {
     pub quasi: Vec<String>,
     /// Its own k.
     pub k: Option<u32>,
+}
+
+/// Audiences that may put together what they know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoalitionSpec {
+    /// Its name; none for all audiences together.
+    pub name: Option<String>,
+    /// The names of its members; empty for all audiences.
+    pub audiences: Vec<String>,
+    /// Its k, where one is asked.
+    pub k: Option<u32>,
+    /// Whether each person's own k must hold.
+    pub own_k: OwnKOfCoalition,
+    /// What it must not learn of sensitive columns, or of quasi columns that no member knows.
+    pub requirements: Vec<Requirement>,
+}
+
+/// Whether each person's own k must hold for a coalition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnKOfCoalition {
+    /// It need not.
+    #[default]
+    Ignored,
+    /// It must.
+    Kept,
 }
 
 /// A public register.
@@ -306,6 +342,9 @@ pub struct RegisterUse {
     pub missing: RegisterMissing,
     /// Which rows are released.
     pub release: RegisterRows,
+    /// Whether private persons whom no register row matches count beside the register's. Means something only where
+    /// registers have no key; [`Spec::unmatched`] says what holds.
+    pub unmatched: Unmatched,
 }
 
 /// Direct or refinement.
@@ -335,6 +374,19 @@ pub enum RegisterRows {
     Microdata,
 }
 
+/// How private persons count whom no register row matches.
+///
+/// Without a key a register row is found by its values alone. A private person whom no register row matches may
+/// therefore be one of the register's persons under other values, so the two may be one person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmatched {
+    /// Each of them may be any register person whom no private row matches. A class counts `matched + max(unmatched
+    /// private persons, unmatched register persons)`, which is the fewest persons that its rows can be of.
+    Doubt,
+    /// The publisher says that they are not in the register, so all of them count.
+    Count,
+}
+
 impl Default for MondrianSpec {
     fn default() -> Self {
         MondrianSpec { cuts: Cuts::Strict, choose: Choose::Widest }
@@ -349,7 +401,12 @@ impl Default for FullDomainSpec {
 
 impl Default for RegisterUse {
     fn default() -> Self {
-        RegisterUse { method: RegisterMethod::Refine, missing: RegisterMissing::Skip, release: RegisterRows::All }
+        RegisterUse {
+            method: RegisterMethod::Refine,
+            missing: RegisterMissing::Skip,
+            release: RegisterRows::All,
+            unmatched: Unmatched::Doubt,
+        }
     }
 }
 
@@ -370,7 +427,8 @@ impl Spec {
             clustering: ClusteringSpec::default(),
             tables: Vec::new(),
             audiences: BTreeMap::new(),
-            collusion_k: None,
+            coalitions: Vec::new(),
+            steer: Steer::All,
             registers: BTreeMap::new(),
             register: RegisterUse::default(),
             delta_presence: None,
@@ -378,17 +436,31 @@ impl Spec {
         }
     }
 
+    /// Whether rows of tables point to each other, so that a person is more than a row: there are several tables, or
+    /// one with a reference to itself.
+    pub fn links_rows(&self) -> bool {
+        self.tables.len() > 1 || self.tables.iter().any(TableSpec::has_references)
+    }
+
     /// What every class of the first table must satisfy: k, each person's own k, and the sensitive columns'.
     pub fn requirements(&self, table: &TableSpec) -> Vec<Requirement> {
-        let own_k = table.columns.iter().filter(|column| column.role == Role::PersonK);
+        let for_everybody = table.columns.iter().filter(|column| column.sensitive_to.is_empty());
         std::iter::once(Requirement::K(self.k))
-            .chain(own_k.map(|column| Requirement::PersonK { column: column.name.clone() }))
-            .chain(table.columns.iter().flat_map(|column| column.requirements.iter().cloned()))
+            .chain(own_k(table))
+            .chain(for_everybody.flat_map(|column| column.requirements.iter().cloned()))
             .collect()
     }
 
+    /// How private persons count whom no register row matches: all of them where registers have a key, because the
+    /// key says who is not in the register; otherwise as the spec says.
+    pub fn unmatched(&self) -> Unmatched {
+        let by_key = self.registers.values().any(|register| register.key.is_some());
+        if by_key { Unmatched::Count } else { self.register.unmatched }
+    }
+
     /// The audiences of a table, each with what its classes must satisfy: its own k or else the release's, each
-    /// person's own k, and the sensitive columns'. None where the spec names no audience.
+    /// person's own k, the sensitive columns', and those of quasi columns that it must not learn. None where the spec
+    /// names no audience.
     pub fn audiences_of(&self, table: &TableSpec) -> Option<Audiences> {
         let each: Vec<Audience> = self
             .audiences
@@ -396,10 +468,39 @@ impl Spec {
             .map(|(name, audience)| {
                 let mut requirements = self.requirements(table);
                 requirements[0] = Requirement::K(audience.k.unwrap_or(self.k));
+                let hidden = table.columns.iter().filter(|column| column.sensitive_to.contains(name));
+                requirements.extend(hidden.flat_map(|column| column.requirements.iter().cloned()));
                 Audience { name: name.clone(), quasi: audience.quasi.clone(), requirements }
             })
             .collect();
-        (!each.is_empty()).then_some(Audiences { each, collusion_k: self.collusion_k })
+        let names: Vec<String> = each.iter().map(|audience| audience.name.clone()).collect();
+        let coalition = |coalition: &CoalitionSpec| {
+            let own_k = match coalition.own_k {
+                OwnKOfCoalition::Ignored => Vec::new(),
+                OwnKOfCoalition::Kept => own_k(table).collect(),
+            };
+            let k = coalition.k.map(Requirement::K).into_iter();
+            Coalition {
+                name: coalition.name.clone(),
+                members: if coalition.audiences.is_empty() { names.clone() } else { coalition.audiences.clone() },
+                requirements: k.chain(own_k).chain(coalition.requirements.iter().cloned()).collect(),
+            }
+        };
+        let coalitions = self.coalitions.iter().map(coalition).collect();
+        (!each.is_empty()).then_some(Audiences { each, coalitions, steer: self.steer })
+    }
+}
+
+/// Persons' own k, where the table has a column of it.
+fn own_k(table: &TableSpec) -> impl Iterator<Item = Requirement> {
+    let columns = table.columns.iter().filter(|column| column.role == Role::PersonK);
+    columns.map(|column| Requirement::PersonK { column: column.name.clone() })
+}
+
+impl TableSpec {
+    /// Whether a column holds another table's key, besides the one that leads to the parent.
+    pub fn has_references(&self) -> bool {
+        self.columns.iter().any(|column| column.references.is_some())
     }
 }
 
@@ -425,6 +526,21 @@ impl RegisterRows {
     /// What is released under this word.
     pub fn from_word(word: &str) -> Option<Self> {
         [RegisterRows::All, RegisterRows::Microdata].into_iter().find(|rows| rows.word() == word)
+    }
+}
+
+impl Unmatched {
+    /// The word a spec and a manifest use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unmatched::Doubt => "doubt",
+            Unmatched::Count => "count",
+        }
+    }
+
+    /// What a word says.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Unmatched::Doubt, Unmatched::Count].into_iter().find(|unmatched| unmatched.word() == word)
     }
 }
 

@@ -5,9 +5,9 @@
 //! back from a value: a release shows the text it was read from.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +152,32 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A text that stands for the value in this notation; none where the notation can't show it.
+    pub fn spell(&self, notation: &Notation) -> Option<String> {
+        let pointed = |text: String| if notation.decimal_comma { text.replace('.', ",") } else { text };
+        let formatted = |time: NaiveDateTime, format: &str| {
+            let mut text = String::new();
+            write!(text, "{}", time.format(format)).ok().map(|()| text)
+        };
+        let text = match self {
+            Value::Integer(number) => number.to_string(),
+            Value::Decimal(number) => pointed(number.to_string()),
+            Value::Float(number) => pointed(number.to_string()),
+            Value::Date(days) => {
+                let date = NaiveDate::from_epoch_days(*days)?.and_time(NaiveTime::MIN);
+                formatted(date, notation.date_format.as_deref().unwrap_or("%Y-%m-%d"))?
+            }
+            Value::Timestamp(nanoseconds) => {
+                let (seconds, rest) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
+                let time = DateTime::from_timestamp(i64::try_from(seconds).ok()?, rest as u32)?.naive_utc();
+                formatted(time, notation.date_format.as_deref().unwrap_or("%Y-%m-%dT%H:%M:%S%.fZ"))?
+            }
+            Value::Text(text) => (*text).to_owned(),
+            Value::Boolean(truth) => truth.to_string(),
+        };
+        Some(text)
+    }
+
     fn rank_of_type(&self) -> u8 {
         match self {
             Value::Integer(_) => 0,
@@ -216,6 +242,15 @@ impl Decimal {
         Some(Decimal { mantissa: if negative { -mantissa } else { mantissa }, scale: fraction.len() as u32 })
     }
 
+    /// The same number with as few digits behind the point as it takes; equal numbers become the same.
+    pub fn shortest(self) -> Decimal {
+        let Decimal { mut mantissa, mut scale } = self;
+        while scale > 0 && mantissa % 10 == 0 {
+            (mantissa, scale) = (mantissa / 10, scale - 1);
+        }
+        Decimal { mantissa, scale }
+    }
+
     fn whole_and_fraction(&self) -> (i128, i128) {
         let unit = 10_i128.pow(self.scale);
         (self.mantissa.div_euclid(unit), self.mantissa.rem_euclid(unit))
@@ -226,6 +261,17 @@ impl Decimal {
         let (other_whole, other_fraction) = other.whole_and_fraction();
         (whole - other_whole) as f64 + fraction as f64 / 10_f64.powi(self.scale as i32)
             - other_fraction as f64 / 10_f64.powi(other.scale as i32)
+    }
+}
+
+impl fmt::Display for Decimal {
+    /// With a point, and without zeros at its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Decimal { mantissa, scale } = self.shortest();
+        let sign = if mantissa < 0 { "-" } else { "" };
+        let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = scale as usize + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - scale as usize);
+        if fraction.is_empty() { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{fraction}") }
     }
 }
 
@@ -256,7 +302,12 @@ impl PartialEq for Decimal {
 impl Eq for Decimal {}
 
 fn parse_float(text: &str, decimal_comma: bool) -> Option<f64> {
-    let number = if decimal_comma { text.replace(',', ".").parse::<f64>() } else { text.parse() };
+    let number = match decimal_comma {
+        false => text.parse::<f64>(),
+        // A point is no decimal sign then, and must not pass for one.
+        true if text.contains('.') => return None,
+        true => text.replace(',', ".").parse(),
+    };
     number.ok().filter(|number| !number.is_nan())
 }
 
@@ -298,6 +349,11 @@ fn parse_timestamp(text: &str, format: Option<&str>) -> Option<i128> {
         return Some(i128::from(date) * 86_400_000_000_000);
     }
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Some(nanoseconds(time.naive_utc()));
+    }
+    // PostgreSQL writes `+01`, and other programs leave the colon out.
+    let with_offset = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d %H:%M%#z"];
+    if let Some(time) = with_offset.iter().find_map(|format| DateTime::parse_from_str(text, format).ok()) {
         return Some(nanoseconds(time.naive_utc()));
     }
     ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
@@ -353,5 +409,23 @@ mod tests {
         assert_eq!(timestamp("1970-01-01T01:00:00+01:00"), timestamp("1970-01-01T00:00:00Z"));
         assert_eq!(timestamp("1970-01-01 00:00:00.000000001"), Value::Timestamp(1));
         assert_eq!(timestamp("1969-12-31"), Value::Timestamp(-86_400_000_000_000));
+        for same in ["1970-01-01 02:00:00+02", "1970-01-01 02:00+0200", "1969-12-31T22:30:00.000-01:30"] {
+            assert_eq!(timestamp(same), Value::Timestamp(0), "{same}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_spelled_so_that_it_is_read_again() {
+        let german = Notation { decimal_comma: true, date_format: Some("%d.%m.%Y".to_owned()) };
+        let spelled = |text, value_type, notation: &Notation| parse(text, value_type).unwrap().spell(notation).unwrap();
+        assert_eq!(spelled("1990-02-28", ValueType::Date, &german), "28.02.1990");
+        assert_eq!(spelled("-12.50", ValueType::Decimal, &german), "-12,5");
+        assert_eq!(spelled("-0.05", ValueType::Decimal, &Notation::default()), "-0.05");
+        assert_eq!(spelled("100", ValueType::Decimal, &german), "100");
+        let time = "1969-12-31 23:59:59.25";
+        let again = spelled(time, ValueType::Timestamp, &Notation::default());
+        assert_eq!(parse(&again, ValueType::Timestamp), parse(time, ValueType::Timestamp));
+        let with_zone = Notation { decimal_comma: false, date_format: Some("%d.%m.%Y %H:%M %z".to_owned()) };
+        assert_eq!(parse(time, ValueType::Timestamp).unwrap().spell(&with_zone), None);
     }
 }

@@ -1,7 +1,7 @@
 //! [`Block`]: rows of an A-view as they leave it, and [`Consent`]: what their persons allow.
 //!
-//! A block is a claim, as a release is. Only `kohort-verify` turns it into a `Verified<Block>`, and only that becomes
-//! rows for a reader.
+//! A block is a claim, as a release is. Only `kohort-verify` turns it into a verified one, bound to the private rows it
+//! was verified with, and only that becomes rows for a reader.
 
 use crate::Texts;
 

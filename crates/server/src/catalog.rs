@@ -7,9 +7,9 @@
 mod completed;
 mod listed;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
@@ -34,6 +34,7 @@ use datafusion_pg_catalog::pg_catalog::{
 };
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
+use kohort_sql::worker::Functions;
 
 use crate::settings::SERVER_VERSION;
 use completed::Completed;
@@ -58,16 +59,10 @@ impl PgCatalog {
     }
 
     fn load() -> Result<PgCatalog, DataFusionError> {
-        let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, "public");
-        let template = SessionContext::new_with_config(config);
-        let known: HashSet<String> = template.state().scalar_functions().keys().cloned().collect();
-        setup_pg_catalog(&template, CATALOG, EmptyContextProvider).map_err(|error| *error)?;
-        let functions = template.state().scalar_functions().clone();
-        let functions = functions.into_iter().filter(|(name, _)| !known.contains(name)).map(|(_, function)| function);
         Ok(PgCatalog {
             parser: PostgresCompatibilityParser::new(),
             tables: Arc::new(PgCatalogStaticTables::try_new()?),
-            functions: functions.collect(),
+            functions: functions()?.into_values().collect(),
         })
     }
 
@@ -88,29 +83,9 @@ impl PgCatalog {
             .build();
         *state.write() = with_types;
         CoerceIntArgsToBigInt::widen(context);
-        let version = format!("PostgreSQL {SERVER_VERSION} (kohort {})", env!("CARGO_PKG_VERSION"));
-        context.register_udf(constant("version", version));
-        context.register_udf(constant("session_user", user.to_owned()));
-        context.register_udf(constant("current_user", user.to_owned()));
-        // What is under a view is nobody's business, there are no comments, and no types but PostgreSQL's own.
-        let (oid, int, text, truth) = (DataType::Int32, DataType::Int64, DataType::Utf8, DataType::Boolean);
-        let no_text = ScalarValue::Utf8(None);
-        let unsized_text = ScalarValue::Utf8(Some("0 bytes".to_owned()));
-        for (name, of, says) in [
-            ("pg_size_pretty", vec![int.clone()], unsized_text),
-            ("pg_table_size", vec![oid.clone()], ScalarValue::Int64(Some(0))),
-            ("to_regtype", vec![text.clone()], ScalarValue::Int32(None)),
-            ("obj_description", vec![oid.clone(), text.clone()], no_text.clone()),
-            ("shobj_description", vec![oid.clone(), text], no_text.clone()),
-            ("col_description", vec![oid.clone(), int], no_text.clone()),
-            ("pg_type_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
-            ("pg_function_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
-        ] {
-            context.register_udf(always(name, TypeSignature::Exact(of), says));
+        for function in functions_of(user) {
+            context.register_udf(function);
         }
-        let plain_or_pretty = [vec![oid.clone()], vec![oid, truth]].map(TypeSignature::Exact).to_vec();
-        context.register_udf(always("pg_get_viewdef", TypeSignature::OneOf(plain_or_pretty), no_text));
-        context.register_udf(current_setting());
         Ok(())
     }
 
@@ -164,6 +139,55 @@ impl PgCatalog {
             _ => None,
         }
     }
+}
+
+/// Functions of the catalog, for processes that execute plans.
+pub(crate) const FUNCTIONS: Functions = Functions { own: functions_of, others: function };
+
+/// A function of `datafusion-pg-catalog`.
+fn function(name: &str) -> Option<Arc<ScalarUDF>> {
+    static KNOWN: OnceLock<HashMap<String, Arc<ScalarUDF>>> = OnceLock::new();
+    KNOWN.get_or_init(|| functions().unwrap_or_default()).get(name).cloned()
+}
+
+/// The functions of `datafusion-pg-catalog`, by name.
+fn functions() -> Result<HashMap<String, Arc<ScalarUDF>>, DataFusionError> {
+    let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, "public");
+    let template = SessionContext::new_with_config(config);
+    let known: HashSet<String> = template.state().scalar_functions().keys().cloned().collect();
+    setup_pg_catalog(&template, CATALOG, EmptyContextProvider).map_err(|error| *error)?;
+    let functions = template.state().scalar_functions().clone();
+    Ok(functions.into_iter().filter(|(name, _)| !known.contains(name)).collect())
+}
+
+/// Functions that say something else here than in DataFusion or `datafusion-pg-catalog`.
+fn functions_of(user: &str) -> Vec<ScalarUDF> {
+    let version = format!("PostgreSQL {SERVER_VERSION} (kohort {})", env!("CARGO_PKG_VERSION"));
+    let mut functions = vec![
+        constant("version", version),
+        constant("session_user", user.to_owned()),
+        constant("current_user", user.to_owned()),
+        current_setting(),
+    ];
+    // What is under a view is nobody's business, there are no comments, and no types but PostgreSQL's own.
+    let (oid, int, text, truth) = (DataType::Int32, DataType::Int64, DataType::Utf8, DataType::Boolean);
+    let no_text = ScalarValue::Utf8(None);
+    let unsized_text = ScalarValue::Utf8(Some("0 bytes".to_owned()));
+    for (name, of, says) in [
+        ("pg_size_pretty", vec![int.clone()], unsized_text),
+        ("pg_table_size", vec![oid.clone()], ScalarValue::Int64(Some(0))),
+        ("to_regtype", vec![text.clone()], ScalarValue::Int32(None)),
+        ("obj_description", vec![oid.clone(), text.clone()], no_text.clone()),
+        ("shobj_description", vec![oid.clone(), text], no_text.clone()),
+        ("col_description", vec![oid.clone(), int], no_text.clone()),
+        ("pg_type_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
+        ("pg_function_is_visible", vec![oid.clone()], ScalarValue::Boolean(Some(true))),
+    ] {
+        functions.push(always(name, TypeSignature::Exact(of), says));
+    }
+    let plain_or_pretty = [vec![oid.clone()], vec![oid, truth]].map(TypeSignature::Exact).to_vec();
+    functions.push(always("pg_get_viewdef", TypeSignature::OneOf(plain_or_pretty), no_text));
+    functions
 }
 
 /// What is left to do after the rewriting parser: `LIKE ... ESCAPE '/'` is escaped by a backslash, what can't be known
@@ -316,7 +340,7 @@ fn reads_catalog_only(statement: &Statement) -> bool {
 /// Whether a query without tables asks for something that PostgreSQL knows by its catalog. One with subqueries does
 /// not: they would be rewritten too.
 fn calls_catalog(statement: &Statement) -> bool {
-    const FUNCTIONS: [&str; 10] = [
+    const ASKED: [&str; 10] = [
         "version",
         "current_schema",
         "current_schemas",
@@ -334,10 +358,9 @@ fn calls_catalog(statement: &Statement) -> bool {
         match expression {
             Expr::Function(call) => {
                 let name = last(&call.name);
-                calls |=
-                    first(&call.name) == PG_CATALOG || FUNCTIONS.contains(&name.as_str()) || name.starts_with("pg_");
+                calls |= first(&call.name) == PG_CATALOG || ASKED.contains(&name.as_str()) || name.starts_with("pg_");
             }
-            Expr::Identifier(name) => calls |= FUNCTIONS.contains(&name.value.to_lowercase().as_str()),
+            Expr::Identifier(name) => calls |= ASKED.contains(&name.value.to_lowercase().as_str()),
             Expr::Cast { data_type, .. } => calls |= data_type.to_string().to_lowercase().contains("reg"),
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => has_subqueries = true,
             _ => {}

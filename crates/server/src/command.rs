@@ -23,9 +23,11 @@ use kohort_sql::access::{AccessProblem, Accounts};
 use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
+use kohort_sql::worker::{self, WORKER, Workers};
 use kohort_sql::{Clock, Engine, Outcome, Role, SqlError, check_format};
 use tokio::net::TcpListener;
 
+use crate::catalog::FUNCTIONS;
 use crate::configuration::{Configuration, ConfigurationProblem};
 use crate::server::Server;
 
@@ -131,6 +133,9 @@ pub fn run() -> ExitCode {
         eprintln!("error: kohort-serve failed{}", place.unwrap_or_default());
         eprintln!("hint: this is a fault of kohort: please report the place it names");
     }));
+    if std::env::args_os().skip(1).eq([WORKER]) {
+        return worker::run(FUNCTIONS);
+    }
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = match runtime {
@@ -199,7 +204,10 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     let listener = bind(configuration.listen).await?;
     let address = listener.local_addr().unwrap_or(configuration.listen);
     let metrics_address = configuration.metrics;
-    let server = Server::new(engine, configuration, tls);
+    let workers = std::env::current_exe().and_then(|program| Workers::start(program, n_waiting()));
+    let workers =
+        workers.map_err(|error| Ending::new(Ending::FAULT, format!("no process for statements starts: {error}")))?;
+    let server = Server::new(engine, configuration, tls, workers);
     let server = server.map_err(|error| Ending::new(Ending::FAULT, format!("no threads: {error}")))?;
     if let Some(address) = metrics_address {
         let listener = bind(address).await?;
@@ -210,6 +218,11 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     server.serve(listener, told_to_stop()).await;
     eprintln!("stopped");
     Ok(())
+}
+
+/// How many processes wait for a statement: as many as can start to compute at once.
+fn n_waiting() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).max(2)
 }
 
 fn configuration(arguments: &Arguments) -> Result<Configuration, ConfigurationProblem> {

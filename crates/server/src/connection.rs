@@ -269,6 +269,7 @@ impl Connection {
             self.wire.put(&refusal.message("ERROR"))?;
             if self.status == TransactionStatus::Transaction {
                 self.status = TransactionStatus::Error;
+                self.session.give_up_unless_marked();
             }
             if !is_simple {
                 self.messages = Messages::PassedOver;

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use kohort_sql::access::random_bytes;
 use kohort_sql::parser::STACK;
+use kohort_sql::worker::Workers;
 use kohort_sql::{Engine, Role};
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
@@ -89,12 +90,19 @@ impl Drop for Work {
 }
 
 impl Server {
-    /// A server of these views. The configuration has been checked, and this is its TLS.
+    /// A server of these views. The configuration has been checked, this is its TLS, and these processes execute what
+    /// analysts ask.
     ///
     /// # Errors
     /// Where the system gives no threads.
-    pub fn new(engine: Engine, configuration: Configuration, tls: Option<Tls>) -> io::Result<Arc<Server>> {
+    pub fn new(
+        engine: Engine,
+        configuration: Configuration,
+        tls: Option<Tls>,
+        workers: Arc<Workers>,
+    ) -> io::Result<Arc<Server>> {
         let most = configuration.max_connections;
+        engine.run_analysts_in(workers);
         engine.limit_query_memory(configuration.query_memory.saturating_mul(1024 * 1024));
         Ok(Arc::new(Server {
             engine,

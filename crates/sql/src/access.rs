@@ -16,7 +16,6 @@ mod records;
 mod verifier;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::watch;
@@ -44,10 +43,8 @@ const LONGEST_PASSWORD: usize = 1024;
 pub struct Accounts {
     records: Box<dyn Records>,
     state: RwLock<State>,
-    /// Counts what was taken away.
-    revocations: AtomicU64,
-    /// Says that some logins are no more.
-    ended: watch::Sender<()>,
+    /// Counts what was taken away, and tells whoever waits for that, or for the end of a login.
+    taken_away: watch::Sender<u64>,
     secret: [u8; 32],
 }
 
@@ -102,8 +99,7 @@ impl Accounts {
                 secret
             }
         };
-        let (revocations, ended) = (AtomicU64::new(0), watch::Sender::new(()));
-        Ok(Accounts { records, state: RwLock::new(state), revocations, ended, secret })
+        Ok(Accounts { records, state: RwLock::new(state), taken_away: watch::Sender::new(0), secret })
     }
 
     /// Somebody by name.
@@ -135,14 +131,30 @@ impl Accounts {
 
     /// Ends once a login is no more.
     pub async fn until_gone(&self, login: &Login) {
-        let mut ended = self.ended.subscribe();
-        // The sender is here, so it does not fail.
-        while self.role(login).is_some() && ended.changed().await.is_ok() {}
+        self.once(|accounts| accounts.role(login).is_none().then_some(())).await;
+    }
+
+    /// Ends once something is so that was not before something was taken away.
+    pub(crate) async fn once<T>(&self, mut found: impl FnMut(&Accounts) -> Option<T>) -> T {
+        let mut taken_away = self.taken_away.subscribe();
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            if taken_away.changed().await.is_err() {
+                // The sender is here, so it does not fail.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn take_away(&self) {
+        self.taken_away.send_modify(|n_taken| *n_taken += 1);
     }
 
     /// Counts what was taken away: where it has changed, whatever is open must be asked for again.
     pub fn revocations(&self) -> u64 {
-        self.revocations.load(Ordering::Acquire)
+        *self.taken_away.borrow()
     }
 
     /// Adds somebody.
@@ -180,7 +192,8 @@ impl Accounts {
         state.users.insert(name.to_owned(), user);
         stays.into_iter().for_each(|login| login.becomes(incarnation));
         drop(state);
-        self.ended.send_replace(());
+        // The number stays: cursors of others need not be asked for again.
+        self.taken_away.send_modify(|_| {});
         Ok(())
     }
 
@@ -202,9 +215,8 @@ impl Accounts {
         grants.revoke_all(name, unwritten);
         unwritten.remove(USERS, name);
         users.remove(name);
-        self.revocations.fetch_add(1, Ordering::AcqRel);
         drop(state);
-        self.ended.send_replace(());
+        self.take_away();
         Ok(true)
     }
 
@@ -235,7 +247,8 @@ impl Accounts {
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_view(user, view, unwritten);
-        self.revocations.fetch_add(1, Ordering::AcqRel);
+        drop(state);
+        self.take_away();
         Ok(())
     }
 
@@ -245,7 +258,7 @@ impl Accounts {
     /// Where it can't be recorded.
     pub fn forget_view(&self, view: &str) -> Result<(), AccessProblem> {
         self.written()?.grants.forget_view(view, self.records.as_ref())?;
-        self.revocations.fetch_add(1, Ordering::AcqRel);
+        self.take_away();
         Ok(())
     }
 
@@ -271,7 +284,8 @@ impl Accounts {
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_pair(user, pair, unwritten);
-        self.revocations.fetch_add(1, Ordering::AcqRel);
+        drop(state);
+        self.take_away();
         Ok(())
     }
 

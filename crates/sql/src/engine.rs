@@ -75,6 +75,7 @@ use crate::rewrite::{
     FindPairs, JoinThroughPairs, KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
 };
 use crate::view::{AView, Generations, ShownLabels, Traced};
+use crate::worker::Workers;
 
 const CATALOG: &str = "kohort";
 const SCHEMA: &str = "public";
@@ -114,6 +115,8 @@ struct Shared {
     owner: SessionContext,
     analyst: SessionContext,
     memory: Arc<QueryMemory>,
+    /// Where analysts' plans are executed; in this process where nobody said.
+    workers: OnceLock<Arc<Workers>>,
     /// Turns of queries that read views by a plan.
     readers: Readers,
     hierarchies: RwLock<Hierarchies>,
@@ -158,10 +161,11 @@ impl Engine {
         let shared = Shared {
             calendar: Arc::new(Calendar::new(Arc::clone(&clock))),
             clock,
-            owner: context(&memory, SessionConfig::new()),
+            owner: context(&memory, SessionConfig::new(), Role::Owner),
             // What an analyst computes stays on the thread of their statement: others have the rest.
-            analyst: context(&memory, SessionConfig::new().with_target_partitions(1)),
+            analyst: context(&memory, SessionConfig::new().with_target_partitions(1), Role::Analyst),
             memory,
+            workers: OnceLock::new(),
             readers: Readers::new(),
             hierarchies: RwLock::default(),
             views: RwLock::default(),
@@ -189,6 +193,13 @@ impl Engine {
     /// Bounds what sorts, joins and groupings of all queries may take together, in bytes. What needs more fails.
     pub fn limit_query_memory(&self, most: usize) {
         self.shared.memory.limit(most);
+    }
+
+    /// Executes analysts' plans in processes of their own from here on, and refuses them where none can be started. Only
+    /// the first call counts.
+    pub fn run_analysts_in(&self, workers: Arc<Workers>) {
+        // There are no statements yet.
+        let _ = self.shared.workers.set(workers);
     }
 
     /// Lets these users log in. Only the first call counts.
@@ -267,7 +278,7 @@ impl Drop for Shared {
 }
 
 /// A session whose analyzer knows A-views, with an empty catalog of its own.
-fn context(memory: &Arc<QueryMemory>, config: SessionConfig) -> SessionContext {
+fn context(memory: &Arc<QueryMemory>, config: SessionConfig, role: Role) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
@@ -283,7 +294,7 @@ fn context(memory: &Arc<QueryMemory>, config: SessionConfig) -> SessionContext {
     let no_files = DiskManager::builder().with_mode(DiskManagerMode::Disabled);
     let pool: Arc<dyn MemoryPool> = memory.clone();
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(no_files).build_arc();
-    let state = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_default_features()
         .with_runtime_env(runtime.expect("it asks nothing of the system"))
         .with_config(config)
@@ -291,10 +302,12 @@ fn context(memory: &Arc<QueryMemory>, config: SessionConfig) -> SessionContext {
         .with_table_factory(POSTGRES.to_owned(), Arc::new(PostgresTables))
         .with_analyzer_rules(analyzer)
         .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
-        .with_physical_optimizer_rule(Arc::new(FindPairs))
-        .with_physical_optimizer_rule(Arc::new(MeterWindows))
-        .build();
-    let context = SessionContext::new_with_state(state);
+        .with_physical_optimizer_rule(Arc::new(FindPairs));
+    // Only owners need metered windows: an analyst's run in a worker process whose memory is limited.
+    if role == Role::Owner {
+        state = state.with_physical_optimizer_rule(Arc::new(MeterWindows));
+    }
+    let context = SessionContext::new_with_state(state.build());
     context.register_udf(avlike());
     context
 }

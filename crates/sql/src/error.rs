@@ -266,6 +266,21 @@ pub enum SqlError {
     /// A query that was ended before it took what others need.
     #[error("the query needs more memory than it may use")]
     OutOfMemory,
+    /// No process could be started for a statement, which runs in none of ours instead.
+    #[error("no process could be started for the statement: {kind}")]
+    NoWorker {
+        /// Why.
+        kind: std::io::ErrorKind,
+    },
+    /// The process of a statement ended and said nothing.
+    #[error("the process that ran the statement has ended")]
+    WorkerLost,
+    /// A panic in the process of a statement.
+    #[error("a fault of kohort stopped the statement at {place}")]
+    StatementFault {
+        /// Where in the code.
+        place: String,
+    },
     /// Anything DataFusion says of a statement, before it looks at data.
     #[error("{}", first_line(.0))]
     Query(DataFusionError),
@@ -344,6 +359,11 @@ impl SqlError {
                 Some("compare shorter texts, with simpler patterns, or fewer of them at once".to_owned())
             }
             SqlError::NoValue => Some("DESCRIBE says of each column whether it takes NULL".to_owned()),
+            SqlError::NoWorker { .. } => {
+                Some("the server's user may start too few processes, or memory is short".to_owned())
+            }
+            SqlError::StatementFault { .. } => Some("please report the place it names".to_owned()),
+            SqlError::WorkerLost => Some("ask again".to_owned()),
             SqlError::NoUtility | SqlError::Log(_) | SqlError::Running { .. } | SqlError::Query(_) => None,
         }
     }
@@ -393,6 +413,7 @@ impl SqlError {
             SqlError::View(ViewProblem::Materialized(MaterializedProblem::Damaged { .. }))
             | SqlError::Damaged { .. } => 3,
             SqlError::OutOfMemory => 3,
+            SqlError::NoWorker { .. } | SqlError::WorkerLost | SqlError::StatementFault { .. } => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
             SqlError::Query(DataFusionError::Internal(_)) => 3,
             _ => 2,

@@ -3,7 +3,7 @@
 //! ```text
 //! text -> parser -> engine -> plan -> rewrite: comparisons with labels become "could be"
 //!                                       |
-//!                     view: directory -> AnonymizeExec -> Verified<Block> -> rows
+//!                     view: directory -> AnonymizeExec -> VerifiedRows -> rows
 //! ```
 //!
 //! | module | its job |
@@ -18,6 +18,7 @@
 //! | [`view`] | definitions, versions, the operator |
 //! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
+//! | [`worker`] | processes that execute analysts' plans |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
@@ -34,6 +35,7 @@ pub mod rewrite;
 pub mod shell;
 pub mod store;
 pub mod view;
+pub mod worker;
 
 pub use engine::{Clock, Engine, Lost, Outcome, Role, Session, check_format};
 pub use error::SqlError;

@@ -18,6 +18,7 @@
 //! # Cost
 //! per distinct label and batch, a search in the hierarchy or the parsing of a range
 
+mod carried;
 mod condition;
 mod dates;
 mod function;
@@ -28,6 +29,7 @@ mod point;
 mod possible;
 mod tree;
 
+pub use carried::{Carried, CarriedMeaning, CarriedSide};
 pub use condition::{Comparison, Condition};
 pub use function::{CouldBe, CouldMatch, Side, avlike, is_avlike};
 pub use like::{LetterCase, Pattern};

@@ -15,6 +15,7 @@ mod cursor;
 mod depth;
 mod extent;
 mod hierarchy;
+mod ignored;
 mod policy;
 mod problem;
 mod source;
@@ -418,9 +419,15 @@ fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement
     let mut parser = DFParserBuilder::new(tokens.to_vec()).with_dialect(&DIALECT).build().map_err(problem)?;
     let statement = parser.parse_statement().map_err(problem)?;
     let next = parser.parser.peek_token();
-    match next.token {
-        Token::EOF => Ok(statement),
-        _ => Err(cursor::unexpected(&next, "the end of the statement")),
+    if next.token != Token::EOF {
+        return Err(cursor::unexpected(&next, "the end of the statement"));
+    }
+    match ignored::find_ignored(&statement) {
+        None => Ok(statement),
+        Some(clause) => {
+            let place = tokens.first().map_or(end, |token| token.span.start.into());
+            Err(ParseProblem::new(place, ParseFault::Ignored { clause }))
+        }
     }
 }
 

@@ -31,7 +31,7 @@ mod value;
 
 pub use join::JoinThroughPairs;
 pub use net::RefuseRawComparisons;
-pub use pairs::{FindPairs, PairsExec};
+pub use pairs::{CarriedPairs, FindPairs, PairsExec};
 pub use refusal::Refusal;
 pub use unknown::KeepUnknown;
 

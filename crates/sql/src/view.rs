@@ -3,7 +3,7 @@
 //! ```text
 //! definition --(query, policies, DGHs)--> version: partition verified once, class directory kept
 //!                                            |
-//! SELECT ... FROM view --> provider: picks plan and classes from the directory --> AnonymizeExec --> Verified<Block> --> rows
+//! SELECT ... FROM view --> provider: picks plan and classes from the directory --> AnonymizeExec --> VerifiedRows --> rows
 //! ```
 //!
 //! A view is opaque: to the query around it, it is a table whose rows come from nowhere. No filter, limit, projection,

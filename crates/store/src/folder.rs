@@ -61,6 +61,19 @@ impl Folder {
         &self.path
     }
 
+    /// Writes a small file and removes it, to see whether the disk takes anything at all.
+    pub(crate) fn try_writing(&self) -> std::io::Result<()> {
+        let path = self.path.join("kohort.probe");
+        let write = || {
+            let mut file = private_file(&path)?;
+            file.write_all(&[0; 64 << 10])?;
+            file.sync_all()
+        };
+        let written = write();
+        std::fs::remove_file(&path)?;
+        written
+    }
+
     /// Has the disk keep that the folder and its files exist, which flushing their contents does not.
     fn flush_names(&self) -> std::io::Result<()> {
         flush_folder(&self.path)?;

@@ -193,6 +193,11 @@ pub(crate) struct Home {
 }
 
 impl Home {
+    /// Writes to the folder and takes it back.
+    pub(crate) fn try_writing(&self) -> std::io::Result<()> {
+        self.folder.try_writing()
+    }
+
     /// Opens the file, and brings it to the newest format.
     pub(crate) fn open(folder: Folder, wait: Duration) -> Result<Self, StoreError> {
         let mut home =

@@ -30,6 +30,14 @@ impl Store {
         Ok(Self { home: Arc::new(Home::open(Folder::hold(folder)?, wait)?) })
     }
 
+    /// Whether the disk of the folder takes anything: a store that can be read may be unable to keep a change.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], or what else the disk says.
+    pub fn try_writing(&self) -> Result<(), StoreError> {
+        self.home.try_writing().map_err(|error| StoreError::io("can't write to the data folder", error))
+    }
+
     /// The state as it is now, for reading. It stays as it is whatever is committed meanwhile.
     pub fn read(&self) -> Result<Snapshot, StoreError> {
         Ok(Snapshot::new(Session::read(&self.home)?))

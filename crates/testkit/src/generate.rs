@@ -62,7 +62,6 @@ pub fn config(cases: u32) -> Config {
 const N_DRAWS: usize = 16;
 const PERSON_DRAW: usize = N_DRAWS - 1;
 const OWN_K_DRAW: usize = N_DRAWS - 2;
-const KEY_DRAW: usize = N_DRAWS - 3;
 const PLAIN_DRAW: usize = N_DRAWS - 4;
 const FIRST_SENSITIVE_DRAW: usize = 8;
 
@@ -87,7 +86,6 @@ enum OwnK {
 #[derive(Clone, Copy, Debug)]
 struct Others {
     plain: bool,
-    key: bool,
     identifier: bool,
 }
 
@@ -97,8 +95,17 @@ pub fn job(size: Size) -> impl Strategy<Value = Job> {
         3 => Just(Persons::EachRow),
         2 => (1u16..5).prop_map(|rows_each| Persons::Shared { rows_each })
     ];
+    job_of(size, persons)
+}
+
+/// Random jobs whose persons have several rows.
+pub fn job_of_several_rows(size: Size) -> impl Strategy<Value = Job> {
+    job_of(size, (1u16..5).prop_map(|rows_each| Persons::Shared { rows_each }))
+}
+
+fn job_of(size: Size, persons: impl Strategy<Value = Persons>) -> impl Strategy<Value = Job> {
     let own_k = prop_oneof![3 => Just(OwnK::None), 1 => (1u16..9).prop_map(OwnK::UpTo)];
-    let others = any::<(bool, bool, bool)>().prop_map(|(plain, key, identifier)| Others { plain, key, identifier });
+    let others = any::<(bool, bool)>().prop_map(|(plain, identifier)| Others { plain, identifier });
     let sensitive = prop::collection::vec((sensitive_draft(), prop::collection::vec(requirement_draft(), 0..3)), 0..3);
     (
         prop::collection::vec(column_draft(size.values), 1..=size.quasi),
@@ -116,7 +123,7 @@ pub fn job(size: Size) -> impl Strategy<Value = Job> {
 pub fn plain_job(size: Size) -> impl Strategy<Value = Job> {
     let rows = prop::collection::vec(prop::array::uniform16(any::<u16>()), 1..=size.rows);
     (prop::collection::vec(column_draft(size.values), 1..=size.quasi), rows, spec()).prop_map(|(quasi, rows, spec)| {
-        let others = Others { plain: true, key: false, identifier: false };
+        let others = Others { plain: true, identifier: false };
         assemble(&quasi, &[], &rows, Persons::EachRow, OwnK::None, others, spec)
     })
 }
@@ -172,9 +179,6 @@ fn assemble(
         let column = draft.column(&name, Role::Sensitive, draws);
         requirements.extend(asked.iter().map(|asked| asked.on(&column)));
         columns.push(column);
-    }
-    if others.key {
-        columns.push(text_column("visit", Role::Key, &|_, draws| format!("v{}", draws[KEY_DRAW] % 40)));
     }
     let table = Table { name: "random".to_owned(), columns, n_rows: rows.len(), person };
     Job { table, spec, requirements }

@@ -5,9 +5,11 @@
 //! plainly and slowly: cells are strings, classes are maps of strings, distances follow their definition.
 
 mod coverage;
+mod labels;
 mod loss;
 mod optimum;
 mod requirement;
+pub mod swaps;
 pub mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kohort_model::{Cells, Release, Role, Table};
 
 pub use coverage::covers;
+pub use labels::Labels;
 pub use loss::{NaiveLoss, cell_loss, naive_loss};
-pub use optimum::least_lm;
+pub use optimum::{can_be_one_class, can_be_released, least_lm};
 pub use requirement::{Verdict, judge, stands};
 
 /// Rows of the private table that look the same in a release.

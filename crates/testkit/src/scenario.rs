@@ -9,7 +9,7 @@ use kohort_model::{
     Achieved, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, Release, Requirement, RequirementManifest, Risk,
     Silent, Spec, TableManifest,
 };
-use kohort_verify::{Verified, verify_release};
+use kohort_verify::{SuppressionLimit, Verified, verify_release};
 use tempfile::TempDir;
 
 /// A table and a spec, read.
@@ -54,6 +54,11 @@ impl Scenario {
         self.spec.requirements(&self.spec.tables[0])
     }
 
+    /// How many persons may be left out.
+    pub fn limit(&self) -> SuppressionLimit {
+        SuppressionLimit::share(self.spec.max_suppressed)
+    }
+
     /// The release, or why there is none.
     ///
     /// # Errors
@@ -68,7 +73,7 @@ impl Scenario {
     /// Where there is none.
     pub fn verified(&self) -> Verified<Release> {
         let done = self.run().unwrap_or_else(|error| panic!("{error}"));
-        verify_release(done.release, &self.loaded.table, &self.requirements())
+        verify_release(done.release, &self.loaded.table, &self.requirements(), self.limit())
             .unwrap_or_else(|violations| panic!("{violations}"))
     }
 
@@ -105,14 +110,17 @@ impl Scenario {
             (column.name.clone(), ColumnManifest { role, value_type })
         });
         let (n_in, n_out) = (self.loaded.table.n_rows as u64, written.n_rows);
-        let risk = BeforeAfter { before: 1.0, after: 1.0 };
+        let risk = BeforeAfter { before: Some(1.0), after: 1.0 };
         Manifest {
             kohort: "0.0.0".to_owned(),
             algorithm: self.spec.algorithm.word().to_owned(),
+            order: self.spec.order,
             requirement: RequirementManifest {
                 k: self.spec.k,
                 person_k: false,
                 collusion_k: None,
+                coalitions: BTreeMap::new(),
+                steer: None,
                 delta_presence: None,
                 max_suppressed: self.spec.max_suppressed,
                 sensitive: BTreeMap::new(),
@@ -121,6 +129,8 @@ impl Scenario {
                 k: u64::from(self.spec.k),
                 audiences: BTreeMap::new(),
                 collusion_k: None,
+                coalitions: BTreeMap::new(),
+                learned: BTreeMap::new(),
                 sensitive: BTreeMap::new(),
             },
             persons: Persons { n_in, n_out, suppressed: n_in - n_out },
@@ -141,6 +151,8 @@ impl Scenario {
             registers: Vec::new(),
             register: None,
             previous: None,
+            notes: Vec::new(),
+            accepted_risks: Vec::new(),
             verified: true,
         }
     }

@@ -2,32 +2,38 @@
 //!
 //! # Guarantee
 //! There is a way to give every released row a private row of its own whose quasi cells it covers and whose sensitive
-//! and plain cells it equals; the private rows left over are as many as the release admits. Every requirement holds.
-//! Where each person has one row, that way also puts everyone into a class of at least the person's own k.
+//! and plain cells it equals; it uses all rows of a person or none, and the persons and rows left over are as many as the
+//! release admits. Counted in the persons whom that way gives to each class, every requirement holds, own k included.
 //!
-//! Keys are not compared, for they may be renumbered. Where persons have several rows nothing tells which released
-//! rows are theirs: rows are counted then, and the findings say so.
+//! A release shows the same whichever of several such ways it was made in, so one is enough. Where persons have several
+//! rows, looking for one can fail without showing that there is none; then the result is undecided, not a failure.
+//! Keys are not compared, for they may be renumbered.
 //!
 //! # Cost
 //! Rows fold to groups with equal cells, groups with equal copied cells are assigned by themselves. Boxes that do not
-//! overlap are assigned by the greedy pass.
+//! overlap are assigned by the greedy pass. Where persons have several rows, see `persons`.
+
+mod exhaustive;
+mod gather;
+mod leaving;
+mod origins;
+mod persons;
+mod trial;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use kohort_model::{Column, NULL, Requirement, Role, Table, Texts};
+use kohort_model::{Column, NULL, Role, Table, Texts};
 use rayon::prelude::*;
 
 use crate::asked::Views;
-use crate::assignment::Network;
-use crate::candidates::PointTree;
 use crate::cells::CellIds;
-use crate::coverage::{Coverage, Runs};
-use crate::grouping::Classes;
+use crate::learned::{QuasiLabels, Source};
 use crate::recoding::KeyColumns;
-use crate::roll::{OwnK, Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
 use crate::{Asked, Counted, Findings, Skipped, Suppressed, Violation, Violations};
+use origins::{Origins, Sides};
+use persons::{Answer, Puzzle, Tracing, trace};
 
 /// How many candidates of origins are kept in memory at once, for rows with the same copied cells.
 const MAX_CANDIDATES: u64 = 1 << 29;
@@ -54,41 +60,113 @@ pub fn verify_against<'a>(
         return Err(Violations(violations));
     }
     let persons = persons_of(original, None)?;
-    let several_rows = persons.as_ref().is_some_and(|persons| has_repeats(persons, original.n_rows));
-    let mut skipped = if several_rows { vec![Skipped::Persons] } else { Vec::new() };
+    let several_rows = persons.as_ref().filter(|persons| has_repeats(persons, original.n_rows));
     let names: Vec<&str> = pairs.quasi.iter().map(|(public, _)| public.name.as_str()).collect();
-    let mut views = Views::new(asked.into(), &names, &mut violations);
+    let asked = asked.into();
+    let views = Views::new(asked, &names, &mut violations);
     let requirements = views.requirements();
-    let own_k = if several_rows {
-        skipped.extend(requirements.iter().filter_map(Skipped::own_k));
-        Vec::new()
-    } else {
-        own_ks(original, None, None, &requirements, &mut violations)
-    };
+    let own_k = own_ks(original, None, several_rows, &requirements, &mut violations);
     let quasi: Vec<CellIds<'_>> =
         pairs.quasi.iter().map(|(public, _)| CellIds::by_id(public.ids.as_slice(), public.texts.len())).collect();
-    let sizes_for_own_k = views.sizes_for_own_k(&quasi, released.n_rows);
-    views.leave_out(|requirement| matches!(requirement, Requirement::PersonK { .. }));
-    let sensitive = Sensitive::measured(&pairs.copied, None, &views.requirements(), &mut violations);
+    let sensitive = Sensitive::measured(&pairs.copied, None, &requirements, &mut violations);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
+    let mut sizes_for_own_k = views.sizes_for_own_k(&quasi, released.n_rows);
+    if let Some(persons) = several_rows {
+        // No class has more persons than the release.
+        let n_persons = n_distinct(persons, original.n_rows).saturating_sub(suppressed.persons);
+        let most = u32::try_from(n_persons).unwrap_or(u32::MAX);
+        sizes_for_own_k.iter_mut().for_each(|size| *size = (*size).min(most));
+    }
+    let sides = Sides {
+        pairs: &pairs,
+        n_released: released.n_rows,
+        n_original: original.n_rows,
+        quasi: &quasi,
+        own_k: &own_k,
+        persons: several_rows,
+        sizes_for_own_k: &sizes_for_own_k,
+    };
+    let origins = Origins::new(&sides);
+    let shares = if several_rows.is_some() { Shares::Hidden } else { Shares::Pairs };
     let roll =
-        Roll { n_rows: released.n_rows, quasi, persons: None, shares: Shares::Pairs, sensitive, own_k: Vec::new() };
-    let mut findings = views.count(&roll)?;
-    violations.append(&mut findings.unmet);
+        Roll { n_rows: released.n_rows, quasi: quasi.clone(), persons: None, shares, sensitive, own_k: Vec::new() };
+    let labels = pairs.quasi.iter().zip(&quasi).map(|((public, private), cells)| {
+        QuasiLabels::new(cells, released.n_rows, &public.texts, private, Source::Private)
+    });
+    let labels: Vec<QuasiLabels> = if views.coalitions.is_empty() { Vec::new() } else { labels.collect() };
     let left_over = original.n_rows.saturating_sub(released.n_rows) as u64;
     let admitted = [("rows", suppressed.rows), ("persons", suppressed.persons)];
-    violations.extend(miscounted(left_over, if several_rows { &admitted[..1] } else { &admitted }));
-    violations.extend(without_origin(&pairs, released.n_rows, original.n_rows, &roll.quasi, &own_k, &sizes_for_own_k));
+    let admitted = if several_rows.is_some() { &admitted[..1] } else { &admitted };
+    violations.extend(miscounted(left_over, admitted));
+    let mut by_rows = Views::new(asked, &names, &mut Vec::new());
+    by_rows.leave_out(|requirement| requirement.own_k_column().is_some());
+    let mut findings = match several_rows {
+        None => {
+            let mut findings = by_rows.count(&roll, &labels)?;
+            violations.append(&mut findings.unmet);
+            violations.extend(without_origin(&origins));
+            findings.counted = Counted::Persons;
+            findings
+        }
+        Some(persons) => {
+            // What fails whichever rows share a person fails for certain, and nothing needs to be traced.
+            by_rows.take_hidden(|requirement| Skipped::of_persons(requirement).is_some());
+            violations.extend(by_rows.count(&roll, &labels)?.unmet);
+            if !violations.is_empty() {
+                violations.extend(without_origin(&origins));
+                return Err(Violations(violations));
+            }
+            let roll = Roll { shares: Shares::Pairs, own_k: own_k.clone(), ..roll };
+            let quasi = pairs.quasi.iter().map(|(_, column)| CellIds::by_id(column.ids.as_slice(), column.texts.len()));
+            let puzzle = Puzzle {
+                origins: &origins,
+                roll: &roll,
+                views: &views,
+                persons,
+                quasi: quasi.collect(),
+                n_original: original.n_rows,
+                n_left_out: suppressed.persons,
+            };
+            count_traced(&puzzle, &labels)?
+        }
+    };
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    if !several_rows {
-        findings.counted = Counted::Persons;
-    }
-    findings.skipped = skipped;
     findings.suppressed = Some(suppressed);
+    Ok(findings)
+}
+
+/// Counts the persons of one way to trace released rows back.
+///
+/// # Errors
+/// What fails in every way, or what is left undecided.
+fn count_traced(puzzle: &Puzzle<'_>, labels: &[QuasiLabels]) -> Result<Findings, Violations> {
+    let Tracing { persons, answer } = trace(puzzle)?;
+    let Roll { n_rows, shares, .. } = *puzzle.roll;
+    let roll = Roll {
+        n_rows,
+        quasi: puzzle.roll.quasi.clone(),
+        persons: Some(CellIds::by_id(persons, puzzle.persons.n_numbers())),
+        shares,
+        sensitive: puzzle.roll.sensitive.clone(),
+        own_k: puzzle.roll.own_k.clone(),
+    };
+    let mut findings = puzzle.views.count(&roll, labels)?;
+    let unmet = std::mem::take(&mut findings.unmet);
+    let failing: Vec<Violation> = match answer {
+        Answer::Only | Answer::Fails => unmet,
+        Answer::AllFail => unmet.into_iter().map(Violation::in_every_way).collect(),
+        Answer::Shown | Answer::Open => unmet.into_iter().map(Violation::undecided).collect(),
+    };
+    if !failing.is_empty() {
+        return Err(Violations(failing));
+    }
+    if answer != Answer::Only {
+        findings.skipped.push(Skipped::Figures);
+    }
     Ok(findings)
 }
 
@@ -124,6 +202,8 @@ impl<'a> Pairs<'a> {
             found[source] = true;
             if keys.never == Some(source) {
                 violations.push(Violation::PersonReleased { column: name() });
+            } else if original.columns[source].role == Role::Key && !keys.joins(source) {
+                violations.push(Violation::KeyJoinsNothing { column: name() });
             }
             let private = &original.columns[source];
             match private.role {
@@ -151,6 +231,13 @@ fn has_repeats(persons: &CellIds<'_>, n_rows: usize) -> bool {
     (0..n_rows).any(|row| std::mem::replace(&mut met[persons.get(row) as usize], true))
 }
 
+/// How many numbers stand in some row.
+fn n_distinct(persons: &CellIds<'_>, n_rows: usize) -> u64 {
+    let mut met = vec![false; persons.n_numbers()];
+    (0..n_rows).for_each(|row| met[persons.get(row) as usize] = true);
+    met.into_iter().filter(|&met| met).count() as u64
+}
+
 /// Rows or persons left over that are not as many as admitted.
 fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> {
     let wrong = admitted.iter().filter(|&&(_, admitted)| admitted != counted);
@@ -159,133 +246,15 @@ fn miscounted(counted: u64, admitted: &[(&'static str, u64)]) -> Vec<Violation> 
 
 /// Released rows that get no origin, however origins are handed out, so that nobody's own k is above the size of the
 /// row's class.
-fn without_origin(
-    pairs: &Pairs<'_>,
-    n_released: usize,
-    n_original: usize,
-    quasi: &[CellIds<'_>],
-    own_k: &[OwnK],
-    sizes_for_own_k: &[u32],
-) -> Option<Violation> {
-    let runs: Vec<Runs> =
-        pairs.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect();
-    let groups = Groups::new(pairs, n_released, n_original, quasi, own_k);
-    let n_columns = runs.len() + own_k.len();
-    let lacking = |bucket: &Bucket| -> Result<(u64, u64), Violation> {
-        let mut coordinates = Vec::with_capacity((bucket.points.1 - bucket.points.0) * n_columns);
-        for point in bucket.points.0..bucket.points.1 {
-            let row = groups.points.rows(point)[0] as usize;
-            let values = runs.iter().zip(&pairs.quasi);
-            coordinates.extend(values.map(|(runs, (_, private))| runs.position(private.ids[row])));
-            coordinates.extend(own_k.iter().map(|own_k| narrow(own_k.get(row, None))));
-        }
-        let n_points = bucket.points.1 - bucket.points.0;
-        let tree = PointTree::new(n_columns, coordinates, n_points);
-        let n_candidates = AtomicU64::new(0);
-        let candidates: Option<Vec<Vec<u32>>> = (bucket.boxes.0..bucket.boxes.1)
-            .into_par_iter()
-            .map(|released| {
-                let row = groups.boxes.rows(released)[0] as usize;
-                let labels = runs.iter().zip(&pairs.quasi);
-                let mut sides: Vec<(u32, u32)> = labels.map(|(runs, (public, _))| runs.run(public.ids[row])).collect();
-                sides.extend(own_k.iter().map(|_| (0, sizes_for_own_k[row].saturating_add(1))));
-                let points = tree.within(&sides);
-                let n = points.len() as u64;
-                (n_candidates.fetch_add(n, Ordering::Relaxed) + n <= MAX_CANDIDATES).then_some(points)
-            })
-            .collect();
-        let candidates = candidates.ok_or(Violation::TooManyOrigins { limit: MAX_CANDIDATES })?;
-        let mut starts = vec![0];
-        starts.extend(candidates.iter().scan(0, |end, points| {
-            *end += points.len();
-            Some(*end)
-        }));
-        let sizes = |classes: &Classes, (from, to): (usize, usize)| -> Vec<u32> {
-            (from..to).map(|group| classes.rows(group).len() as u32).collect()
-        };
-        let network = Network {
-            starts,
-            points: candidates.concat(),
-            needs: sizes(&groups.boxes, bucket.boxes),
-            supplies: sizes(&groups.points, bucket.points),
-        };
-        drop(candidates);
-        let (mut n, mut first_row) = (0, u64::MAX);
-        for (released, lacking) in (bucket.boxes.0..).zip(network.assign()) {
-            if lacking > 0 {
-                n += u64::from(lacking);
-                first_row = first_row.min(u64::from(groups.boxes.rows(released)[0]) + 1);
-            }
-        }
-        Ok((n, first_row))
+fn without_origin(origins: &Origins<'_>) -> Option<Violation> {
+    let lacking = |bucket: &origins::Bucket| -> Result<Vec<(usize, u32)>, Violation> {
+        let lacking = origins.network(bucket, MAX_CANDIDATES)?.assign();
+        Ok((bucket.boxes.0..).zip(lacking).filter(|&(_, lacking)| lacking > 0).collect())
     };
-    let total =
-        groups.buckets.par_iter().map(lacking).try_reduce(|| (0, u64::MAX), |a, b| Ok((a.0 + b.0, a.1.min(b.1))));
-    match total {
+    let lacking: Result<Vec<Vec<(usize, u32)>>, Violation> = origins.buckets.par_iter().map(lacking).collect();
+    match lacking {
         Err(violation) => Some(violation),
-        Ok((0, _)) => None,
-        Ok((n, first_row)) => Some(Violation::WithoutOrigin { n, first_row }),
-    }
-}
-
-/// Groups of rows with equal cells, those with equal copied cells side by side.
-struct Groups {
-    /// Released rows by copied and quasi cells.
-    boxes: Classes,
-    /// Private rows by copied and quasi cells and own k.
-    points: Classes,
-    /// Runs of boxes and points with equal copied cells.
-    buckets: Vec<Bucket>,
-}
-
-/// Boxes and points with equal copied cells, each from the first to before the second.
-struct Bucket {
-    boxes: (usize, usize),
-    points: (usize, usize),
-}
-
-impl Groups {
-    fn new(pairs: &Pairs<'_>, n_released: usize, n_original: usize, quasi: &[CellIds<'_>], own_k: &[OwnK]) -> Self {
-        let copied: Vec<CellIds<'_>> =
-            pairs.copied.par_iter().map(|(public, private)| joined(public, private)).collect();
-        let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + n_original);
-        let (bucket_of_rows, n_buckets) = (both.class_of_rows(), both.len());
-        drop((both, copied));
-        let (of_released, of_original) = bucket_of_rows.split_at(n_released);
-
-        let bucket = CellIds::by_id(of_released, n_buckets);
-        let boxes = Classes::group(&std::iter::once(&bucket).chain(quasi).collect::<Vec<_>>(), n_released);
-
-        let bucket = CellIds::by_id(of_original, n_buckets);
-        let mut columns = vec![bucket];
-        columns
-            .extend(pairs.quasi.iter().map(|(_, private)| CellIds::by_id(private.ids.as_slice(), private.texts.len())));
-        for own_k in own_k {
-            let wishes: Vec<u32> = (0..n_original).map(|row| narrow(own_k.get(row, None))).collect();
-            columns.push(CellIds::by_id(wishes, u32::MAX as usize));
-        }
-        let points = Classes::group(&columns.iter().collect::<Vec<_>>(), n_original);
-
-        // Groups come in the order of their bucket, the first thing they are grouped by.
-        let bucket_of = |classes: &Classes, buckets: &[u32], group: usize| buckets[classes.rows(group)[0] as usize];
-        let mut buckets = Vec::new();
-        let (mut next_box, mut next_point) = (0, 0);
-        while next_box < boxes.len() {
-            let bucket = bucket_of(&boxes, of_released, next_box);
-            let first_box = next_box;
-            while next_box < boxes.len() && bucket_of(&boxes, of_released, next_box) == bucket {
-                next_box += 1;
-            }
-            while next_point < points.len() && bucket_of(&points, of_original, next_point) < bucket {
-                next_point += 1;
-            }
-            let first_point = next_point;
-            while next_point < points.len() && bucket_of(&points, of_original, next_point) == bucket {
-                next_point += 1;
-            }
-            buckets.push(Bucket { boxes: (first_box, next_box), points: (first_point, next_point) });
-        }
-        Groups { boxes, points, buckets }
+        Ok(lacking) => origins.lacking(lacking.into_iter().flatten()),
     }
 }
 
@@ -313,8 +282,11 @@ pub(crate) fn joined<'a>(public: &'a Column, private: &'a Column) -> CellIds<'a>
 }
 
 #[cfg(test)]
-mod tests {
-    use kohort_model::ValueType;
+mod tests;
+
+#[cfg(test)]
+mod rows_tests {
+    use kohort_model::{Requirement, ValueType};
     use proptest::prelude::*;
 
     use super::*;
@@ -351,11 +323,18 @@ mod tests {
     }
 
     #[test]
-    fn persons_of_several_rows_are_not_recounted_and_that_is_said() {
+    fn persons_of_several_rows_are_counted() {
         let (table, _) = released();
         let findings = verify_against(&table, &clinic(), &clinic_requirements(), ADMITTED).unwrap();
-        assert_eq!(findings.counted, Counted::Rows);
-        assert_eq!(findings.skipped, [Skipped::Persons, Skipped::PersonK { column: "wish".to_owned() }]);
+        assert_eq!((findings.counted, findings.k, findings.persons), (Counted::Persons, 2, 5));
+        assert!(findings.skipped.is_empty());
+        let violations = verify_against(&table, &clinic(), &[Requirement::K(3)], ADMITTED).unwrap_err().0;
+        assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]), "{violations:?}");
+        let mut original = clinic();
+        original.columns[WISH].ids[3] = original.columns[WISH].texts.push("3");
+        let own_k = [Requirement::PersonK { column: "wish".to_owned() }];
+        let violations = verify_against(&table, &original, &own_k, ADMITTED).unwrap_err().0;
+        assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]), "{violations:?}");
     }
 
     #[test]

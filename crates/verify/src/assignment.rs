@@ -24,8 +24,13 @@ const UNREACHED: u32 = u32::MAX;
 impl Network {
     /// Assigns as many as can be, and returns per box how many origins it still lacks.
     pub(crate) fn assign(self) -> Vec<u32> {
+        self.solve().network.needs
+    }
+
+    /// Assigns as many as can be, and keeps which box got which origins.
+    pub(crate) fn solve(self) -> Assignment {
         let n_boxes = self.needs.len();
-        let mut search = Search {
+        let mut search = Assignment {
             flows: vec![0; self.points.len()],
             holders: vec![Vec::new(); self.supplies.len()],
             box_layers: vec![UNREACHED; n_boxes],
@@ -35,16 +40,13 @@ impl Network {
             network: self,
         };
         search.greedy();
-        while search.layer() {
-            for needy in 0..n_boxes {
-                while search.network.needs[needy] > 0 && search.detour(needy) {}
-            }
-        }
-        search.network.needs
+        search.improve();
+        search
     }
 }
 
-struct Search {
+/// Origins as they were handed out.
+pub(crate) struct Assignment {
     network: Network,
     /// Per candidate how many origins were handed out.
     flows: Vec<u32>,
@@ -58,7 +60,27 @@ struct Search {
     next_holder: Vec<usize>,
 }
 
-impl Search {
+impl Assignment {
+    /// Per box how many origins it lacks.
+    pub(crate) fn lacking(&self) -> &[u32] {
+        &self.network.needs
+    }
+
+    /// The points whose origins a box got, with how many of each.
+    pub(crate) fn handed(&self, to: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let candidates = self.network.starts[to]..self.network.starts[to + 1];
+        candidates.map(|at| (self.network.points[at], self.flows[at])).filter(|&(_, amount)| amount > 0)
+    }
+
+    /// Finds detours until there are none.
+    fn improve(&mut self) {
+        while self.network.needs.iter().any(|&lacking| lacking > 0) && self.layer() {
+            for needy in 0..self.network.needs.len() {
+                while self.network.needs[needy] > 0 && self.detour(needy) {}
+            }
+        }
+    }
+
     /// Boxes of few candidates choose first.
     fn greedy(&mut self) {
         let starts = &self.network.starts;

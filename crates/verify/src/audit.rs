@@ -16,6 +16,7 @@ mod meeting;
 mod persons;
 
 use kohort_model::Table;
+use kohort_model::spec::Order;
 use rayon::prelude::*;
 
 use self::meeting::Meeting;
@@ -25,6 +26,15 @@ use crate::count::smallest;
 use crate::grouping::Classes;
 use crate::structure::check_table;
 use crate::{Violation, Violations};
+
+/// A release to be read beside others.
+#[derive(Clone, Debug)]
+pub struct AuditedRelease {
+    /// Its rows.
+    pub table: Table,
+    /// The order of its rows, where its manifest says; `None` where nothing does.
+    pub order: Option<Order>,
+}
 
 /// Somebody, and the columns they may know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +90,22 @@ pub struct Hidden {
 /// name must have the same type and hierarchy in all tables.
 ///
 /// # Errors
-/// Where rows can't be matched, or releases contradict each other.
-pub fn audit(releases: &[Table], audiences: &[Knows], k: Option<u64>) -> Result<AuditFindings, Violations> {
+/// Where rows can't be matched, or releases contradict each other. Rows of a sorted release are never matched by their
+/// order: that would compare strangers, and strangers hide each other.
+pub fn audit(releases: &[AuditedRelease], audiences: &[Knows], k: Option<u64>) -> Result<AuditFindings, Violations> {
+    let orders: Vec<Option<Order>> = releases.iter().map(|release| release.order).collect();
+    let releases: Vec<&Table> = releases.iter().map(|release| &release.table).collect();
+    let releases = releases.as_slice();
     let mut violations: Vec<Violation> = releases
         .iter()
         .flat_map(|release| check_table(release).into_iter().map(|violation| violation.in_release(&release.name)))
         .collect();
     for release in releases.iter().filter(|release| release.n_rows == 0) {
         violations.push(Violation::NoRows { table: release.name.clone() });
+    }
+    if releases.len() > 1 && releases.iter().all(|release| release.person.is_none()) {
+        let sorted = releases.iter().zip(orders).filter(|(_, order)| *order == Some(Order::Sorted));
+        violations.extend(sorted.map(|(release, _)| Violation::RowsSorted { release: release.name.clone() }));
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
@@ -137,7 +155,7 @@ struct MetColumn {
 }
 
 impl MetColumn {
-    fn new(name: &str, releases: &[Table], persons: &Persons) -> Result<Self, Violation> {
+    fn new(name: &str, releases: &[&Table], persons: &Persons) -> Result<Self, Violation> {
         let mut meeting = Meeting::new(releases.iter().filter_map(|release| release.column(name)));
         let mut alone = Vec::with_capacity(releases.len());
         let mut together = vec![Meeting::ANYTHING; persons.n_persons()];

@@ -12,6 +12,8 @@
 //!
 //! Requirements that compare a class with the whole view are asked only where the block is the whole view.
 
+use std::sync::Arc;
+
 use kohort_model::{ALONE, Block, BlockCells, Column, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
 
 use crate::cells::CellIds;
@@ -21,36 +23,88 @@ use crate::grouping::Classes;
 use crate::recoding::source_rows;
 use crate::roll::{OwnK, Roll, Sensitive, Shares, persons_of, sensitive_names};
 use crate::structure::{cells_without_text, check_table, column_length, place};
-use crate::{Findings, Verified, Violation, Violations};
+use crate::{Findings, Verifiable, Verified, Violation, Violations};
 
 /// The name under which persons' own k are asked for.
 const OWN_K: &str = "k of the person";
 
-/// Verifies rows of an A-view against the private rows they come from. Every person's own k is asked in any case.
+/// Private rows, in whatever form, that were read as a table.
+pub trait ReadAsTable {
+    /// The table.
+    fn table(&self) -> &Table;
+}
+
+impl ReadAsTable for Table {
+    fn table(&self) -> &Table {
+        self
+    }
+}
+
+impl<P: ReadAsTable> ReadAsTable for Arc<P> {
+    fn table(&self) -> &Table {
+        P::table(self)
+    }
+}
+
+/// A block with the private rows that it shows: cells that leave as they are can be copied from no others.
+pub struct BlockOf<P> {
+    block: Block,
+    private: P,
+}
+
+impl<P> BlockOf<P> {
+    /// What is shown.
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// The private rows under it.
+    pub fn private(&self) -> &P {
+        &self.private
+    }
+}
+
+impl<P> Verifiable for BlockOf<P> {
+    type Findings = Findings;
+}
+
+/// Verifies rows of an A-view against the private rows they come from, and binds the two together. Every person's own k
+/// is asked in any case.
 ///
 /// # Errors
 /// Everything that is wrong with them.
-pub fn verify_block(
+pub fn verify_block<P: ReadAsTable>(
     block: Block,
+    private: P,
+    consent: &Consent,
+    disclosure: Disclosure,
+    requirements: &[Requirement],
+) -> Result<Verified<BlockOf<P>>, Violations> {
+    let findings = count_block(&block, private.table(), consent, disclosure, requirements)?;
+    Ok(Verified::attest(BlockOf { block, private }, findings))
+}
+
+fn count_block(
+    block: &Block,
     original: &Table,
     consent: &Consent,
     disclosure: Disclosure,
     requirements: &[Requirement],
-) -> Result<Verified<Block>, Violations> {
+) -> Result<Findings, Violations> {
     let mut violations = check_table(original);
-    violations.extend(structure(&block, original, consent));
+    violations.extend(structure(block, original, consent));
     // Beyond this point cells are looked up, so everything must point somewhere.
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let shown = Shown { block: &block, original, consent, disclosure };
+    let shown = Shown { block, original, consent, disclosure };
     violations.extend(shown.outside_class());
     for position in 0..original.columns.len() {
         violations.extend(shown.column_violations(position));
     }
     match shown.count(requirements) {
         Err(Violations(more)) => violations.extend(more),
-        Ok(findings) if violations.is_empty() => return Ok(Verified::attest(block, findings)),
+        Ok(findings) if violations.is_empty() => return Ok(findings),
         Ok(_) => {}
     }
     Err(Violations(violations))

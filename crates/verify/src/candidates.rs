@@ -83,6 +83,20 @@ impl PointTree {
     /// The points in a box, ascending: each coordinate from the first to before the second bound.
     pub(crate) fn within(&self, sides: &[(u32, u32)]) -> Vec<u32> {
         let mut found = Vec::new();
+        self.visit(sides, |points| found.extend_from_slice(points));
+        found.sort_unstable();
+        found
+    }
+
+    /// How many points are in a box.
+    pub(crate) fn count(&self, sides: &[(u32, u32)]) -> usize {
+        let mut n = 0;
+        self.visit(sides, |points| n += points.len());
+        n
+    }
+
+    /// Hands over the points in a box, in no order.
+    pub(crate) fn visit(&self, sides: &[(u32, u32)], mut found: impl FnMut(&[u32])) {
         let mut open = vec![0u32];
         while let Some(node) = open.pop() {
             let bounds = &self.bounds[node as usize * self.n_columns..][..self.n_columns];
@@ -93,19 +107,17 @@ impl PointTree {
             let Node { start, end, children } = self.nodes[node as usize];
             let points = &self.order[start as usize..end as usize];
             if pairs().all(|(&(low, high), &(from, to))| from <= low && high < to) {
-                found.extend_from_slice(points);
+                found(points);
             } else if children != 0 {
                 open.extend([children, children + 1]);
             } else {
-                let inside = |&&point: &&u32| {
-                    let value = |column| self.coordinate(point, column);
+                let inside = |point: &u32| {
+                    let value = |column| self.coordinate(*point, column);
                     sides.iter().enumerate().all(|(column, &(from, to))| from <= value(column) && value(column) < to)
                 };
-                found.extend(points.iter().filter(inside));
+                points.iter().filter(|point| inside(point)).for_each(|&point| found(&[point]));
             }
         }
-        found.sort_unstable();
-        found
     }
 }
 
@@ -129,6 +141,7 @@ mod tests {
                 own.iter().zip(&sides).all(|(value, (from, to))| from <= value && value < to)
             };
             let expected: Vec<u32> = (0..points.len() as u32).filter(inside).collect();
+            prop_assert_eq!(tree.count(&sides), expected.len());
             prop_assert_eq!(tree.within(&sides), expected);
         }
     }

@@ -4,6 +4,11 @@ use kohort_model::{
     Cells, Column, Hierarchy, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table, Texts, ValueType,
 };
 
+use crate::SuppressionLimit;
+
+/// How many of the clinic's persons may be left out.
+pub(crate) const LIMIT: SuppressionLimit = SuppressionLimit::share(0.5);
+
 /// Positions of the clinic's columns.
 pub(crate) const ID: usize = 0;
 pub(crate) const NAME: usize = 1;

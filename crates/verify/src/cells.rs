@@ -55,6 +55,11 @@ impl<'a> CellIds<'a> {
         }
     }
 
+    /// The number of all cells with this id.
+    pub(crate) fn number(&self, id: u32) -> u32 {
+        self.numbers.as_ref().map_or(id, |numbers| numbers[id as usize])
+    }
+
     /// Numbers are below this, null's included.
     pub(crate) fn n_numbers(&self) -> usize {
         self.null as usize + 1
@@ -67,6 +72,7 @@ impl<'a> CellIds<'a> {
 }
 
 /// The cells of a sensitive column, told apart by value.
+#[derive(Clone)]
 pub(crate) struct ValueIds<'a> {
     /// Per row a value's number.
     pub(crate) cells: CellIds<'a>,

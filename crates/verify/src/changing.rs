@@ -4,12 +4,17 @@
 //! Of a step:
 //! - Who is shown together from now on, who is shown no more, and who stays of an atom that lost members: each of these
 //!   sets satisfies every requirement. An atom gains nobody, and nobody is in a new one of whom readers saw something.
-//! - Every label covers what is under it, and labels of a class that was there before only rise.
+//! - Every label covers what is under it, and labels of a class that was there before only rise. All atoms of a class
+//!   have its labels.
+//! - Every atom is named once, and so is every person among all who are shown.
 //!
 //! Of a refresh: every atom after it is one of before, a part of one, or new as above; what is shown no more of an atom
 //! satisfies every requirement, or is all of it. Persons are compared, with what their rows show.
 //!
 //! Coverage is decided by the paths of values, as texts. Shares are compared with those of the view as it was built.
+//!
+//! Atoms, classes and rows have the numbers under which they are kept, so that what was verified can be written from
+//! the [`Verified`] step itself, and need not be derived a second time from what it was made of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +25,7 @@ use kohort_model::{Distance, Requirement};
 use crate::distance::{Held, Reference};
 use crate::requirement::{ClassView, Distances, SensitiveView, judge};
 use crate::roll::Shares;
-use crate::{Findings, Verified};
+use crate::{Verifiable, Verified};
 
 /// What a row shows beside its quasi labels, in the order of the columns.
 pub type ShownValues = Vec<Option<Arc<str>>>;
@@ -35,6 +40,10 @@ pub struct Step {
 /// An atom before and after a step; without members it is not there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AtomStep {
+    /// The number of its class.
+    pub class: u64,
+    /// Its own number.
+    pub atom: u64,
     /// The labels of its class before, `None` where the class is new.
     pub labels_before: Option<Vec<String>>,
     /// The labels of its class after.
@@ -48,6 +57,8 @@ pub struct AtomStep {
 /// A row of an atom.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StepMember {
+    /// The number of the row.
+    pub row: u64,
     /// Whose it is.
     pub person: u64,
     /// The person's own k.
@@ -72,10 +83,42 @@ pub enum Seen {
 /// A view before and after it is partitioned anew.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Refresh {
-    /// The atoms that are shown.
-    pub before: Vec<Vec<StepMember>>,
-    /// The atoms that are to be shown, with the labels of their classes.
-    pub after: Vec<(Vec<String>, Vec<StepMember>)>,
+    /// The atoms that are shown, by their numbers.
+    pub before: BTreeMap<u64, Vec<StepMember>>,
+    /// The atoms that are to be shown.
+    pub after: Vec<RefreshedAtom>,
+}
+
+/// An atom after a view is partitioned anew.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RefreshedAtom {
+    /// The number of its class.
+    pub class: u64,
+    /// Its own number.
+    pub atom: u64,
+    /// The labels of its class.
+    pub labels: Vec<String>,
+    /// Its members.
+    pub members: Vec<StepMember>,
+}
+
+/// What was counted of the atoms after a step or a refresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepFindings {
+    /// Atoms that show somebody.
+    pub atoms: u64,
+    /// Persons in them.
+    pub persons: u64,
+    /// Persons in the smallest crowd; 0 where there is no crowd.
+    pub k: u64,
+}
+
+impl Verifiable for Step {
+    type Findings = StepFindings;
+}
+
+impl Verifiable for Refresh {
+    type Findings = StepFindings;
 }
 
 /// A column that rows show beside quasi labels.
@@ -114,6 +157,12 @@ pub enum StepProblem {
     Malformed { atom: usize, n: usize },
     #[error("atom {atom}: {n} persons are in it twice")]
     PersonTwice { atom: usize, n: usize },
+    #[error("atom {atom}: {n} of its persons or rows are in an atom before it too")]
+    InTwoAtoms { atom: usize, n: usize },
+    #[error("atom {atom}: an atom before it has the same number")]
+    NumberTwice { atom: usize },
+    #[error("atom {atom}: an atom before it shows the same class with other labels")]
+    OtherLabels { atom: usize },
     #[error("atom {atom}: {n} members came, or changed, after it was first shown")]
     Gained { atom: usize, n: usize },
     #[error("atom {atom}: {n} members ask for no class")]
@@ -162,6 +211,7 @@ pub fn verify_step(
             problems.extend(counter.part(place + 1, Part::Removed, &removed));
         }
     }
+    problems.extend(named_twice(step.atoms.iter().map(Named::after_step)));
     let findings = findings(step.atoms.iter().map(|atom| atom.after.len() as u64));
     if problems.is_empty() { Ok(Verified::attest(step, findings)) } else { Err(StepProblems(problems)) }
 }
@@ -177,20 +227,22 @@ pub fn verify_refresh(
 ) -> Result<Verified<Refresh>, StepProblems> {
     let mut problems = uncountable(columns, requirements);
     let counter = Counter { columns, requirements };
+    let before: Vec<&Vec<StepMember>> = refresh.before.values().collect();
     let mut atom_of: BTreeMap<u64, Vec<(usize, &StepMember)>> = BTreeMap::new();
-    for (atom, members) in refresh.before.iter().enumerate() {
+    for (atom, &members) in before.iter().enumerate() {
         for member in members {
             atom_of.entry(member.person).or_default().push((atom, member));
         }
     }
-    let mut left: Vec<BTreeSet<u64>> = refresh.before.iter().map(|members| persons(members)).collect();
+    let mut left: Vec<BTreeSet<u64>> = before.iter().map(|members| persons(members)).collect();
     // A row is the same by its own values, whatever is above them now.
     let leaves = |member: &StepMember| member.paths.iter().map(|path| path.first().cloned()).collect::<Vec<_>>();
     let shows_as = |before: &StepMember, after: &StepMember| {
         (before.k, &before.values) == (after.k, &after.values) && leaves(before) == leaves(after)
     };
-    for (number, (labels, members)) in (1..).zip(&refresh.after) {
-        let atom = AtomStep { labels_before: None, labels: labels.clone(), before: Vec::new(), after: members.clone() };
+    for (number, RefreshedAtom { class, atom, labels, members }) in (1..).zip(&refresh.after) {
+        let (labels, after) = (labels.clone(), members.clone());
+        let atom = AtomStep { class: *class, atom: *atom, labels_before: None, labels, before: Vec::new(), after };
         let n = malformed(&atom, columns.len());
         if n > 0 {
             problems.push(StepProblem::Malformed { atom: number, n });
@@ -221,30 +273,69 @@ pub fn verify_refresh(
             }
         }
         // One that is as it was may have been shown by other shares.
-        let is_as_before =
-            origins.iter().all(|origin| origin.is_some_and(|atom| refresh.before[atom].len() == members.len()));
+        let is_as_before = origins.iter().all(|origin| origin.is_some_and(|atom| before[atom].len() == members.len()));
         if !is_as_before {
             problems.extend(counter.part(number, Part::Shown, &members.iter().collect::<Vec<_>>()));
         }
     }
-    for (number, (members, left)) in (refresh.after.len() + 1..).zip(refresh.before.iter().zip(&left)) {
+    for (number, (members, left)) in (refresh.after.len() + 1..).zip(before.iter().zip(&left)) {
         let removed: Vec<&StepMember> = members.iter().filter(|member| left.contains(&member.person)).collect();
         if removed.len() < members.len() {
             problems.extend(counter.part(number, Part::Removed, &removed));
         }
     }
-    let findings = findings(refresh.after.iter().map(|(_, members)| members.len() as u64));
+    problems.extend(named_twice(refresh.after.iter().map(Named::after_refresh)));
+    let findings = findings(refresh.after.iter().map(|atom| atom.members.len() as u64));
     if problems.is_empty() { Ok(Verified::attest(refresh, findings)) } else { Err(StepProblems(problems)) }
 }
 
 /// What was counted, by the sizes of atoms.
-fn findings(sizes: impl Iterator<Item = u64> + Clone) -> Findings {
-    let sizes = sizes.filter(|&size| size > 0);
-    let mut findings = Findings::of_nobody(sizes.clone().sum());
-    findings.persons = findings.rows;
-    findings.classes = sizes.clone().count() as u64;
-    findings.k = sizes.min().unwrap_or(0);
-    findings
+fn findings(sizes: impl Iterator<Item = u64>) -> StepFindings {
+    let sizes: Vec<u64> = sizes.filter(|&size| size > 0).collect();
+    let k = sizes.iter().copied().min().unwrap_or(0);
+    StepFindings { atoms: sizes.len() as u64, persons: sizes.iter().sum(), k }
+}
+
+/// An atom as it is to be shown.
+struct Named<'a> {
+    class: u64,
+    atom: u64,
+    labels: &'a [String],
+    members: &'a [StepMember],
+}
+
+impl<'a> Named<'a> {
+    fn after_step(step: &'a AtomStep) -> Self {
+        Named { class: step.class, atom: step.atom, labels: &step.labels, members: &step.after }
+    }
+
+    fn after_refresh(refreshed: &'a RefreshedAtom) -> Self {
+        let RefreshedAtom { class, atom, labels, members } = refreshed;
+        Named { class: *class, atom: *atom, labels, members }
+    }
+}
+
+/// Atoms, persons and rows that are named by more than one atom, and classes with more than one way to look.
+fn named_twice<'a>(atoms: impl Iterator<Item = Named<'a>>) -> Vec<StepProblem> {
+    let mut problems = Vec::new();
+    let (mut numbers, mut persons, mut rows) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut labels: BTreeMap<u64, &[String]> = BTreeMap::new();
+    for (number, atom) in (1..).zip(atoms) {
+        if !numbers.insert(atom.atom) {
+            problems.push(StepProblem::NumberTwice { atom: number });
+        }
+        if *labels.entry(atom.class).or_insert(atom.labels) != atom.labels {
+            problems.push(StepProblem::OtherLabels { atom: number });
+        }
+        let is_elsewhere = |member: &&StepMember| persons.contains(&member.person) || rows.contains(&member.row);
+        let n = atom.members.iter().filter(is_elsewhere).count();
+        if n > 0 {
+            problems.push(StepProblem::InTwoAtoms { atom: number, n });
+        }
+        persons.extend(atom.members.iter().map(|member| member.person));
+        rows.extend(atom.members.iter().map(|member| member.row));
+    }
+    problems
 }
 
 fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<StepProblem> {
@@ -286,7 +377,7 @@ fn structure(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
     } else {
         let was = |member: &StepMember| {
             step.before.iter().any(|before| {
-                (before.person, before.k) == (member.person, member.k)
+                (before.row, before.person, before.k) == (member.row, member.person, member.k)
                     && (&before.paths, &before.values) == (&member.paths, &member.values)
             })
         };
@@ -337,7 +428,7 @@ impl Counter<'_> {
         }
         let n_persons = members.len();
         let own_k = Requirement::PersonK { column: "own k".to_owned() };
-        let asked = self.requirements.iter().filter(|asked| !matches!(asked, Requirement::PersonK { .. }));
+        let asked = self.requirements.iter().filter(|asked| asked.own_k_column().is_none());
         let unmet = asked.chain([&own_k]).filter(|requirement| !self.holds(requirement, members));
         let unmet =
             unmet.map(|requirement| StepProblem::Unmet { atom, part, requirement: requirement.clone(), n_persons });
@@ -347,13 +438,15 @@ impl Counter<'_> {
     fn holds(&self, requirement: &Requirement, members: &[&StepMember]) -> bool {
         let n_persons = members.len() as u64;
         let own_k = members.iter().map(|member| u64::from(member.k)).max().unwrap_or(0);
-        let position = self.columns.iter().position(|column| Some(column.name.as_str()) == requirement.column());
-        let Some(position) = position.filter(|_| !matches!(requirement, Requirement::PersonK { .. })) else {
-            return n_persons > 0 && judge(requirement, &ClassView { n_persons, own_k, sensitive: None }).holds;
-        };
         if n_persons == 0 {
             return false;
         }
+        let Some(name) = requirement.sensitive_column() else {
+            return judge(requirement, &ClassView { n_persons, own_k, sensitive: None }).holds;
+        };
+        let Some(position) = self.columns.iter().position(|column| column.name == name) else {
+            return false;
+        };
         let column = &self.columns[position];
         let mut ids: BTreeMap<Option<&str>, u32> = BTreeMap::new();
         let mut counts: Vec<u64> = Vec::new();
@@ -370,11 +463,7 @@ impl Counter<'_> {
             values.push(id);
         }
         // A share of nothing is no share, and nothing can be compared with it.
-        let compares = matches!(
-            requirement,
-            Requirement::TCloseness { .. } | Requirement::Beta { .. } | Requirement::EnhancedBeta { .. }
-        );
-        if compares && values.iter().any(|&value| counts[value as usize] == 0) {
+        if requirement.compares_with_release() && values.iter().any(|&value| counts[value as usize] == 0) {
             return false;
         }
         values.sort_unstable();
@@ -393,7 +482,7 @@ mod tests {
 
     fn member(person: u64, age: &str, disease: &str) -> StepMember {
         let paths = vec![[age.to_owned(), format!("{}0s", &age[..1]), "*".to_owned()].into()];
-        StepMember { person, k: 2, paths, values: vec![Some(disease.into())], seen: Seen::Never }
+        StepMember { row: person, person, k: 2, paths, values: vec![Some(disease.into())], seen: Seen::Never }
     }
 
     fn requirements() -> [Requirement; 2] {
@@ -407,7 +496,8 @@ mod tests {
     fn problems(label: &str, before: &[StepMember], after: &[StepMember]) -> Vec<StepProblem> {
         let labels_before = (!before.is_empty()).then(|| vec!["20s".to_owned()]);
         let (before, after) = (before.to_vec(), after.to_vec());
-        let step = Step { atoms: vec![AtomStep { labels_before, labels: vec![label.to_owned()], before, after }] };
+        let labels = vec![label.to_owned()];
+        let step = Step { atoms: vec![AtomStep { class: 1, atom: 1, labels_before, labels, before, after }] };
         verify_step(step, &columns(), &requirements()).err().map_or_else(Vec::new, |StepProblems(problems)| problems)
     }
 
@@ -444,9 +534,59 @@ mod tests {
         assert_eq!(problems("20s", &crowd, &crowd), [], "who stays was seen where they stay");
     }
 
+    #[test]
+    fn every_atom_person_and_row_is_named_once() {
+        let atom = |number: u64, class: u64, label: &str, members: &[StepMember]| AtomStep {
+            class,
+            atom: number,
+            labels_before: None,
+            labels: vec![label.to_owned()],
+            before: Vec::new(),
+            after: members.to_vec(),
+        };
+        let problems = |atoms: Vec<AtomStep>| {
+            let verified = verify_step(Step { atoms }, &columns(), &requirements());
+            verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+        };
+        let crowd = [member(1, "20", "flu"), member(2, "21", "gout")];
+        let others = [member(3, "20", "flu"), member(4, "21", "gout")];
+        assert_eq!(problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &others)]), []);
+        let twice = problems(vec![atom(1, 1, "20s", &crowd), atom(1, 1, "20s", &others)]);
+        assert_eq!(twice, [StepProblem::NumberTwice { atom: 2 }]);
+        let differ = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "*", &others)]);
+        assert_eq!(differ, [StepProblem::OtherLabels { atom: 2 }]);
+        let again = [StepMember { row: 9, ..crowd[0].clone() }, others[1].clone()];
+        let in_two = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &again)]);
+        assert_eq!(in_two, [StepProblem::InTwoAtoms { atom: 2, n: 1 }], "the same person in another row");
+        let borrowed = [StepMember { row: 1, ..others[0].clone() }, others[1].clone()];
+        let in_two = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &borrowed)]);
+        assert_eq!(in_two, [StepProblem::InTwoAtoms { atom: 2, n: 1 }], "the same row for another person");
+    }
+
+    #[test]
+    fn what_is_counted_are_the_atoms_after_the_step() {
+        let members = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu")];
+        let labels = vec!["20s".to_owned()];
+        let (shown, gone) = (members.clone(), Vec::new());
+        let new =
+            AtomStep { class: 1, atom: 1, labels_before: None, labels: labels.clone(), before: gone, after: shown };
+        let before = vec![member(4, "20", "flu"), member(5, "21", "gout")];
+        let labels_before = Some(labels.clone());
+        let old = AtomStep { class: 1, atom: 2, labels_before, labels, before, after: Vec::new() };
+        let verified = verify_step(Step { atoms: vec![new, old] }, &columns(), &requirements()).unwrap();
+        assert_eq!(*verified.findings(), StepFindings { atoms: 1, persons: 3, k: 3 });
+    }
+
     fn refreshed(before: &[&[StepMember]], after: &[&[StepMember]]) -> Vec<StepProblem> {
-        let before = before.iter().map(|members| members.to_vec()).collect();
-        let after = after.iter().map(|members| (vec!["*".to_owned()], members.to_vec())).collect();
+        // Numbers of their own: none stays the atom that it was.
+        let before = (101..).zip(before).map(|(atom, members)| (atom, members.to_vec())).collect();
+        let atom = |(atom, members): (u64, &&[StepMember])| RefreshedAtom {
+            class: atom,
+            atom,
+            labels: vec!["*".to_owned()],
+            members: members.to_vec(),
+        };
+        let after = (1..).zip(after).map(atom).collect();
         let verified = verify_refresh(Refresh { before, after }, &columns(), &requirements());
         verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
     }

@@ -49,7 +49,7 @@ pub(crate) fn count_classes(
     classes: &Classes,
 ) -> Result<Findings, Violations> {
     assert!(roll.n_rows > 0, "callers refuse tables without rows");
-    let distances = distances(roll, requirements)?;
+    let distances = distances(roll, roll.persons.as_ref(), requirements)?;
     let targets = targets(roll, requirements)?;
     let sizes = class_sizes(classes, roll.persons.as_ref());
     let tally = tally(roll, requirements, &targets, &distances, classes, &sizes);
@@ -71,27 +71,31 @@ pub(crate) fn count_classes(
         suppressed: None,
         tables: Vec::new(),
         audiences: Vec::new(),
+        coalitions: Vec::new(),
         collusion_k: None,
         joined: None,
     })
 }
 
-/// Per sensitive column the whole table's distribution, and the distances that requirements ask for.
-fn distances<'a>(roll: &'a Roll<'a>, requirements: &[Requirement]) -> Result<Vec<Distances<'a>>, Violations> {
+/// Per sensitive column the whole table's distribution, counted in these persons or else in rows, and the distances that
+/// requirements ask for.
+pub(crate) fn distances<'a>(
+    roll: &'a Roll<'a>,
+    persons: Option<&CellIds<'_>>,
+    requirements: &[Requirement],
+) -> Result<Vec<Distances<'a>>, Violations> {
     let mut violations = Vec::new();
     let mut all = Vec::with_capacity(roll.sensitive.len());
     for sensitive in &roll.sensitive {
         let Sensitive { column, texts, values } = sensitive;
         let counted_once = match roll.shares {
-            Shares::Pairs => roll.persons.as_ref(),
-            Shares::Rows => None,
+            Shares::Pairs => persons,
+            Shares::Rows | Shares::Hidden => None,
         };
         let reference = reference(&values.cells, counted_once, roll.n_rows);
         let asks = |asked: Distance| {
-            requirements.iter().any(|requirement| {
-                matches!(requirement, Requirement::TCloseness { column: name, distance, .. }
-                    if *name == column.name && *distance == asked)
-            })
+            let of_column = |requirement: &&Requirement| requirement.sensitive_column() == Some(&column.name);
+            requirements.iter().filter(of_column).any(|requirement| requirement.distance() == Some(asked))
         };
         let ordered = asks(Distance::Ordered).then(|| OrderedDistance::new(values, texts, column, &reference));
         let hierarchical = asks(Distance::Hierarchical)
@@ -126,7 +130,7 @@ fn reference(values: &CellIds<'_>, persons: Option<&CellIds<'_>>, n_rows: usize)
 }
 
 /// Per requirement the position of what it speaks of, in the roll's sensitive columns or own k.
-fn targets(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Vec<usize>, Violations> {
+pub(crate) fn targets(roll: &Roll<'_>, requirements: &[Requirement]) -> Result<Vec<usize>, Violations> {
     let mut violations = Vec::new();
     let mut targets = Vec::with_capacity(requirements.len());
     for requirement in requirements {
@@ -237,7 +241,7 @@ struct Failure {
 }
 
 /// Lists that a thread fills anew for each class.
-struct Scratch {
+pub(crate) struct Scratch {
     pairs: Vec<(u32, u32)>,
     values: Vec<Values>,
 }
@@ -262,26 +266,25 @@ fn tally(
     let n_columns = roll.sensitive.len();
     let recursive_ls: Vec<Option<u32>> =
         roll.sensitive.iter().map(|sensitive| recursive_l(&sensitive.column.name, requirements)).collect();
-    let start = || {
-        let values = (0..n_columns).map(|_| Values::default()).collect();
-        (Tally::new(n_columns, requirements.len()), Scratch { pairs: Vec::new(), values })
-    };
+    let start = || (Tally::new(n_columns, requirements.len()), Scratch::new(n_columns));
+    let person_of = |row: u32| roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
     let step = |(mut tally, mut scratch): (Tally, Scratch), class: usize| {
         let rows = classes.rows(class);
         for (column, sensitive) in roll.sensitive.iter().enumerate() {
-            scratch.count_values(column, &sensitive.values.cells, roll, rows);
-            let view = scratch.values[column].view(roll.shares, &distances[column]);
+            scratch.count_values(column, &sensitive.values.cells, roll.shares, rows, person_of);
+            let view = scratch.view(column, roll.shares, &distances[column]);
             tally.columns[column].meet(&view, recursive_ls[column], u64::from(sizes[class]));
         }
         for (position, requirement) in requirements.iter().enumerate() {
             let target = targets[position];
-            let own_k = if let Requirement::PersonK { .. } = requirement {
-                let own_k = &roll.own_k[target];
-                rows.iter().map(|&row| own_k.get(row as usize, roll.persons.as_ref())).max().unwrap_or(0)
-            } else {
-                0
+            let own_k = match requirement.own_k_column() {
+                Some(_) => {
+                    let own_k = &roll.own_k[target];
+                    rows.iter().map(|&row| own_k.get(row as usize, roll.persons.as_ref())).max().unwrap_or(0)
+                }
+                None => 0,
             };
-            let sensitive = scratch.values.get(target).map(|values| values.view(roll.shares, &distances[target]));
+            let sensitive = (target < n_columns).then(|| scratch.view(target, roll.shares, &distances[target]));
             let verdict = judge(requirement, &ClassView { n_persons: u64::from(sizes[class]), own_k, sensitive });
             if !verdict.holds {
                 let failure =
@@ -303,37 +306,55 @@ fn tally(
 /// The `l` of the first recursive requirement on a column.
 fn recursive_l(name: &str, requirements: &[Requirement]) -> Option<u32> {
     requirements.iter().find_map(|requirement| {
-        let Requirement::RecursiveCL { column, l, .. } = requirement else {
-            return None;
+        let asked = match requirement {
+            Requirement::RecursiveCL { l, .. } => Some(*l),
+            Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::DistinctL { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::TCloseness { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => None,
         };
-        (column == name).then_some(*l)
+        asked.filter(|_| requirement.sensitive_column() == Some(name))
     })
 }
 
 impl Scratch {
-    fn count_values(&mut self, column: usize, values: &CellIds<'_>, roll: &Roll<'_>, rows: &[u32]) {
+    /// For so many sensitive columns.
+    pub(crate) fn new(n_columns: usize) -> Self {
+        Scratch { pairs: Vec::new(), values: (0..n_columns).map(|_| Values::default()).collect() }
+    }
+
+    /// Counts the values of one column in the rows of one class.
+    pub(crate) fn count_values(
+        &mut self,
+        column: usize,
+        values: &CellIds<'_>,
+        shares: Shares,
+        rows: &[u32],
+        person_of: impl Fn(u32) -> u32,
+    ) {
         let Values { held, holders } = &mut self.values[column];
         self.pairs.clear();
-        self.pairs.extend(rows.iter().map(|&row| {
-            let person = roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
-            (values.get(row as usize), person)
-        }));
+        self.pairs.extend(rows.iter().map(|&row| (values.get(row as usize), person_of(row))));
         self.pairs.sort_unstable();
-        if roll.shares == Shares::Rows {
+        if shares == Shares::Rows {
             held.refill(self.pairs.iter().map(|&(value, _)| value));
         }
         self.pairs.dedup();
         holders.refill(self.pairs.iter().map(|&(value, _)| value));
     }
-}
 
-impl Values {
-    fn view<'a>(&'a self, shares: Shares, distances: &'a Distances<'a>) -> SensitiveView<'a> {
+    /// What was counted last of a column.
+    pub(crate) fn view<'a>(&'a self, column: usize, shares: Shares, distances: &'a Distances<'a>) -> SensitiveView<'a> {
+        let Values { held, holders } = &self.values[column];
         let held = match shares {
-            Shares::Pairs => &self.holders,
-            Shares::Rows => &self.held,
+            Shares::Pairs | Shares::Hidden => holders,
+            Shares::Rows => held,
         };
-        SensitiveView { held, holders: &self.holders, shares, distances }
+        SensitiveView { held, holders, shares, distances }
     }
 }
 
@@ -409,10 +430,8 @@ impl Tally {
 
     fn sensitive(&self, roll: &Roll<'_>, requirements: &[Requirement]) -> Vec<SensitiveFindings> {
         let asked = |name: &str, asked: Distance| {
-            requirements.iter().any(|requirement| {
-                matches!(requirement, Requirement::TCloseness { column, distance, .. }
-                    if column == name && *distance == asked)
-            })
+            let of_column = |requirement: &&Requirement| requirement.sensitive_column() == Some(name);
+            requirements.iter().filter(of_column).any(|requirement| requirement.distance() == Some(asked))
         };
         let findings = |(sensitive, tally): (&Sensitive<'_>, &ColumnTally)| {
             let name = &sensitive.column.name;

@@ -31,12 +31,12 @@ pub(crate) struct Coverage<'a> {
 }
 
 /// What a label means.
-struct Label<'a> {
+pub(crate) struct Label<'a> {
     text: &'a str,
-    everything: bool,
-    node: Option<u32>,
+    pub(crate) everything: bool,
+    pub(crate) node: Option<u32>,
     /// A value is a range of its own.
-    range: Option<(Value<'a>, Value<'a>)>,
+    pub(crate) range: Option<(Value<'a>, Value<'a>)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -96,7 +96,7 @@ impl<'a> Coverage<'a> {
 }
 
 impl<'a> Label<'a> {
-    fn read(text: &'a str, column: &'a Column) -> Self {
+    pub(crate) fn read(text: &'a str, column: &'a Column) -> Self {
         let node = column.hierarchy.as_ref().and_then(|hierarchy| hierarchy.node(text));
         let value = || Value::parse(text, column.value_type, &column.notation).map(|value| (value, value));
         let range = if column.hierarchy.is_some() { None } else { value().or_else(|| read_range(text, column)) };
@@ -162,6 +162,23 @@ impl Runs {
         match coverage.column.hierarchy.as_deref() {
             Some(hierarchy) => Self::by_path(coverage, hierarchy),
             None => Self::by_value(coverage),
+        }
+    }
+
+    /// The same with as few positions as tell apart what some label tells apart: values that the same labels cover share
+    /// one.
+    pub(crate) fn coarse(self) -> Self {
+        let mut bounds: Vec<u32> = self.labels.iter().flat_map(|&(start, end)| [start, end]).collect();
+        bounds.extend([0, self.null, self.null + 1]);
+        bounds.sort_unstable();
+        bounds.dedup();
+        // A position's number is that of the last bound at or before it.
+        let number = |position: u32| bounds.partition_point(|&bound| bound <= position) as u32 - 1;
+        let run = |&(start, end): &(u32, u32)| if start < end { (number(start), number(end)) } else { (0, 0) };
+        Runs {
+            positions: self.positions.iter().map(|&position| number(position)).collect(),
+            null: number(self.null),
+            labels: self.labels.iter().map(run).collect(),
         }
     }
 
@@ -352,10 +369,14 @@ mod tests {
             let labels: Texts = labels.into_iter().collect();
             let coverage = Coverage::new(&column, &labels);
             let runs = Runs::new(&coverage);
+            let coarse = Runs::new(&coverage).coarse();
             for label in (0..labels.len() as u32).chain([NULL]) {
                 for value in (0..column.texts.len() as u32).chain([NULL]) {
                     let (start, end) = runs.run(label);
                     let position = runs.position(value);
+                    assert_eq!(start <= position && position < end, coverage.covers(label, value), "{label} {value}");
+                    let (start, end) = coarse.run(label);
+                    let position = coarse.position(value);
                     assert_eq!(start <= position && position < end, coverage.covers(label, value), "{label} {value}");
                 }
             }

@@ -5,6 +5,7 @@ use std::fmt;
 use kohort_model::{Presence, Requirement};
 
 use crate::Violation;
+use crate::violation::InWords;
 
 /// What was counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Findings {
     pub tables: Vec<TableFindings>,
     /// Each audience by itself; empty where there are none.
     pub audiences: Vec<AudienceFindings>,
+    /// All audiences together first, under the name `all`, then coalitions by name; empty where there are no audiences.
+    pub coalitions: Vec<AudienceFindings>,
     /// Persons in the smallest class that all audiences together can make out, where there are audiences.
     pub collusion_k: Option<u64>,
     /// What was counted beside a register, where there is one. Classes then are of everybody, and persons those of the
@@ -65,6 +68,7 @@ impl Findings {
             suppressed: None,
             tables: Vec::new(),
             audiences: Vec::new(),
+            coalitions: Vec::new(),
             collusion_k: None,
             joined: None,
         }
@@ -94,7 +98,7 @@ pub struct TogetherFindings {
     pub l: Vec<(String, u64)>,
 }
 
-/// What was counted of classes as one audience sees them.
+/// What was counted of classes as one audience sees them, or several that put together what they know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AudienceFindings {
     /// Its name.
@@ -109,6 +113,22 @@ pub struct AudienceFindings {
     pub average_risk: f64,
     /// Per sensitive column, in the order asked.
     pub sensitive: Vec<SensitiveFindings>,
+    /// Per quasi column that only others know, in the order of columns, but for those in `Findings::skipped`.
+    pub learned: Vec<LearnedFindings>,
+}
+
+/// What the cells of a quasi column tell an audience that does not know it. The measures are those of
+/// [`kohort_model::Requirement`] for such columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedFindings {
+    /// The column's name.
+    pub column: String,
+    /// Fewest pairwise disjoint labels in a class whose cells tell something; `None` where no cell does.
+    pub l: Option<u64>,
+    /// Largest distance of a class's labels to the release's.
+    pub t: f64,
+    /// Persons in a class whose cells all show one label that tells something: the audience learns it of them.
+    pub certain: u64,
 }
 
 /// What was counted in one of many tables.
@@ -124,8 +144,21 @@ pub struct TableFindings {
     pub k: Option<u64>,
     /// Per sensitive column, over those groups of rows.
     pub sensitive: Vec<SensitiveFindings>,
+    /// Its references, by column.
+    pub references: Vec<ReferenceFindings>,
     /// What was left out, where the original was at hand; persons in a person table only.
     pub suppressed: Option<Suppressed>,
+}
+
+/// What was counted of a second foreign key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceFindings {
+    /// The column.
+    pub column: String,
+    /// Released rows that reference a row.
+    pub kept: u64,
+    /// Released rows of which the private row references one and the released row does not, where that is known.
+    pub removed: Option<u64>,
 }
 
 /// What a class is counted in.
@@ -180,8 +213,17 @@ pub struct Suppressed {
     pub persons: u64,
 }
 
+/// Whom the rows of a released table are of, where no released column names persons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsOf {
+    /// Each of a person of its own.
+    PersonsEach,
+    /// Several may be of the same person, and nothing tells which.
+    PersonsUnnamed,
+}
+
 /// What could not be recounted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Skipped {
     /// Persons' own k is never released, or nobody knows who is in which class.
@@ -193,16 +235,42 @@ pub enum Skipped {
     Crowd,
     /// Nothing released tells private rows from register rows.
     Presence,
-    /// Persons have several rows, and nothing says which released rows are theirs: rows were counted.
-    Persons,
+    /// What a generalized column tells audiences that do not know it: nothing released says which labels overlap.
+    Labels {
+        /// The quasi column.
+        column: String,
+    },
+    /// Released rows and private rows are matched person by person, and references lead from one person to another.
+    References,
+    /// Persons may have several rows, and nothing released tells which rows are of the same person, so this can't be
+    /// confirmed. It was refuted nowhere.
+    OfPersons {
+        /// What was asked.
+        requirement: Requirement,
+    },
+    /// Rows can be traced back to persons in several ways that show the same. Everything asked holds in the one that was
+    /// counted; figures of the way the release was made in may be others.
+    Figures,
 }
 
 impl Skipped {
     /// A requirement on persons' own k, as what was skipped.
     pub(crate) fn own_k(requirement: &Requirement) -> Option<Self> {
+        requirement.own_k_column().map(|column| Skipped::PersonK { column: column.to_owned() })
+    }
+
+    /// A requirement that can't be confirmed while rows of the same person can't be told, as what was skipped. Distinct
+    /// values are the same whoever holds them.
+    pub(crate) fn of_persons(requirement: &Requirement) -> Option<Self> {
         match requirement {
-            Requirement::PersonK { column } => Some(Skipped::PersonK { column: column.clone() }),
-            _ => None,
+            Requirement::DistinctL { .. } | Requirement::PersonK { .. } => None,
+            Requirement::K(_)
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::TCloseness { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => Some(Skipped::OfPersons { requirement: requirement.clone() }),
         }
     }
 }
@@ -217,9 +285,18 @@ impl fmt::Display for Skipped {
             Skipped::Presence => {
                 f.write_str("which rows are of the private table can't be seen, nor is it meant to be")
             }
-            Skipped::Persons => {
-                f.write_str("persons have several rows and no released column tells them apart: rows were counted")
+            Skipped::Labels { column } => {
+                write!(f, "what '{column}' tells those who do not know it needs its hierarchy: see --against")
             }
+            Skipped::OfPersons { requirement } => {
+                write!(f, "{}: no released column tells whose rows are whose, see --against", InWords(requirement))
+            }
+            Skipped::References => f.write_str(
+                "that references name the right rows is shown when a release is made, and can't be seen in its files",
+            ),
+            Skipped::Figures => f.write_str(
+                "rows can be traced back to persons in several ways; what was asked holds in the one that was counted",
+            ),
         }
     }
 }

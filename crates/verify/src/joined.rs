@@ -1,10 +1,13 @@
 //! Releases beside a public register: [`verify_joined`], and the same of files.
 //!
 //! # Guarantee
-//! Every released row is a truthful recoding of a row of the join of private table and register, each of these is
-//! released at most once, and everybody of the private table once, or is counted as left out. A class is rows with the
+//! The join of private table and register is one of persons, see `join`. Every released row is a truthful recoding of a
+//! row of the join of private table and register, each of these is released at most once, and everybody of the private
+//! table once, or is counted as left out, of whom there are no more than is asked. A class is rows with the
 //! same quasi cells and sensitive group. It holds somebody of the private table, and at least k persons of the join
 //! count in it: register persons, and private ones unless the register says something of them that the cells don't hold.
+//! Without a key private persons whom no register row matches may be register persons under other values, so of the two
+//! only the more numerous count, unless the publisher vouches for them.
 //! The sensitive table lists the values of exactly the private persons of each group, in an order that says nothing, and
 //! every requirement holds for the private persons of each group.
 //!
@@ -19,6 +22,9 @@ mod against;
 mod alone;
 mod count;
 mod crowd;
+mod faces;
+mod join;
+mod presence;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -26,13 +32,13 @@ mod together;
 mod written;
 
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::spec::RegisterRows;
-use kohort_model::{Cells, JoinedRegister, PreviousRelease, Release, Requirement, Table, Texts};
+use kohort_model::spec::{RegisterRows, Unmatched};
+use kohort_model::{Cells, InRegister, JoinedRegister, PreviousRelease, Release, Requirement, Table, Texts};
 use rayon::prelude::*;
 
 use crate::coverage::Coverage;
 use crate::structure::check_table;
-use crate::{Suppressed, Verified, Violations};
+use crate::{Suppressed, SuppressionLimit, Verified, Violations};
 
 pub use against::verify_joined_against;
 pub use alone::verify_joined_alone;
@@ -47,8 +53,61 @@ pub struct AskedOfJoin<'a> {
     pub delta_presence: Option<(f64, f64)>,
     /// Whose rows are released.
     pub rows: RegisterRows,
+    /// How private persons and register persons are told apart.
+    pub told_apart: ToldApart,
     /// Earlier releases that may be read beside it.
     pub previous: &'a [PreviousRelease],
+    /// How many private persons may be left out.
+    pub limit: SuppressionLimit,
+}
+
+/// How private persons and register persons are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldApart {
+    /// By their key: whoever has another key is another person.
+    ByKey,
+    /// By their values, which say nothing of a private person whom no register row equals.
+    ByValues(Unmatched),
+}
+
+/// Persons that rows can be of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heads {
+    /// Private persons who are in the register.
+    matched: u64,
+    /// Private persons whom no register row matches.
+    unmatched: u64,
+    /// Register persons whom no private row matches.
+    register: u64,
+}
+
+impl Heads {
+    /// The fewest persons they can be. Without a key each unmatched private person may be an unmatched register person
+    /// under other values, so only the more numerous of the two are certain to be different persons.
+    fn count(self, told_apart: ToldApart) -> u64 {
+        let Heads { matched, unmatched, register } = self;
+        match told_apart {
+            ToldApart::ByKey | ToldApart::ByValues(Unmatched::Count) => matched + unmatched + register,
+            ToldApart::ByValues(Unmatched::Doubt) => matched + unmatched.max(register),
+        }
+    }
+
+    /// Adds the person of a joined row.
+    fn add(&mut self, joined: &JoinedRegister, row: u32) {
+        match joined.persons.get(row as usize) {
+            None => self.register += 1,
+            Some(InRegister::Absent) => self.unmatched += 1,
+            Some(InRegister::Same(_) | InRegister::Differs(_)) => self.matched += 1,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Heads {
+    fn add_assign(&mut self, more: Heads) {
+        self.matched += more.matched;
+        self.unmatched += more.unmatched;
+        self.register += more.register;
+    }
 }
 
 /// Verifies a release of one table beside a register.
@@ -63,7 +122,7 @@ pub fn verify_joined(
 ) -> Result<Verified<Release>, Violations> {
     let mut violations = check_table(original);
     violations.extend(check_table(&joined.rows));
-    violations.extend(shape::check_join(original, joined));
+    violations.extend(join::check_join(original, joined, asked.told_apart));
     if violations.is_empty() {
         violations.extend(shape::check_release(&release, original, joined, asked.rows));
     }
@@ -79,11 +138,13 @@ pub fn verify_joined(
         Cells::Copied | Cells::Surrogate { .. } => None,
     });
     violations.extend(covered.collect::<Vec<_>>());
+    let suppressed = suppressed(&table.rows, joined.n_microdata);
+    violations.extend(asked.limit.exceeded(suppressed.persons, joined.n_microdata as u64));
     let found = Shown::of_release(&release, original).count(original, joined, asked);
     match found {
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) if violations.is_empty() => {
-            findings.suppressed = Some(suppressed(&table.rows, joined.n_microdata));
+            findings.suppressed = Some(suppressed);
             return Ok(Verified::attest(release, findings));
         }
         Ok(_) => {}

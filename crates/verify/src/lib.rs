@@ -17,6 +17,7 @@
 //! | can the released rows have come from this input? | [`verify_against`] |
 //! | what do several releases of the same persons show together? | [`audit`] |
 //! | the same of a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
+//! | what can no requirement count? | [`find_risks`] |
 //! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
 //!
 //! All of one table take [`Asked`]: requirements of classes on all quasi columns, or audiences, each of which is counted
@@ -41,12 +42,16 @@ mod distance;
 mod findings;
 mod grouping;
 mod joined;
+mod learned;
+mod limit;
+mod meaning;
 mod measure;
 #[cfg(test)]
 mod oracle;
 mod recoding;
 mod release;
 mod requirement;
+mod risks;
 mod roll;
 mod structure;
 mod tables;
@@ -57,20 +62,30 @@ mod written;
 
 pub use against::verify_against;
 pub use asked::Asked;
-pub use audit::{AuditFindings, AuditedAudience, Hidden, Knows, audit};
-pub use block::verify_block;
+pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
+pub use block::{BlockOf, ReadAsTable, verify_block};
 pub use changing::{
-    AtomStep, Part, Refresh, Seen, ShownValues, Step, StepColumn, StepMember, StepProblem, StepProblems,
-    verify_refresh, verify_step,
+    AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepFindings, StepMember, StepProblem,
+    StepProblems, verify_refresh, verify_step,
 };
 pub use findings::{
-    AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, Suppressed, TableFindings,
-    TogetherFindings,
+    AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, ReferenceFindings, RowsOf, SensitiveFindings,
+    Skipped, Suppressed, TableFindings, TogetherFindings,
 };
-pub use joined::{AskedOfJoin, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written};
+pub use joined::{
+    AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
+};
+pub use limit::SuppressionLimit;
+pub use meaning::key_print;
 pub use measure::{measure, verify_alone};
 pub use release::verify_release;
-pub use tables::{ReleasedLink, verify_tables, verify_tables_against, verify_tables_alone, verify_tables_written};
-pub use verified::Verified;
+pub use risks::{
+    BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, person_column,
+};
+pub use tables::{
+    LinkKind, ReleasedLink, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
+    verify_tables_written,
+};
+pub use verified::{Verifiable, Verified};
 pub use violation::{Violation, Violations};
 pub use written::verify_written;

@@ -1,12 +1,13 @@
 //! [`measure`] and [`verify_alone`]: what a table shows by itself.
 
-use kohort_model::{Requirement, Role, Table};
+use kohort_model::{Column, Requirement, Role, Table};
 
 use crate::asked::Views;
 use crate::cells::CellIds;
+use crate::learned::{QuasiLabels, Source};
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
 use crate::structure::check_table;
-use crate::{Asked, Findings, Skipped, Violation, Violations};
+use crate::{Asked, Findings, RowsOf, Skipped, Violation, Violations};
 
 /// Counts any table: classes are rows with equal cells in the `quasi` columns, counted in persons where the table has
 /// a person column, else in rows. Measures the `sensitive` columns and those that requirements name. Requirements
@@ -25,7 +26,7 @@ pub fn measure<'a>(
 ) -> Result<Findings, Violations> {
     let mut violations = Vec::new();
     let views = Views::new(asked.into(), &names(table, quasi), &mut violations);
-    measure_views(table, quasi, sensitive, &views, violations)
+    measure_views(table, quasi, sensitive, (&views, Source::Private, Shares::Pairs), violations)
 }
 
 fn names<'t>(table: &'t Table, quasi: &[usize]) -> Vec<&'t str> {
@@ -36,7 +37,7 @@ fn measure_views(
     table: &Table,
     quasi: &[usize],
     sensitive: &[usize],
-    views: &Views,
+    (views, source, shares): (&Views, Source, Shares),
     mut violations: Vec<Violation>,
 ) -> Result<Findings, Violations> {
     violations.extend(check_table(table));
@@ -60,24 +61,34 @@ fn measure_views(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let quasi = quasi.iter().map(|&position| {
-        let column = &table.columns[position];
-        CellIds::by_id(column.ids.as_slice(), column.texts.len())
-    });
+    let columns: Vec<&Column> = quasi.iter().map(|&position| &table.columns[position]).collect();
+    let quasi: Vec<CellIds<'_>> =
+        columns.iter().map(|column| CellIds::by_id(column.ids.as_slice(), column.texts.len())).collect();
+    let labels = |(column, cells): (&&Column, &CellIds<'_>)| {
+        QuasiLabels::new(cells, table.n_rows, &column.texts, column, source)
+    };
+    let labels: Vec<QuasiLabels> = match views.coalitions.is_empty() {
+        true => Vec::new(),
+        false => columns.iter().zip(&quasi).map(labels).collect(),
+    };
     let understood_as_itself = |column| Sensitive::new(column, column, None);
     let roll = Roll {
         n_rows: table.n_rows,
-        quasi: quasi.collect(),
+        quasi,
         persons,
-        shares: Shares::Pairs,
+        shares,
         sensitive: measured.into_iter().map(|position| &table.columns[position]).map(understood_as_itself).collect(),
         own_k,
     };
-    views.count(&roll)
+    views.count(&roll, &labels)
 }
 
 /// Verifies a released table by itself: persons where its person column is released, else rows. Persons' own k is
 /// never released, so a requirement on it is skipped and said to be, unless the table has the column after all.
+///
+/// Where several rows may be of the same person, a class has at most as many persons as rows, and shares of values can't
+/// be counted: a requirement fails only where it does whichever rows share a person, and those that are not confirmed
+/// for that are said to be skipped.
 ///
 /// # Errors
 /// Every requirement that some class does not satisfy, or what keeps the table from being counted.
@@ -88,27 +99,42 @@ pub fn verify_alone<'a>(
     released: &Table,
     quasi: &[usize],
     asked: impl Into<Asked<'a>>,
+    rows_of: RowsOf,
 ) -> Result<Findings, Violations> {
-    let mut violations = Vec::new();
+    let mut violations: Vec<Violation> = released
+        .with_role(Role::Key)
+        .into_iter()
+        .filter(|&key| released.person != Some(key))
+        .map(|key| Violation::KeyJoinsNothing { column: released.columns[key].name.clone() })
+        .collect();
     let mut views = Views::new(asked.into(), &names(released, quasi), &mut violations);
-    let is_hidden = |requirement: &Requirement| match requirement {
-        Requirement::PersonK { column } => released.position(column).is_none(),
-        _ => false,
+    let is_hidden = |requirement: &Requirement| {
+        requirement.own_k_column().is_some_and(|column| released.position(column).is_none())
     };
     let hidden = views.requirements().into_iter().filter(is_hidden);
-    let skipped = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
+    let mut skipped: Vec<Skipped> = hidden.filter_map(|requirement| Skipped::own_k(&requirement)).collect();
     views.leave_out(is_hidden);
-    let mut findings = measure_views(released, quasi, &released.with_role(Role::Sensitive), &views, violations)?;
+    let shares = match rows_of {
+        RowsOf::PersonsUnnamed if released.person.is_none() => Shares::Hidden,
+        RowsOf::PersonsUnnamed | RowsOf::PersonsEach => Shares::Pairs,
+    };
+    if shares == Shares::Hidden {
+        skipped.extend(views.requirements().iter().filter_map(Skipped::of_persons));
+        let of_persons = |requirement: &Requirement| Skipped::of_persons(requirement).is_some();
+        skipped.extend(views.take_hidden(of_persons).iter().filter_map(Skipped::of_persons));
+    }
+    let sensitive = released.with_role(Role::Sensitive);
+    let mut findings = measure_views(released, quasi, &sensitive, (&views, Source::Released, shares), violations)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }
-    findings.skipped = skipped;
+    findings.skipped.extend(skipped);
     Ok(findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::{Column, Distance, Hierarchy, NULL, ValueType};
+    use kohort_model::{Distance, Hierarchy, NULL, ValueType};
     use proptest::prelude::*;
 
     use super::*;
@@ -178,10 +204,38 @@ mod tests {
         let mut released = clinic();
         released.columns.pop();
         let own_k = Requirement::PersonK { column: "wish".to_owned() };
-        let findings = verify_alone(&released, &[DISEASE], &[Requirement::K(2), own_k]).unwrap();
+        let findings = verify_alone(&released, &[DISEASE], &[Requirement::K(2), own_k], RowsOf::PersonsEach).unwrap();
         assert_eq!(findings.skipped, [Skipped::PersonK { column: "wish".to_owned() }]);
         assert_eq!(findings.sensitive.len(), 1, "sensitive columns are measured unasked");
-        assert!(verify_alone(&released, &[WARD], &[Requirement::K(2)]).is_err());
+        assert!(verify_alone(&released, &[WARD], &[Requirement::K(2)], RowsOf::PersonsEach).is_err());
+        let mut with_key = released;
+        with_key.columns[WARD].role = Role::Key;
+        let violations = verify_alone(&with_key, &[DISEASE], &[Requirement::K(2)], RowsOf::PersonsEach).unwrap_err().0;
+        assert_eq!(violations, [Violation::KeyJoinsNothing { column: with_key.columns[WARD].name.clone() }]);
+    }
+
+    #[test]
+    fn rows_that_may_share_a_person_refute_and_confirm_what_they_can() {
+        let mut released = Table { person: None, ..clinic() };
+        released.columns[ID].role = Role::Plain;
+        let column = || "disease".to_owned();
+        let verify = |asked: &[Requirement]| verify_alone(&released, &[AGE], asked, RowsOf::PersonsUnnamed);
+        let by_rows = |asked: &[Requirement]| verify_alone(&released, &[AGE], asked, RowsOf::PersonsEach);
+        // The class of Eve has two rows with two values, all others one row.
+        let skewed = [Requirement::TCloseness { column: column(), t: 0.1, distance: Distance::Equal }];
+        assert!(by_rows(&skewed).is_err());
+        let findings = verify(&skewed).unwrap();
+        assert_eq!(findings.skipped, [Skipped::OfPersons { requirement: skewed[0].clone() }]);
+        for refuted in [
+            Requirement::K(2),
+            Requirement::DistinctL { column: column(), l: 2 },
+            Requirement::EntropyL { column: column(), l: 1.5 },
+            Requirement::RecursiveCL { column: column(), c: 9.0, l: 2 },
+            Requirement::Alpha { column: column(), alpha: 0.9 },
+        ] {
+            let violations = verify(std::slice::from_ref(&refuted)).unwrap_err().0;
+            assert!(matches!(&violations[..], [Violation::Unmet { n_classes: 5, .. }]), "{refuted:?} {violations:?}");
+        }
     }
 
     /// Rows of (person, two quasi cells, number, leaf, own k).

@@ -11,8 +11,8 @@ use crate::structure::{cells_without_text, column_length, place};
 pub(crate) struct KeyColumns {
     /// The table's own key, where another table points to it.
     pub(crate) own: Option<usize>,
-    /// The column that points to the parent.
-    pub(crate) foreign: Option<usize>,
+    /// The columns that point to other rows: the parent's, and those referenced.
+    pub(crate) foreign: Vec<usize>,
     /// What names the person and is pointed to by no table: it is not released.
     pub(crate) never: Option<usize>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct KeyColumns {
 impl KeyColumns {
     /// Whether tables are joined by this column, so that it has to be released.
     pub(crate) fn joins(&self, column: usize) -> bool {
-        self.own == Some(column) || self.foreign == Some(column)
+        self.own == Some(column) || self.foreign.contains(&column)
     }
 }
 
@@ -64,6 +64,8 @@ pub(crate) fn columns(table: &ReleasedTable, original: &Table, keys: &KeyColumns
         released[column.source] = true;
         if keys.never == Some(column.source) {
             violations.push(Violation::PersonReleased { column: name.clone() });
+        } else if source.role == Role::Key && !keys.joins(column.source) {
+            violations.push(Violation::KeyJoinsNothing { column: name.clone() });
         }
         violations.extend(wrong_kind(&column.cells, source));
         match &column.cells {
@@ -110,8 +112,8 @@ pub(crate) fn cells(column: &ReleasedColumn, rows: &[u32], original: &Table, key
         // Copied cells are read from the private column wherever they are needed, so there is nothing to compare.
         Cells::Copied => None,
         Cells::Recoded { labels, ids } => Coverage::new(source, labels).violation(ids, rows),
-        // A foreign key is numbered as its parent is, which is found out where the two are joined.
-        Cells::Surrogate { .. } if keys.foreign == Some(column.source) => None,
+        // A foreign key is numbered as the row it names, which is found out where the two are joined.
+        Cells::Surrogate { .. } if keys.foreign.contains(&column.source) => None,
         Cells::Surrogate { ids } => renumbering(ids, rows, source),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! # Guarantee
 //! Every private row is released at most once, each released cell covers or equals its original, nobody is released
-//! in part, no column is released that must not be, and every class satisfies every requirement.
+//! in part, no column is released that must not be, no more persons are left out than is asked, and every class
+//! satisfies every requirement.
 //!
 //! The table stands alone: nothing points to its person column, which therefore is not released in any form.
 
@@ -11,10 +12,11 @@ use rayon::prelude::*;
 
 use crate::asked::Views;
 use crate::cells::CellIds;
+use crate::learned::{QuasiLabels, Source};
 use crate::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
-use crate::{Asked, Suppressed, Verified, Violation, Violations};
+use crate::{Asked, Suppressed, SuppressionLimit, Verified, Violation, Violations};
 
 /// Verifies a release of one table against the private table it was made from.
 ///
@@ -24,6 +26,7 @@ pub fn verify_release<'a>(
     release: Release,
     original: &Table,
     asked: impl Into<Asked<'a>>,
+    limit: SuppressionLimit,
 ) -> Result<Verified<Release>, Violations> {
     let [table] = release.tables.as_slice() else {
         return Err(Violation::NotOneTable { n: release.tables.len() as u64 }.into());
@@ -54,10 +57,15 @@ pub fn verify_release<'a>(
         }
     };
     let views = Views::new(asked.into(), &recoded_names(table), &mut violations);
-    match roll(table, original, persons, &views).and_then(|roll| views.count(&roll)) {
+    let counted = roll(table, original, persons, &views).and_then(|roll| {
+        let labels = labels_of(table, original, &roll, &views);
+        views.count(&roll, &labels)
+    });
+    match counted {
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) => {
             violations.append(&mut findings.unmet);
+            violations.extend(limit.exceeded(suppressed.persons, findings.persons + suppressed.persons));
             if violations.is_empty() {
                 findings.suppressed = Some(suppressed);
                 return Ok(Verified::attest(release, findings));
@@ -105,6 +113,21 @@ pub(crate) fn recoded_names(table: &ReleasedTable) -> Vec<&str> {
     recoded.map(|column| column.name.as_str()).collect()
 }
 
+/// What the labels of generalized columns mean, where some audience does not know one of them.
+fn labels_of(table: &ReleasedTable, original: &Table, roll: &Roll<'_>, views: &Views) -> Vec<QuasiLabels> {
+    if views.coalitions.is_empty() {
+        return Vec::new();
+    }
+    let recoded = table.columns.iter().filter_map(|column| match &column.cells {
+        Cells::Recoded { labels, .. } => Some((labels, &original.columns[column.source])),
+        Cells::Copied | Cells::Surrogate { .. } => None,
+    });
+    recoded
+        .zip(&roll.quasi)
+        .map(|((labels, column), cells)| QuasiLabels::new(cells, roll.n_rows, labels, column, Source::Private))
+        .collect()
+}
+
 /// The released rows, to be counted.
 fn roll<'a>(
     table: &'a ReleasedTable,
@@ -139,7 +162,9 @@ mod tests {
 
     use super::*;
     use crate::Counted;
-    use crate::cases::{AGE, DISEASE, ID, NAME, WARD, WISH, ZIP, clinic, clinic_release, clinic_requirements, recoded};
+    use crate::cases::{
+        AGE, DISEASE, ID, LIMIT, NAME, WARD, WISH, ZIP, clinic, clinic_release, clinic_requirements, recoded,
+    };
 
     /// What is wrong after a change to the release.
     fn spoiled(spoil: impl FnOnce(&mut ReleasedTable)) -> Vec<Violation> {
@@ -153,7 +178,7 @@ mod tests {
     ) -> Vec<Violation> {
         let mut release = clinic_release();
         spoil(&mut release.tables[0]);
-        verify_release(release, original, requirements).unwrap_err().0
+        verify_release(release, original, requirements, LIMIT).unwrap_err().0
     }
 
     fn name(column: &str) -> String {
@@ -162,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_true_release_is_verified() {
-        let verified = verify_release(clinic_release(), &clinic(), &clinic_requirements()).unwrap();
+        let verified = verify_release(clinic_release(), &clinic(), &clinic_requirements(), LIMIT).unwrap();
         let findings = verified.findings();
         assert_eq!((findings.rows, findings.persons, findings.classes, findings.k), (6, 5, 2, 2));
         assert_eq!(findings.counted, Counted::Persons);
@@ -174,15 +199,54 @@ mod tests {
     }
 
     #[test]
+    fn a_release_that_leaves_out_more_persons_than_asked_is_never_verified() {
+        let verify = |limit| verify_release(clinic_release(), &clinic(), &clinic_requirements(), limit);
+        let exceeded = |limit| Violation::TooManySuppressed { n: 1, n_persons: 6, limit };
+        assert_eq!(verify(SuppressionLimit::NOBODY).unwrap_err().0, [exceeded(0.0)]);
+        assert_eq!(verify(SuppressionLimit::share(0.16)).unwrap_err().0, [exceeded(0.16)]);
+        let verified = verify(SuppressionLimit::share(0.17)).unwrap();
+        assert_eq!(verified.findings().suppressed, Some(Suppressed { rows: 1, persons: 1 }));
+    }
+
+    #[test]
+    fn a_person_with_several_rows_is_left_out_once() {
+        let original = clinic();
+        // Person 5 has two of the seven rows.
+        let verify = |limit| {
+            let mut release = clinic_release();
+            let rows = release.tables[0].rows.clone();
+            let stays: Vec<bool> =
+                rows.iter().map(|&row| original.columns[ID].cell(row as usize) != Some("5")).collect();
+            let table = &mut release.tables[0];
+            let kept = |ids: &mut Vec<u32>| {
+                let mut stays = stays.iter();
+                ids.retain(|_| *stays.next().unwrap());
+            };
+            kept(&mut table.rows);
+            for column in &mut table.columns {
+                match &mut column.cells {
+                    Cells::Recoded { ids, .. } | Cells::Surrogate { ids } => kept(ids),
+                    Cells::Copied => {}
+                }
+            }
+            verify_release(release, &original, &[Requirement::K(1)], limit)
+        };
+        let found = verify(SuppressionLimit::share(0.4)).unwrap();
+        assert_eq!(found.findings().suppressed, Some(Suppressed { rows: 3, persons: 2 }));
+        let violations = verify(SuppressionLimit::share(0.3)).unwrap_err().0;
+        assert_eq!(violations, [Violation::TooManySuppressed { n: 2, n_persons: 6, limit: 0.3 }]);
+    }
+
+    #[test]
     fn without_a_person_column_each_row_is_one() {
         let original = Table { person: None, ..clinic() };
-        let verified = verify_release(clinic_release(), &original, &[Requirement::K(3)]).unwrap();
+        let verified = verify_release(clinic_release(), &original, &[Requirement::K(3)], LIMIT).unwrap();
         assert_eq!((verified.findings().counted, verified.findings().k), (Counted::Rows, 3));
     }
 
     #[test]
     fn a_release_is_one_table_with_rows() {
-        let nothing = verify_release(Release { tables: Vec::new() }, &clinic(), &[]).unwrap_err();
+        let nothing = verify_release(Release { tables: Vec::new() }, &clinic(), &[], LIMIT).unwrap_err();
         assert_eq!(nothing.0, [Violation::NotOneTable { n: 0 }]);
         let empty = spoiled(|table| {
             *table = ReleasedTable { name: name("clinic"), rows: Vec::new(), columns: table.columns.clone() };
@@ -274,19 +338,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_renumbered_in_the_released_order() {
+    fn a_key_that_joins_no_tables_is_not_released() {
         let mut original = clinic();
         original.columns[WARD].role = Role::Key;
-        let with_ids = |ids: Vec<u32>| {
-            let mut release = clinic_release();
-            release.tables[0].columns[3].cells = Cells::Surrogate { ids };
-            verify_release(release, &original, &clinic_requirements()).map(|_| ()).map_err(|violations| violations.0)
-        };
-        assert_eq!(with_ids(vec![1, 2, 2, 2, 1, NULL]), Ok(()));
-        let wrong = |n, first_row| Err(vec![Violation::KeyRenumbering { column: name("ward"), n, first_row }]);
-        assert_eq!(with_ids(vec![2, 1, 1, 1, 2, NULL]), wrong(5, 1));
-        assert_eq!(with_ids(vec![1, 2, 2, 2, 1, 3]), wrong(1, 6));
-        assert_eq!(with_ids(vec![1, 2, 2, 1, 1, NULL]), wrong(1, 4));
+        for cells in [Cells::Surrogate { ids: vec![1, 2, 2, 2, 1, NULL] }, Cells::Copied] {
+            let violations = spoiled_for(&original, &clinic_requirements(), |table| table.columns[3].cells = cells);
+            assert_eq!(violations, [Violation::KeyJoinsNothing { column: name("ward") }]);
+        }
+        let mut without = clinic_release();
+        without.tables[0].columns.remove(3);
+        assert!(verify_release(without, &original, &clinic_requirements(), LIMIT).is_ok());
     }
 
     #[test]
@@ -294,7 +355,7 @@ mod tests {
         let doubled = recoded("age", AGE, &["[21,29]", "[41,45]", "[21,29]"], vec![0, 2, 0, 1, 1, 1]);
         let mut release = clinic_release();
         release.tables[0].columns[0] = doubled;
-        assert_eq!(verify_release(release, &clinic(), &clinic_requirements()).unwrap().findings().classes, 2);
+        assert_eq!(verify_release(release, &clinic(), &clinic_requirements(), LIMIT).unwrap().findings().classes, 2);
         let apart = recoded("age", AGE, &["[21,29]", "[41,45]", "*"], vec![0, 2, 0, 1, 1, 1]);
         let violations = spoiled(|table| table.columns[0] = apart);
         assert_eq!(violations.len(), 3, "too few persons, for some too few for themselves, and one disease alone");
@@ -357,12 +418,12 @@ mod tests {
                 let rows = (0..ages.len() as u32).collect();
                 Release { tables: vec![ReleasedTable { name: name("t"), rows, columns }] }
             };
-            prop_assert!(verify_release(release(truth.clone()), &original, &[]).is_ok());
+            prop_assert!(verify_release(release(truth.clone()), &original, &[], LIMIT).is_ok());
             let mut spoiled = truth;
             spoiled[row] = 2;
             let first_row = row as u64 + 1;
             prop_assert_eq!(
-                verify_release(release(spoiled), &original, &[]).unwrap_err().0,
+                verify_release(release(spoiled), &original, &[], LIMIT).unwrap_err().0,
                 vec![Violation::NotCovered { column: name("age"), n: 1, first_row }]
             );
         }

@@ -93,6 +93,9 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
     let sensitive = || class.sensitive.expect("a requirement on a sensitive column comes with its values");
     let at_least = |reached: f64, bound: f64| Verdict { holds: reached >= bound, reached };
     let at_most = |reached: f64, bound: f64| Verdict { holds: reached <= bound + TOLERANCE, reached };
+    if let Some(SensitiveView { held, shares: Shares::Hidden, .. }) = class.sensitive {
+        return judge_hidden(requirement, n_persons, held.counts.len());
+    }
     match requirement {
         Requirement::K(k) => at_least(n_persons as f64, f64::from(*k)),
         Requirement::PersonK { .. } => Verdict { holds: n_persons >= class.own_k, reached: n_persons as f64 },
@@ -132,12 +135,34 @@ pub(crate) fn judge(requirement: &Requirement, class: &ClassView<'_>) -> Verdict
     }
 }
 
+/// Whether a class can satisfy a requirement, when it is not known which of its rows are of the same person.
+///
+/// The class has at most as many persons as rows. Its distinct values are certain: `exp` of the entropy is at most their
+/// number, fewer than `l` are never recursively diverse, and since everybody holds one of them, somebody's share is at
+/// least one over their number. Their counts are not certain, so no distribution is judged.
+fn judge_hidden(requirement: &Requirement, n_rows: u64, n_values: usize) -> Verdict {
+    let n_values = n_values as f64;
+    match requirement {
+        Requirement::K(k) => Verdict { holds: n_rows >= u64::from(*k), reached: n_rows as f64 },
+        Requirement::DistinctL { l, .. } => Verdict { holds: n_values >= f64::from(*l), reached: n_values },
+        Requirement::EntropyL { l, .. } => Verdict { holds: n_values >= l - TOLERANCE, reached: n_values },
+        Requirement::RecursiveCL { l, .. } => Verdict { holds: n_values >= f64::from(*l), reached: f64::INFINITY },
+        Requirement::Alpha { alpha, .. } => {
+            Verdict { holds: 1.0 / n_values <= alpha + TOLERANCE, reached: 1.0 / n_values }
+        }
+        Requirement::PersonK { .. }
+        | Requirement::TCloseness { .. }
+        | Requirement::Beta { .. }
+        | Requirement::EnhancedBeta { .. } => Verdict { holds: true, reached: 0.0 },
+    }
+}
+
 /// The largest `l` for which the class is diverse: its distinct values, and where several rows of a person look the
 /// same, no more than the class has persons for each who holds the most frequent one.
 pub(crate) fn diversity(view: &SensitiveView<'_>, n_persons: u64) -> u64 {
     let distinct = view.held.counts.len() as u64;
     match view.shares {
-        Shares::Pairs => distinct,
+        Shares::Pairs | Shares::Hidden => distinct,
         Shares::Rows => {
             let most = view.holders.counts.iter().map(|&(_, count)| u64::from(count)).max();
             distinct.min(most.map_or(0, |most| n_persons / most))

@@ -35,9 +35,13 @@ pub(crate) enum Shares {
     /// Rows, as many of a person as look the same. Who can't tell a person's rows apart learns a value that every
     /// person holds in one of them, so here diversity also bounds the persons who hold a value.
     Rows,
+    /// Rows of which some may be of the same person, and nothing tells which. Only distinct values are certain, so a
+    /// requirement fails only where it fails whichever rows share a person.
+    Hidden,
 }
 
 /// A sensitive column.
+#[derive(Clone)]
 pub(crate) struct Sensitive<'a> {
     /// Says how texts are understood.
     pub(crate) column: &'a Column,
@@ -76,6 +80,7 @@ impl<'a> Sensitive<'a> {
 }
 
 /// Each person's own k: the largest over all rows of the person.
+#[derive(Clone)]
 pub(crate) struct OwnK {
     /// The column it comes from.
     pub(crate) column: String,
@@ -151,17 +156,7 @@ pub(crate) fn persons_of<'a>(table: &'a Table, rows: Option<&'a [u32]>) -> Resul
 /// The columns that requirements on sensitive values name, each once.
 pub(crate) fn sensitive_names(requirements: &[Requirement]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for requirement in requirements {
-        let name = match requirement {
-            Requirement::K(_) | Requirement::PersonK { .. } => continue,
-            Requirement::DistinctL { column, .. }
-            | Requirement::EntropyL { column, .. }
-            | Requirement::RecursiveCL { column, .. }
-            | Requirement::TCloseness { column, .. }
-            | Requirement::Alpha { column, .. }
-            | Requirement::Beta { column, .. }
-            | Requirement::EnhancedBeta { column, .. } => column.as_str(),
-        };
+    for name in requirements.iter().filter_map(Requirement::sensitive_column) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -179,17 +174,14 @@ pub(crate) fn own_ks(
 ) -> Vec<OwnK> {
     let n_rows = rows.map_or(table.n_rows, <[u32]>::len);
     let mut own_ks: Vec<OwnK> = Vec::new();
-    for requirement in requirements {
-        let Requirement::PersonK { column: name } = requirement else {
-            continue;
-        };
+    for name in requirements.iter().filter_map(Requirement::own_k_column) {
         if own_ks.iter().any(|own_k| own_k.column == *name) {
             continue;
         }
         match table.column(name).map(|column| OwnK::read(column, rows, n_rows, persons)) {
             Some(Ok(own_k)) => own_ks.push(own_k),
             Some(Err(violation)) => violations.push(violation),
-            None => violations.push(Violation::UnknownColumn { column: name.clone() }),
+            None => violations.push(Violation::UnknownColumn { column: name.to_owned() }),
         }
     }
     own_ks

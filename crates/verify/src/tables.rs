@@ -5,6 +5,9 @@
 //! Two persons of a class are told apart by no view over the released tables, whatever rows it joins, counts or misses;
 //! so classes of at least k persons imply definition 5 of the paper. Where attackers know absence and counts as well
 //! (complete data) the converse holds too. Where they don't, a release may satisfy definition 5 and still be refused.
+//!
+//! With references a person is part of a graph. Classes then are orbits: persons whom a symmetry of the whole release
+//! exchanges, so not even somebody who knows how everybody is connected tells them apart. See `symmetry`.
 //! # Paper       `[NCN08]`, definitions 4 and 5, theorem 1
 //! # Deviations
 //! What is asked of sensitive values, which the paper leaves open, is asked of every orbit: the rows of one class and
@@ -20,14 +23,17 @@ mod cases;
 mod count;
 mod embedding;
 mod forest;
+mod index;
 mod keys;
 mod lineage;
+mod matching;
 mod release;
 mod shape;
+mod symmetry;
 mod written;
 
 pub use against::verify_tables_against;
-pub use alone::verify_tables_alone;
+pub use alone::{measure_tables, verify_tables_alone};
 pub use release::verify_tables;
-pub use shape::ReleasedLink;
+pub use shape::{LinkKind, ReleasedLink};
 pub use written::verify_tables_written;

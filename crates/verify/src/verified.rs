@@ -2,7 +2,19 @@
 
 use std::fmt;
 
+use kohort_model::Release;
+
 use crate::Findings;
+
+/// Something that the verifier can vouch for.
+pub trait Verifiable {
+    /// What the verifier counts on the way.
+    type Findings: fmt::Debug;
+}
+
+impl Verifiable for Release {
+    type Findings = Findings;
+}
 
 /// Something that was verified. Only this crate can make one.
 ///
@@ -38,14 +50,14 @@ use crate::Findings;
 ///     value.into()
 /// }
 /// ```
-pub struct Verified<T> {
+pub struct Verified<T: Verifiable> {
     value: T,
-    findings: Findings,
+    findings: T::Findings,
 }
 
-impl<T> Verified<T> {
+impl<T: Verifiable> Verified<T> {
     /// The caller has run every check.
-    pub(crate) fn attest(value: T, findings: Findings) -> Self {
+    pub(crate) fn attest(value: T, findings: T::Findings) -> Self {
         Verified { value, findings }
     }
 
@@ -55,7 +67,7 @@ impl<T> Verified<T> {
     }
 
     /// What the verifier counted.
-    pub fn findings(&self) -> &Findings {
+    pub fn findings(&self) -> &T::Findings {
         &self.findings
     }
 
@@ -66,7 +78,7 @@ impl<T> Verified<T> {
 }
 
 /// Shows the findings only: the value holds cells.
-impl<T> fmt::Debug for Verified<T> {
+impl<T: Verifiable> fmt::Debug for Verified<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified").field("findings", &self.findings).finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Counting a table as each audience sees it, and as all of them see it together.
+//! Counting a table as each audience sees it, and as coalitions of them see it together.
 //!
 //! # Guarantee
 //! Every audience is counted by itself: rows are grouped by their cells in its columns, whatever structure they were
@@ -9,42 +9,79 @@ use std::collections::BTreeMap;
 
 use kohort_model::Requirement;
 
-use crate::asked::{View, Views};
+use crate::asked::{View, Views, Whose};
 use crate::cells::CellIds;
-use crate::count::{N_SMALLEST, count, count_classes};
+use crate::count::{N_SMALLEST, count_classes};
 use crate::grouping::Classes;
+use crate::learned::QuasiLabels;
 use crate::roll::Roll;
-use crate::{AudienceFindings, Findings, SensitiveFindings, Violation, Violations};
+use crate::{AudienceFindings, Findings, LearnedFindings, SensitiveFindings, Skipped, Violation, Violations};
 
 impl View {
     /// Rows that look the same here.
     fn classes(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Classes {
         Classes::group(&self.quasi.iter().map(|&position| &quasi[position]).collect::<Vec<_>>(), n_rows)
     }
+
+    /// What was counted here; what is unmet goes to `unmet`.
+    fn findings(&self, found: Findings, learned: Vec<LearnedFindings>, unmet: &mut Vec<Violation>) -> AudienceFindings {
+        let Findings { classes, k, unique_persons, average_risk, sensitive, unmet: failed, .. } = found;
+        unmet.extend(failed.into_iter().map(|violation| self.whose.blame(violation)));
+        let audience = self.whose.name().to_owned();
+        AudienceFindings { audience, classes, k, unique_persons, average_risk, sensitive, learned }
+    }
 }
 
 impl Views {
     /// Counts everything. With audiences each figure is the worst of theirs, and classes are those on all columns.
+    /// `labels` are what the labels of each quasi column mean, where that is known.
     ///
     /// # Errors
     /// Where a requirement can't be evaluated. A requirement that fails is a finding.
     ///
     /// # Panics
     /// Where the roll has no rows.
-    pub(crate) fn count(&self, roll: &Roll<'_>) -> Result<Findings, Violations> {
-        let of_view = |view: &View| count_classes(roll, &view.requirements, &view.classes(&roll.quasi, roll.n_rows));
-        let found: Vec<Findings> = self.each.iter().map(of_view).collect::<Result<_, _>>()?;
-        match &self.together {
-            None => Ok(found.into_iter().next().expect("without audiences there is one view")),
-            Some(together) => Ok(self.worst(found, count(roll, together)?)),
+    pub(crate) fn count(&self, roll: &Roll<'_>, labels: &[QuasiLabels]) -> Result<Findings, Violations> {
+        let of_view = |view: &View| -> Result<(Findings, Vec<LearnedFindings>), Violations> {
+            let classes = view.classes(&roll.quasi, roll.n_rows);
+            let mut found = count_classes(roll, &view.requirements, &classes)?;
+            let mut learned = Vec::new();
+            // Without audiences everybody may know everything.
+            let unknown = (0..roll.quasi.len()).filter(|column| !view.quasi.contains(column));
+            for column in unknown.filter(|_| view.whose != Whose::Anybody) {
+                let asked = view.hidden.iter().filter(|hidden| hidden.column == column);
+                let asked: Vec<&Requirement> = asked.map(|hidden| &hidden.requirement).collect();
+                if let Some(told) = labels[column].told(&classes, &roll.quasi[column], roll) {
+                    found.unmet.extend(told.unmet(&asked));
+                    learned.push(told.findings());
+                }
+            }
+            Ok((found, learned))
+        };
+        let mut each: Vec<(Findings, Vec<LearnedFindings>)> =
+            self.each.iter().map(of_view).collect::<Result<_, _>>()?;
+        if self.coalitions.is_empty() {
+            return Ok(each.swap_remove(0).0);
         }
+        let coalitions = self.coalitions.iter().map(of_view).collect::<Result<_, _>>()?;
+        let mut findings = self.worst(each, coalitions);
+        let is_kept_from_somebody = |column: &usize| self.all().any(|view| !view.quasi.contains(column));
+        let labels = (0..labels.len()).filter(is_kept_from_somebody).map(|column| &labels[column]);
+        let columns = labels.filter(|labels| labels.is_unknown()).map(QuasiLabels::column);
+        findings.skipped = columns.map(|column| Skipped::Labels { column: column.to_owned() }).collect();
+        Ok(findings)
+    }
+
+    /// The classes of every view, with what is asked of them.
+    pub(crate) fn looks(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Vec<(Classes, Vec<Requirement>)> {
+        self.all().map(|view| (view.classes(quasi, n_rows), view.requirements.clone())).collect()
     }
 
     /// Per row the fewest rows that look the same as it to any audience that asks for persons' own k.
     pub(crate) fn sizes_for_own_k(&self, quasi: &[CellIds<'_>], n_rows: usize) -> Vec<u32> {
-        let asks = |requirement: &Requirement| matches!(requirement, Requirement::PersonK { .. });
+        let asks = |requirement: &Requirement| requirement.own_k_column().is_some();
         let mut smallest = vec![u32::MAX; n_rows];
-        for view in self.each.iter().filter(|view| view.requirements.iter().any(asks)) {
+        for view in self.all().filter(|view| view.requirements.iter().any(asks)) {
             let classes = view.classes(quasi, n_rows);
             for class in 0..classes.len() {
                 let rows = classes.rows(class);
@@ -57,15 +94,17 @@ impl Views {
         smallest
     }
 
-    fn worst(&self, found: Vec<Findings>, union: Findings) -> Findings {
+    fn worst(
+        &self,
+        found: Vec<(Findings, Vec<LearnedFindings>)>,
+        together: Vec<(Findings, Vec<LearnedFindings>)>,
+    ) -> Findings {
         let mut smallest_classes: BTreeMap<u64, u64> = BTreeMap::new();
         let mut sensitive: Vec<SensitiveFindings> = Vec::new();
         let mut unmet = Vec::new();
         let mut audiences = Vec::with_capacity(found.len());
-        for (view, found) in self.each.iter().zip(found) {
-            let audience = view.audience.clone().unwrap_or_default();
-            unmet.extend(found.unmet.into_iter().map(|violation| violation.for_audience(&audience)));
-            for (size, n_classes) in found.smallest_classes {
+        for (view, (found, learned)) in self.each.iter().zip(found) {
+            for &(size, n_classes) in &found.smallest_classes {
                 *smallest_classes.entry(size).or_default() += n_classes;
             }
             // Every view measures the same columns in the same order.
@@ -73,10 +112,11 @@ impl Views {
                 [] => sensitive.clone_from(&found.sensitive),
                 worst => worst.iter_mut().zip(&found.sensitive).for_each(|(worst, other)| worst.meet(other)),
             }
-            let Findings { classes, k, unique_persons, average_risk, sensitive, .. } = found;
-            audiences.push(AudienceFindings { audience, classes, k, unique_persons, average_risk, sensitive });
+            audiences.push(view.findings(found, learned, &mut unmet));
         }
-        unmet.extend(union.unmet.into_iter().map(|violation| Violation::Together { violation: Box::new(violation) }));
+        let union = together[0].0.clone();
+        let coalitions = self.coalitions.iter().zip(together);
+        let coalitions = coalitions.map(|(view, (found, learned))| view.findings(found, learned, &mut unmet)).collect();
         let k = audiences.iter().map(|audience| audience.k).min().unwrap_or(0);
         Findings {
             k,
@@ -87,6 +127,7 @@ impl Views {
             sensitive,
             unmet,
             audiences,
+            coalitions,
             collusion_k: Some(union.k),
             ..union
         }

@@ -75,6 +75,9 @@ pub enum Violation {
     /// A person of whom some rows are released and some not.
     #[error("{} released only in part, first seen in row {first_row} of the original", does(*n, "person", "is", "are"))]
     PersonSplit { n: u64, first_row: u64 },
+    /// More persons left out than is asked.
+    #[error("{} of {n_persons} {} left out, more than a share of {limit}", count(*n, "person"), if *n == 1 { "is" } else { "are" })]
+    TooManySuppressed { n: u64, n_persons: u64, limit: f64 },
     /// A released column that has no source.
     #[error("released column '{column}' comes from no column of the original")]
     ColumnWithoutSource { column: String },
@@ -90,6 +93,9 @@ pub enum Violation {
     /// The person column in a table that stands alone.
     #[error("column '{column}' names the person and is released; in a table that stands alone it must not be")]
     PersonReleased { column: String },
+    /// A key that no released table is joined by: equal numbers in it tell people apart, and nothing counts them.
+    #[error("column '{column}' is a released key that joins no tables")]
+    KeyJoinsNothing { column: String },
     /// A column that has to be released and is not.
     #[error("column '{column}' of role {role} is not released")]
     ColumnMissing { column: String, role: Role },
@@ -128,6 +134,15 @@ pub enum Violation {
     /// More rows left out than admitted, or fewer.
     #[error("suppressed {what}: {counted} counted, {admitted} admitted")]
     SuppressedMiscounted { what: &'static str, admitted: u64, counted: u64 },
+    /// Rows left out that are not all rows of as many persons.
+    #[error("the rows left out are not all rows of {}, however rows are traced back", count(*admitted, "person"))]
+    SuppressedPersons { admitted: u64 },
+    /// Something fails in every way to trace rows back to persons, in this way this.
+    #[error("whichever persons rows are traced back to, a requirement fails, in the nearest way {violation}")]
+    InEveryWay { violation: Box<Violation> },
+    /// Something that fails in the ways to trace rows back that were tried; others may do.
+    #[error("can't tell: of the ways to trace rows back to persons that were tried, in the nearest {violation}")]
+    Undecided { violation: Box<Violation> },
     /// Too many ways to trace rows back.
     #[error("the released boxes overlap so much that more than {limit} origins would have to be weighed")]
     TooManyOrigins { limit: u64 },
@@ -138,6 +153,11 @@ pub enum Violation {
     /// Releases whose rows can't be matched by their order.
     #[error("{release} has {}, and {first} {n_first}: they can't be matched by their order", count(*n_rows, "row"))]
     RowsUnmatched { release: String, n_rows: u64, first: String, n_first: u64 },
+    /// A release whose rows are not in the order of its input, where rows are to be matched by their order.
+    #[error(
+        "the rows of {release} are sorted by what they show, so row by row it is not of the same persons as another"
+    )]
+    RowsSorted { release: String },
     /// A release without the column that names persons in the others.
     #[error("{release} has no column that names the person")]
     PersonsUnnamed { release: String },
@@ -160,6 +180,18 @@ pub enum Violation {
     /// Something wrong in what all audiences see together.
     #[error("all audiences together: {violation}")]
     Together { violation: Box<Violation> },
+    /// Something wrong in what some audiences see together.
+    #[error("coalition '{coalition}': {violation}")]
+    ForCoalition { coalition: String, violation: Box<Violation> },
+    /// A coalition with an audience that there is not.
+    #[error("'{audience}' is none of the audiences")]
+    MemberUnknown { audience: String },
+    /// A requirement keeps a column from somebody who knows it.
+    #[error("column '{column}' is known, so nothing can be asked of what is learned about it")]
+    KnownAlready { column: String },
+    /// A requirement that is not defined for generalized cells.
+    #[error("a requirement on quasi column '{column}' is not defined, for its cells may be generalized")]
+    NotOfLabels { column: String },
     /// Audiences are asked for, and there are none.
     #[error("no audience is named, so nothing would be counted")]
     NoAudience,
@@ -206,6 +238,25 @@ pub enum Violation {
         does(*n, "released row", "meets", "meet")
     )]
     FalseParent { column: String, parent: String, n: u64, first_row: u64 },
+    /// Released references to another row than before.
+    #[error(
+        "reference '{column}': {} a row of '{target}' that the private row does not reference, first in released row \
+         {first_row}",
+        does(*n, "released row", "names", "name")
+    )]
+    FalseReference { column: String, target: String, n: u64, first_row: u64 },
+    /// Released references to rows that are not there.
+    #[error(
+        "reference '{column}': {} no released row of '{target}', first in released row {first_row}",
+        does(*n, "released row", "names", "name")
+    )]
+    WithoutTarget { column: String, target: String, n: u64, first_row: u64 },
+    /// References that lead back to where they start, so that who looks the same can't be told.
+    #[error(
+        "reference '{column}': {} in a circle, so nobody can say who looks the same, first in released row {first_row}",
+        does(*n, "released row", "is", "are")
+    )]
+    ReferencesInCircle { column: String, n: u64, first_row: u64 },
     /// Released rows of which the parent is left out.
     #[error(
         "{} off a row of '{parent}' that is left out, first in released row {first_row}",
@@ -228,6 +279,22 @@ pub enum Violation {
     /// A join that is not of this private table.
     #[error("the join with the register is not of this private table")]
     JoinOfAnother,
+    /// Private persons who count beside a register person they are the same as.
+    #[error(
+        "{} in the register too but {} found there, first in private row {first_row}",
+        does(*n, "private person", "is", "are"),
+        if *n == 1 { "was not" } else { "were not" }
+    )]
+    NotMatched { n: u64, first_row: u64 },
+    /// Private persons of whom the register says something else than the join.
+    #[error("the register says something else of {} than the join, first in private row {first_row}", count(*n, "private person"))]
+    RegisterMisread { n: u64, first_row: u64 },
+    /// Register persons who count several times.
+    #[error("{} of the register counted twice", does(*n, "person", "is", "are"))]
+    RegisterPersonTwice { n: u64 },
+    /// Register texts that stand in the join as texts of another value.
+    #[error("column '{column}': {} of the register as another value", does(*n, "text", "was read", "were read"))]
+    OtherValue { column: String, n: u64 },
     /// Classes of register persons only.
     #[error("{} nobody of the private table, first in released row {first_row}", does(*n, "class", "holds", "hold"))]
     ClassWithoutPrivate { n: u64, first_row: u64 },
@@ -302,7 +369,7 @@ pub enum Violation {
     /// A requirement that some class does not satisfy.
     #[error(
         "{}: {}, the worst reaching {}; the first stands in row {first_row} and has {}",
-        Asked(requirement), does(*n_classes, "class", "fails", "fail"), Reached(*reached), count(*class_size, "person")
+        InWords(requirement), does(*n_classes, "class", "fails", "fail"), Reached(*reached), count(*class_size, "person")
     )]
     Unmet { requirement: Requirement, n_classes: u64, reached: f64, first_row: u64, class_size: u64 },
 }
@@ -316,9 +383,37 @@ impl Violation {
         }
     }
 
+    /// The same, said to be so in every way to trace rows back.
+    pub(crate) fn in_every_way(self) -> Self {
+        Violation::InEveryWay { violation: Box::new(self) }
+    }
+
+    /// The same, said of ways to trace rows back where others may be better.
+    pub(crate) fn undecided(self) -> Self {
+        Violation::Undecided { violation: Box::new(self) }
+    }
+
+    /// Whether this says that something could not be decided, rather than that it is wrong.
+    pub fn is_undecided(&self) -> bool {
+        match self {
+            Violation::Undecided { .. } | Violation::TooManyOrigins { .. } => true,
+            Violation::InTable { violation, .. }
+            | Violation::InRelease { violation, .. }
+            | Violation::ForAudience { violation, .. }
+            | Violation::ForCoalition { violation, .. }
+            | Violation::Together { violation } => violation.is_undecided(),
+            _ => false,
+        }
+    }
+
     /// The same, said of one of several releases.
     pub(crate) fn in_release(self, release: &str) -> Self {
         Violation::InRelease { release: release.to_owned(), violation: Box::new(self) }
+    }
+
+    /// The same, said of what some audiences see together.
+    pub(crate) fn for_coalition(self, coalition: &str) -> Self {
+        Violation::ForCoalition { coalition: coalition.to_owned(), violation: Box::new(self) }
     }
 
     /// The same, said of what one audience sees.
@@ -335,6 +430,9 @@ impl Violation {
             Violation::RowsUnmatched { .. } => {
                 Some("name the column that names the person in every release, for example --person id")
             }
+            Violation::RowsSorted { .. } => Some(
+                "name a column that names the person in every release (--person), or audit copies made with --order input, which stay private",
+            ),
             Violation::PersonTwice { .. } => Some("each person may have one row in each release"),
             Violation::ReleasesContradict { .. } => Some(
                 "they are not of the same persons, or their rows are not in the same order: --person matches them by name",
@@ -343,9 +441,12 @@ impl Violation {
                 Some("check that the column names persons in the same way in every release")
             }
             Violation::NoHierarchy { .. } => Some("give it one, or another distance"),
-            Violation::TooManyOrigins { .. } => Some("verify without the original"),
+            Violation::TooManyOrigins { .. } | Violation::Undecided { .. } => {
+                Some("nothing is shown to be wrong; verify without --against counts what the files show by themselves")
+            }
             Violation::InTable { violation, .. }
             | Violation::ForAudience { violation, .. }
+            | Violation::ForCoalition { violation, .. }
             | Violation::Together { violation }
             | Violation::InRelease { violation, .. } => violation.hint(),
             Violation::OriginalKeys { .. } => Some("give each row a key of its own"),
@@ -370,9 +471,9 @@ fn does(n: u64, noun: &str, one: &str, many: &str) -> String {
 }
 
 /// A requirement in words.
-struct Asked<'a>(&'a Requirement);
+pub(crate) struct InWords<'a>(pub(crate) &'a Requirement);
 
-impl fmt::Display for Asked<'_> {
+impl fmt::Display for InWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Requirement::K(k) => write!(f, "at least {} in each class", count(u64::from(*k), "person")),
@@ -459,5 +560,7 @@ mod tests {
         let split = |n| Violation::PersonSplit { n, first_row: 3 }.to_string();
         assert_eq!(split(1), "1 person is released only in part, first seen in row 3 of the original");
         assert_eq!(split(2), "2 persons are released only in part, first seen in row 3 of the original");
+        let suppressed = Violation::TooManySuppressed { n: 3, n_persons: 100, limit: 0.02 };
+        assert_eq!(suppressed.to_string(), "3 persons of 100 are left out, more than a share of 0.02");
     }
 }

@@ -8,7 +8,7 @@ use kohort_core::audiences::{Method, Savings, anonymize_audiences_by};
 use kohort_io::load;
 use kohort_model::spec::Algorithm;
 use kohort_model::{Audience, Audiences, Column, Requirement, Silent, Spec, Table};
-use kohort_verify::verify_release;
+use kohort_verify::{SuppressionLimit, verify_release};
 
 use crate::adult;
 use crate::measure::{Cost, timed};
@@ -53,7 +53,7 @@ pub(super) fn of_columns(columns: &[&[&str]], k: u32, collusion_k: Option<u32>) 
         quasi: columns.iter().map(|&column| column.to_owned()).collect(),
         requirements: vec![Requirement::K(k)],
     };
-    Audiences { each: columns.iter().enumerate().map(audience).collect(), collusion_k }
+    Audiences::new(columns.iter().enumerate().map(audience).collect()).with_collusion_k(collusion_k)
 }
 
 /// Adult with the hierarchies that come with it.
@@ -92,6 +92,6 @@ pub(super) fn measure(
     union?;
     let (released, cost) = timed(|| anonymize_audiences_by(&table, &spec, audiences, method, &Silent));
     let released = released?;
-    verify_release(released.anonymized.release, &table, audiences)?;
+    verify_release(released.anonymized.release, &table, audiences, SuppressionLimit::share(spec.max_suppressed))?;
     Ok(Found { saved: released.saved, cost, union_cost })
 }

@@ -10,7 +10,7 @@ use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_io::{LoadedTable, load, load_registers};
 use kohort_model::{JoinedRegister, Requirement, Silent, Spec};
 use kohort_testkit::random::Random;
-use kohort_verify::{AskedOfJoin, verify_joined};
+use kohort_verify::{AskedOfJoin, SuppressionLimit, ToldApart, verify_joined};
 use parquet::arrow::ArrowWriter;
 
 use super::setting::N_LARGE;
@@ -83,7 +83,14 @@ impl Files {
     pub(super) fn verify(&self, done: AnonymizedWithRegister) -> Result<(), Box<dyn Error>> {
         let requirements = [Requirement::K(self.spec.k)];
         let rows = self.spec.register.release;
-        let asked = AskedOfJoin { requirements: &requirements, delta_presence: None, rows, previous: &[] };
+        let asked = AskedOfJoin {
+            requirements: &requirements,
+            delta_presence: None,
+            rows,
+            told_apart: ToldApart::ByKey,
+            previous: &[],
+            limit: SuppressionLimit::NOBODY,
+        };
         verify_joined(done.anonymized.release, &self.microdata.table, &self.joined, asked)?;
         Ok(())
     }

@@ -8,10 +8,10 @@ use kohort_core::encode::Encoded;
 use kohort_core::register::estimate::{Places, mean_relative_error, range_counts};
 use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::utility::{Workload, WorkloadSpec, sanity_bound};
-use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
+use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows, Unmatched};
 use kohort_model::{Column, InRegister, JoinedRegister, Requirement, Role, Silent, Spec, Table, Texts, ValueType};
 use kohort_testkit::random::Random;
-use kohort_verify::{AskedOfJoin, verify_joined};
+use kohort_verify::{AskedOfJoin, SuppressionLimit, ToldApart, verify_joined};
 
 use crate::categories::{Categories, census};
 use crate::measure::timed;
@@ -113,11 +113,21 @@ impl Population {
 
 impl Drawn {
     fn new(microdata: Table, rows: Table) -> Drawn {
-        let joined = |rows: Table| JoinedRegister {
-            n_microdata: microdata.n_rows,
-            n_register: rows.n_rows - microdata.n_rows,
-            persons: vec![InRegister::Same; microdata.n_rows],
-            rows,
+        // The register has everybody, so it says of each private person what the private table says.
+        let joined = |mut rows: Table| {
+            let n_persons = rows.n_rows;
+            for (column, private) in rows.columns.iter_mut().zip(&microdata.columns) {
+                column.ids.extend_from_slice(&private.ids);
+            }
+            rows.n_rows += microdata.n_rows;
+            JoinedRegister {
+                n_microdata: microdata.n_rows,
+                n_register: n_persons - microdata.n_rows,
+                persons: (n_persons as u32..rows.n_rows as u32).map(InRegister::Same).collect(),
+                rows,
+                key_prints: Vec::new(),
+                respelled: Vec::new(),
+            }
         };
         Drawn { joined: joined(rows), alone: joined(microdata.clone()), microdata }
     }
@@ -160,7 +170,9 @@ pub(super) fn measure(
         requirements: &[Requirement::K(k)],
         delta_presence: None,
         rows: RegisterRows::All,
+        told_apart: ToldApart::ByValues(Unmatched::Count),
         previous: &[],
+        limit: SuppressionLimit::NOBODY,
     };
     verify_joined(done.anonymized.release, &drawn.microdata, joined, asked)?;
     Ok(Measured { ncp: loss.ncp, dm: loss.dm, are, cpu: cost.cpu })

@@ -6,7 +6,7 @@ use kohort_core::relational::{anonymize_tables, anonymize_tables_with_counts};
 use kohort_model::spec::{Algorithm, Pairing};
 use kohort_model::{Requirement, Silent};
 use kohort_testkit::students::Books;
-use kohort_verify::verify_tables;
+use kohort_verify::{SuppressionLimit, verify_tables};
 
 use super::bitmap::{Bitmap, BitmapLoss, Data, Order, Settings};
 use super::single_table::{Exposure, JoinKeys, local, universal};
@@ -152,7 +152,7 @@ fn release(students: &Students, method: Method, k: u32, threshold: Option<f64>) 
     let (anonymized, cost) = timed(|| anonymize_tables(tables, schema, &spec, &Silent));
     let anonymized = anonymized?;
     let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
-    verify_tables(anonymized.release, tables, schema, &requirements)?;
+    verify_tables(anonymized.release, tables, schema, &requirements, SuppressionLimit::share(spec.max_suppressed))?;
     let evaluations = match method.is_single_pass() {
         true => Some(anonymize_tables_with_counts(tables, schema, &spec, &Silent)?.1.nodes.asked),
         false => None,

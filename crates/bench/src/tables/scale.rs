@@ -12,7 +12,7 @@ use kohort_io::load;
 use kohort_model::spec::Algorithm;
 use kohort_model::{Requirement, Schema, Silent, Spec, Table};
 use kohort_testkit::students::Books;
-use kohort_verify::verify_tables;
+use kohort_verify::{SuppressionLimit, verify_tables};
 use serde::{Deserialize, Serialize};
 
 use super::students::Students;
@@ -202,7 +202,8 @@ pub(crate) fn release(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let (anonymized, anonymize) = timed(|| anonymize_tables(&tables, &schema, &spec, &Silent));
     let anonymized = anonymized?;
     let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
-    let (verified, verify) = timed(|| verify_tables(anonymized.release, &tables, &schema, &requirements));
+    let limit = SuppressionLimit::share(spec.max_suppressed);
+    let (verified, verify) = timed(|| verify_tables(anonymized.release, &tables, &schema, &requirements, limit));
     let verified = verified?;
     let with_loss = tables.iter().zip(&anonymized.loss_of_tables).filter(|(_, loss)| !loss.columns.is_empty());
     let account = Account {

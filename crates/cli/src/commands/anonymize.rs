@@ -10,7 +10,7 @@ use super::Output;
 use crate::failure::{Failure, Report, Status};
 use crate::files::{folder_of, read_spec};
 use crate::flags::FlagSpec;
-use crate::job::{Job, cannot_print_several};
+use crate::job::{Job, JobOptions, Risks, cannot_print_several};
 use crate::progress::Bars;
 use crate::render::summary;
 use crate::terminal;
@@ -57,6 +57,9 @@ pub(crate) struct Anonymize {
     /// Replace the release that is already in the folder
     #[arg(long)]
     force: bool,
+    /// Go on although a blatant risk was found; the manifest then says so
+    #[arg(long)]
+    accept_risks: bool,
     /// Do everything but write
     #[arg(long)]
     dry_run: bool,
@@ -129,7 +132,8 @@ impl Anonymize {
 
         let bars = Bars::new();
         let cells = if self.cells == "bounds" { CellForm::Bounds } else { CellForm::Labels };
-        let job = Job::run(&spec, &folder, cells, &bars)?;
+        let risks = if self.accept_risks { Risks::Accepted } else { Risks::Refused };
+        let job = Job::run(&spec, &folder, JobOptions { cells, risks }, &bars)?;
         let manifest = match &target {
             Target::Folder { path, options } => job.write(path, *options, &bars)?,
             Target::Stdout => job.print(&mut std::io::stdout().lock())?,
@@ -141,6 +145,12 @@ impl Anonymize {
         match self.output() {
             Output::Words => terminal::say(&summary::words(&manifest, place.as_deref())),
             Output::Json => terminal::print(&summary::json(&manifest, place.as_deref()))?,
+        }
+        for note in &manifest.manifest.notes {
+            terminal::note(&note.message);
+        }
+        for risk in &manifest.manifest.accepted_risks {
+            terminal::warning(&risk.message);
         }
         Ok(())
     }

@@ -19,23 +19,26 @@ const EXAMPLES: &str = "\
 Examples:
   kohort audit insurer.csv hr.csv --audience insurer=age,vehicle --audience hr=age,job --k 5
   kohort audit 2025.csv 2026.csv --audience anybody=age,zip --person id
+  kohort audit release-2025/ release-2026/ --audience anybody=age,zip --person id
   kohort audit insurer.csv hr.csv --audience both=age,vehicle --hierarchy vehicle=vehicle.csv --json";
 
 /// Count how alone people are to somebody who reads several releases together
 ///
-/// The releases are of the same persons: row by row, or matched by --person. What they say of a person is intersected,
+/// The releases are of the same persons: row by row, or matched by --person. Rows of a release that kohort sorted are never
+/// matched row by row. What they say of a person is intersected,
 /// cell by cell, and persons are counted of whom the same remains. With --k the exit code says whether everybody hides
 /// among as many from each audience: 0 yes, 1 no.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Audit {
-    /// The releases: CSV (also .gz, .zst), Parquet or Arrow
-    #[arg(required = true, value_name = "FILE")]
+    /// The releases: folders that kohort wrote, or files: CSV (also .gz, .zst), Parquet or Arrow
+    #[arg(required = true, value_name = "RELEASE")]
     files: Vec<PathBuf>,
     /// Somebody, and the columns they may know: insurer=age,vehicle; once for each
     #[arg(long, value_name = "NAME=COLUMN,...", required = true)]
     audience: Vec<String>,
-    /// The column that names the person in every release; without it rows are matched by their order
+    /// The column that names the person in every release; without it rows are matched by their order, which is
+    /// refused where a manifest says that they are sorted
     #[arg(long, value_name = "COLUMN")]
     person: Option<String>,
     /// vehicle=vehicle.csv | vehicle=edges:vehicle.csv: which values a label stands for; without it two different labels

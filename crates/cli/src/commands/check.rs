@@ -86,7 +86,7 @@ impl Check {
         let sensitive = table.columns.iter().filter(|column| column.role == Role::Sensitive);
         let mut all = spec.requirements(table);
         if self.k.is_none() {
-            all.retain(|requirement| !matches!(requirement, Requirement::K(_)));
+            all.retain(|requirement| requirement.k().is_none());
         }
         Ok(Asked { sensitive: sensitive.map(|column| column.name.clone()).collect(), all })
     }
@@ -100,8 +100,8 @@ struct Asked {
 /// Gives the columns whose order a requirement asks for their type.
 fn order_values(table: &mut Table, requirements: &[Requirement]) {
     for requirement in requirements {
-        if let Requirement::TCloseness { column, distance: Distance::Ordered, .. } = requirement
-            && let Some(position) = table.position(column)
+        if requirement.distance() == Some(Distance::Ordered)
+            && let Some(position) = requirement.sensitive_column().and_then(|column| table.position(column))
         {
             let column = &mut table.columns[position];
             column.value_type = infer_type(&column.texts, &Notation::default());

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_io::{CheckOptions, read_for_check};
 
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::suggest::{Suggestion, Suggestions, suggest};
+use crate::suggest::{Reading, Setting, Suggestion, Suggestions, suggest};
 use crate::terminal;
 
 const EXAMPLES: &str = "\
@@ -26,8 +25,8 @@ pub(crate) struct Init {
 }
 
 const HEADER: &str = "\
-# A spec to begin with, suggested from the names of columns and from how many values they hold. Go through it line by
-# line: what others could know about the people in this table, only you can tell. Then run it:
+# A spec to begin with, suggested from what columns hold and what they are called. Go through it line by line: what
+# others could know about the people in this table, only you can tell. Then run it:
 #
 #     kohort anonymize release.toml -o release
 #
@@ -45,17 +44,20 @@ const HEADER: &str = "\
 impl Init {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let bars = Bars::new();
-        let table = read_for_check(&self.data, &CheckOptions::default(), &bars)?;
-        let suggestions = suggest(&table);
+        let Reading { table, notation, settings } = Reading::new(&self.data, &bars)?;
+        let suggestions = suggest(&table, &notation);
         bars.clear();
-        terminal::print(&render(&self.data, &table.name, &suggestions))
+        terminal::print(&render(&self.data, &table.name, &settings, &suggestions))
     }
 }
 
-fn render(file: &Path, table: &str, suggestions: &Suggestions) -> String {
+fn render(file: &Path, table: &str, settings: &[Setting], suggestions: &Suggestions) -> String {
     let mut text = HEADER.to_owned();
     let name = key(table);
     write!(text, "\n[tables.{name}]\nfile = {}\n", quoted(&file.to_string_lossy())).expect("a string takes all");
+    for (key, value, why) in settings {
+        writeln!(text, "{key} = {value}  # {why}").expect("a string takes all");
+    }
     match &suggestions.person {
         Some((person, why)) => {
             writeln!(text, "person = {}  # {why}", quoted(person)).expect("a string takes all");

@@ -1,25 +1,29 @@
 //! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private tables.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kohort_io::{
-    LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers, load_tables, read_release,
-    read_release_of,
+    JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers, load_tables,
+    read_release, read_release_of,
 };
-use kohort_model::spec::{RegisterRows, TableSpec};
-use kohort_model::{AchievedSensitive, Distance, Manifest, Persons, Requirement, Role, Spec, Table, TableManifest};
+use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
+use kohort_model::{
+    AchievedLearned, AchievedSensitive, Coalition, Distance, InRegister, Manifest, Requirement, Role, Spec, Table,
+};
 use kohort_verify::{
-    AskedOfJoin, Counted, Findings, ReleasedLink, Skipped, Suppressed, Violations, verify_against, verify_alone,
-    verify_joined_against, verify_joined_alone, verify_tables_against, verify_tables_alone,
+    AskedOfJoin, Counted, Findings, ReleasedLink, RowsOf, Skipped, Suppressed, SuppressionLimit, ToldApart, Violation,
+    Violations, verify_against, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
+    verify_tables_alone,
 };
 
 use super::{Output, Verdict};
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
-use crate::job::asked_of_join;
+use crate::job::{asked_of_join, limit_of};
 use crate::manifest::{
-    achieved, asked_for_audiences, audiences, is_within_limit, joined_by_word, link_manifests, released_links,
+    UnknownSetting, achieved, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links,
     requirement, requirements,
 };
 use crate::progress::Bars;
@@ -33,7 +37,9 @@ Examples:
 
 /// Count a release again, from its files alone or against the private tables
 ///
-/// Exit code 0: the release satisfies what its manifest says. 1: it does not, or is not truthful.
+/// Exit codes: 0 verified, as far as what was given shows. 1 a requirement is not met, or the release is not truthful. 2
+/// wrong use or input. 3 I/O. 4 can't tell: with --against, whether the release can have come from the private tables was
+/// not decided.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
@@ -64,6 +70,7 @@ impl Verify {
             None => {
                 let (manifest, tables) = read_release(&self.release, &bars)?;
                 let counted = count_alone(&self.release, &manifest, &tables, &mut notes)?;
+                wrong.extend(claims_beyond_limit(&manifest.manifest));
                 (manifest, counted)
             }
             Some(spec) => self.count_against(spec, &mut wrong, &bars)?,
@@ -76,13 +83,26 @@ impl Verify {
         let found = match counted {
             Ok(found) => found,
             Err(violations) => {
+                let is_undecided = wrong.is_empty() && violations.0.iter().all(Violation::is_undecided);
                 wrong.extend(violation_reports(&violations.0));
-                return Err(Failure::new(Status::NotMet, wrong));
+                return Err(Failure::new(if is_undecided { Status::CannotTell } else { Status::NotMet }, wrong));
             }
         };
+        // What is said of figures, or of presence where nothing bounds it, takes nothing away from what was asked.
+        let takes_away = |skipped: &Skipped| match skipped {
+            Skipped::Figures => false,
+            Skipped::Presence => manifest.requirement.delta_presence.is_some(),
+            _ => true,
+        };
+        let in_part = !notes.is_empty() || found.skipped.iter().any(takes_away);
         notes.extend(found.skipped.iter().map(ToString::to_string));
         wrong.extend(differences(&manifest, &found));
-        terminal::print(&self.render(&manifest, &found, &notes, wrong.is_empty()))?;
+        let shown = match (wrong.is_empty(), in_part) {
+            (false, _) => Shown::NotMet,
+            (true, true) => Shown::InPart,
+            (true, false) => Shown::Everything,
+        };
+        terminal::print(&self.render(&manifest, &found, &notes, shown))?;
         if wrong.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(wrong)) }
     }
 
@@ -100,7 +120,9 @@ impl Verify {
         {
             return self.count_against_registers(path, &spec, table_spec, wrong, bars);
         }
-        if let [table_spec] = spec.tables.as_slice() {
+        if let [table_spec] = spec.tables.as_slice()
+            && !spec.links_rows()
+        {
             let original = load(folder, &spec, table_spec, bars)?.table;
             let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
@@ -110,6 +132,9 @@ impl Verify {
                 Some(audiences) => verify_against(&tables[0], &original, &audiences, suppressed),
                 None => verify_against(&tables[0], &original, &spec.requirements(table_spec), suppressed),
             };
+            if let Ok(found) = &counted {
+                wrong.extend(beyond_limit(found.suppressed, n_persons(&original), &spec));
+            }
             return Ok((manifest, counted));
         }
         let LoadedTables { tables: originals, schema, .. } = load_tables(folder, &spec, bars)?;
@@ -121,6 +146,11 @@ impl Verify {
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
         let counted = verify_tables_against(&tables, &originals, &schema, &requirements, &suppressed);
+        if let Ok(found) = &counted {
+            let of_table =
+                |table: usize| beyond_limit(found.tables[table].suppressed, n_persons(&originals[table]), &spec);
+            wrong.extend(schema.roots().into_iter().flat_map(of_table));
+        }
         Ok((manifest, counted))
     }
 
@@ -160,7 +190,7 @@ impl Verify {
         Err(Failure::input(message, "verify against the spec that the release was made from"))
     }
 
-    fn render(&self, manifest: &Manifest, found: &Findings, notes: &[String], is_verified: bool) -> String {
+    fn render(&self, manifest: &Manifest, found: &Findings, notes: &[String], shown: Shown) -> String {
         match self.output() {
             Output::Words => {
                 let mut text = findings::words(found);
@@ -168,24 +198,49 @@ impl Verify {
                 for note in notes {
                     text += &format!("not counted      {note}\n");
                 }
-                text += match (is_verified, &self.against) {
-                    (false, _) => "verified         no\n",
-                    (true, None) => "verified         yes, from the released files alone\n",
-                    (true, Some(_)) if found.joined.is_some() => {
-                        "verified         yes, against the private table and its registers\n"
-                    }
-                    (true, Some(_)) if found.tables.is_empty() => "verified         yes, against the private table\n",
-                    (true, Some(_)) => "verified         yes, against the private tables\n",
+                let by = match &self.against {
+                    None => "from the released files alone",
+                    Some(_) if found.joined.is_some() => "against the private table and its registers",
+                    Some(_) if found.tables.is_empty() => "against the private table",
+                    Some(_) => "against the private tables",
+                };
+                text += &match shown {
+                    Shown::NotMet => "verified         no\n".to_owned(),
+                    Shown::InPart => format!("verified         what was counted, {by}\n"),
+                    Shown::Everything => format!("verified         yes, {by}\n"),
                 };
                 text
             }
             Output::Json => {
                 let mut object = findings::object(found);
-                object.insert("verified".to_owned(), is_verified.into());
+                object.insert("verified".to_owned(), (shown != Shown::NotMet).into());
+                object.insert("verdict".to_owned(), shown.word().into());
                 object.insert("against".to_owned(), self.against.is_some().into());
                 object.insert("not_counted".to_owned(), notes.to_vec().into());
                 format!("{:#}\n", serde_json::Value::Object(object))
             }
+        }
+    }
+}
+
+/// What was shown of a release that could be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Something asked does not hold, or something claimed is not so.
+    NotMet,
+    /// Whatever could be counted holds; the rest can't be seen in what was given.
+    InPart,
+    /// Everything asked holds.
+    Everything,
+}
+
+impl Shown {
+    /// For programs.
+    fn word(self) -> &'static str {
+        match self {
+            Shown::NotMet => "not_met",
+            Shown::InPart => "in_part",
+            Shown::Everything => "verified",
         }
     }
 }
@@ -208,19 +263,8 @@ pub(crate) fn count_alone(
     if manifest.requirement.person_k {
         notes.push("each person's own k can't be recounted from what is released".to_owned());
     }
-    let n_persons = manifest.persons.n_out;
-    if let [table] = tables
-        && n_persons != table.n_rows as u64
-        && table.person.is_none()
-        && manifest.register.is_none()
-    {
-        let n_rows = table.n_rows;
-        notes.push(format!("{n_persons} persons have {n_rows} rows, and nothing released tells whose: see --against"));
-    }
     for asked in &mut asked {
-        let is_hidden = |requirement: &mut Requirement| {
-            matches!(requirement, Requirement::TCloseness { distance: Distance::Hierarchical, .. })
-        };
+        let is_hidden = |requirement: &mut Requirement| requirement.distance() == Some(Distance::Hierarchical);
         for requirement in asked.extract_if(.., is_hidden) {
             let column = requirement.column().unwrap_or_default();
             notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
@@ -228,20 +272,32 @@ pub(crate) fn count_alone(
     }
     if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
         let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
+        let unmatched = register.unmatched.as_deref().map(|word| Unmatched::from_word(word).ok_or_else(unknown));
+        let told_apart = match (register.joined_by.as_str(), unmatched.transpose()?) {
+            ("key", None) => ToldApart::ByKey,
+            // Releases of before there was a choice counted everybody.
+            ("values", unmatched) => ToldApart::ByValues(unmatched.unwrap_or(Unmatched::Count)),
+            _ => return Err(unknown()),
+        };
         let asked = AskedOfJoin {
             requirements: asked,
             delta_presence: manifest.requirement.delta_presence,
             rows,
+            told_apart,
             previous: &[],
+            limit: SuppressionLimit::share(manifest.requirement.max_suppressed),
         };
         return Ok(verify_joined_alone(tables, asked));
     }
     match (tables, asked.as_slice()) {
-        ([table], [asked]) => {
+        ([table], [asked]) if links.is_empty() => {
             let quasi = table.with_role(Role::Quasi);
-            Ok(match asked_for_audiences(&manifest.audiences, &manifest.requirement, asked) {
-                Some(audiences) => verify_alone(table, &quasi, &audiences),
-                None => verify_alone(table, &quasi, asked),
+            let is_each = manifest.persons.n_out == table.n_rows as u64;
+            let rows_of = if is_each { RowsOf::PersonsEach } else { RowsOf::PersonsUnnamed };
+            let audiences = asked_for_audiences(&manifest.audiences, &manifest.requirement, asked);
+            Ok(match audiences.map_err(|UnknownSetting| unknown())? {
+                Some(audiences) => verify_alone(table, &quasi, &audiences, rows_of),
+                None => verify_alone(table, &quasi, asked, rows_of),
             })
         }
         ([], _) => {
@@ -252,13 +308,34 @@ pub(crate) fn count_alone(
     }
 }
 
+/// Too many persons left out, by the verifier's count and not by the manifest's.
+fn beyond_limit(suppressed: Option<Suppressed>, n_persons: u64, spec: &Spec) -> Vec<Report> {
+    let left_out = suppressed.map_or(n_persons, |suppressed| suppressed.persons);
+    violation_reports(limit_of(spec).exceeded(left_out, n_persons).as_slice())
+}
+
+/// Too many persons left out, by what the manifest itself says.
+fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
+    let Manifest { persons, requirement, .. } = manifest;
+    let limit = SuppressionLimit::share(requirement.max_suppressed);
+    violation_reports(limit.exceeded(persons.suppressed, persons.n_out + persons.suppressed).as_slice())
+}
+
+/// How many persons a private table has.
+fn n_persons(table: &Table) -> u64 {
+    table.person_column().map_or(table.n_rows, |persons| persons.texts.len()) as u64
+}
+
 /// Which k was asked, of whom.
 fn asked_k(manifest: &Manifest) -> String {
     if manifest.audiences.is_empty() {
         return format!("k = {}", manifest.requirement.k);
     }
     let of_each = manifest.audiences.iter().map(|(name, audience)| format!("{} for {name}", audience.k));
-    let together = manifest.requirement.collusion_k.map(|k| format!("{k} for all together"));
+    let together = manifest.requirement.coalitions.iter().filter_map(|(name, coalition)| {
+        let who = if name == Coalition::ALL { "all together" } else { name };
+        Some(format!("{} for {who}", coalition.k?))
+    });
     format!("k = {}", of_each.chain(together).collect::<Vec<_>>().join(", "))
 }
 
@@ -279,16 +356,6 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
         let message = format!("{} joins tables otherwise than manifest.json says", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
-    // Of several tables those that hang off none are of persons, each row one.
-    let is_of_persons = |table: &&TableManifest| links.iter().all(|link| link.table != table.name);
-    let persons: Vec<Persons> = match manifest.tables.as_slice() {
-        _ if manifest.register.is_some() => vec![manifest.persons],
-        [_] => vec![manifest.persons],
-        tables => tables.iter().filter(is_of_persons).map(persons_of_rows).collect(),
-    };
-    if persons.into_iter().any(|persons| !is_within_limit(persons, spec.max_suppressed)) {
-        wrong.push(Report::new("more persons were left out than max_suppressed allows"));
-    }
     wrong
 }
 
@@ -300,16 +367,22 @@ fn other_registers(manifest: &Manifest, read: &LoadedRegisters, spec: &Spec, pat
     if !claimed.eq(read.registers.iter().map(|register| (&register.name, &register.sha256))) {
         wrong.push(Report::new(format!("{} has other registers than manifest.json says", path.display())).hint(hint));
     }
-    let used = manifest.register.as_ref().map(|register| (register.release.as_str(), register.joined_by.as_str()));
-    if used != Some((spec.register.release.word(), joined_by_word(read.by))) {
+    let used = manifest
+        .register
+        .as_ref()
+        .map(|register| (register.release.as_str(), register.joined_by.as_str(), register.unmatched.as_deref()));
+    let unmatched = (read.by == JoinedBy::Values).then(|| spec.unmatched().word());
+    if used != Some((spec.register.release.word(), joined_by_word(read.by), unmatched)) {
         let message = format!("{} uses registers otherwise than manifest.json says", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
+    let found = read.joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
+    if let Some(register) = manifest.register.as_ref().filter(|register| register.found != found) {
+        let claimed = register.found;
+        let message = format!("manifest.json says register.found = {claimed}, and {found} was counted");
+        wrong.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
+    }
     wrong
-}
-
-fn persons_of_rows(table: &TableManifest) -> Persons {
-    Persons { n_in: table.rows_in, n_out: table.rows_out, suppressed: table.rows_suppressed }
 }
 
 /// Figures of the manifest that are not those counted.
@@ -321,6 +394,8 @@ pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> 
             differences.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
         }
     };
+    let persons = manifest.persons;
+    compare("persons.in".to_owned(), persons.n_in as f64, (persons.n_out + persons.suppressed) as f64);
     compare("classes".to_owned(), manifest.classes as f64, found.classes as f64);
     if let Some(joined) = &found.joined {
         let register = manifest.register.as_ref();
@@ -337,8 +412,13 @@ pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> 
         }
         return differences;
     }
-    // Where persons have several rows and can't be told apart, rows were counted, and the figures are others.
-    let is_comparable = found.counted == Counted::Persons || found.rows == manifest.persons.n_out;
+    // Where persons have several rows, figures differ between the ways to trace rows back to persons.
+    let is_each_person = found.rows == manifest.persons.n_out;
+    let is_one_way = found.skipped.contains(&Skipped::Figures);
+    let is_comparable = is_each_person || (found.counted == Counted::Persons && !is_one_way);
+    if !is_comparable {
+        compare_bounds(manifest, found, &mut compare);
+    }
     if is_comparable {
         compare("persons.out".to_owned(), manifest.persons.n_out as f64, found.persons as f64);
         compare("achieved.k".to_owned(), manifest.achieved.k as f64, found.k as f64);
@@ -353,10 +433,70 @@ pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> 
             let claimed = manifest.achieved.collusion_k.unwrap_or(0);
             compare("achieved.collusion_k".to_owned(), claimed as f64, k as f64);
         }
+        compare_coalitions(manifest, found, &mut compare);
         compare_sensitive(manifest, found, &mut compare);
     }
     differences
 }
+
+/// What each audience and each coalition is said to learn, and what was counted.
+fn compare_coalitions(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
+    let counted = achieved(found);
+    let mut compare_learned = |place: &str, claimed: Option<&Learned>, counted: &Learned| {
+        for (column, counted) in counted {
+            let claimed = claimed.and_then(|claimed| claimed.get(column));
+            // Where nothing is told there is no l, and where nothing is claimed no figure fits.
+            let figures = |learned: &AchievedLearned| {
+                [("l", learned.l.map_or(0.0, |l| l as f64)), ("t", learned.t), ("certain", learned.certain as f64)]
+            };
+            let claimed = claimed.map_or([("", f64::INFINITY); 3], figures);
+            for ((_, claimed), (key, counted)) in claimed.into_iter().zip(figures(counted)) {
+                compare(format!("{place}.{column}.{key}"), claimed, counted);
+            }
+        }
+    };
+    for (audience, learned) in &counted.learned {
+        compare_learned(&format!("achieved.learned.{audience}"), manifest.achieved.learned.get(audience), learned);
+    }
+    for (name, coalition) in &counted.coalitions {
+        let claimed = manifest.achieved.coalitions.get(name);
+        let learned = claimed.map(|claimed| &claimed.learned);
+        compare_learned(&format!("achieved.coalitions.{name}.learned"), learned, &coalition.learned);
+    }
+    for (name, coalition) in &counted.coalitions {
+        let claimed = manifest.achieved.coalitions.get(name);
+        let k = claimed.map_or(0.0, |claimed| claimed.k as f64);
+        compare(format!("achieved.coalitions.{name}.k"), k, coalition.k as f64);
+        for (column, counted) in &coalition.sensitive {
+            let l = claimed.and_then(|claimed| claimed.sensitive.get(column)).map_or(0.0, |claimed| claimed.l as f64);
+            compare(format!("achieved.coalitions.{name}.sensitive.{column}.l"), l, counted.l as f64);
+        }
+    }
+}
+
+/// Compares what is the same whichever rows share a person: a class has at most as many persons as rows, and the smallest
+/// at most as many as classes have on average; distinct values are what they are.
+fn compare_bounds(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
+    let claimed = manifest.persons.n_out;
+    if found.counted == Counted::Persons || claimed > found.persons {
+        compare("persons.out".to_owned(), claimed as f64, found.persons as f64);
+    }
+    let most = match found.counted {
+        Counted::Persons => found.rows / found.classes.max(1),
+        Counted::Rows => found.k,
+    };
+    if manifest.achieved.k > most {
+        compare("achieved.k".to_owned(), manifest.achieved.k as f64, most as f64);
+    }
+    let counted = achieved(found);
+    for (column, claimed) in &manifest.achieved.sensitive {
+        if let Some(counted) = counted.sensitive.get(column) {
+            compare(format!("achieved.sensitive.{column}.l"), claimed.l as f64, counted.l as f64);
+        }
+    }
+}
+
+type Learned = BTreeMap<String, AchievedLearned>;
 
 fn compare_sensitive(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
     let counted = achieved(found);

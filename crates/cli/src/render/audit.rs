@@ -16,7 +16,7 @@ impl Audited<'_> {
     pub(crate) fn words(&self, found: &AuditFindings) -> String {
         let matched = match self.person {
             _ if self.files.len() == 1 => String::new(),
-            None => ", rows matched by their order".to_owned(),
+            None => ", rows matched by their order: row n is taken for the same person in all of them".to_owned(),
             Some(person) => format!(", matched by '{person}': {} are in all of them", found.persons_in_all),
         };
         let releases = if self.files.len() == 1 { "release" } else { "releases" };

@@ -1,6 +1,9 @@
 //! What was counted in a table.
 
-use kohort_verify::{AudienceFindings, Counted, Findings, JoinedFindings, SensitiveFindings, Skipped, TableFindings};
+use kohort_model::Coalition;
+use kohort_verify::{
+    AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, SensitiveFindings, Skipped, TableFindings,
+};
 use serde_json::{Map, Value, json};
 
 use super::{count_of, number};
@@ -14,6 +17,7 @@ pub(crate) fn words(findings: &Findings) -> String {
     let persons = match (findings.counted, &findings.joined) {
         (_, Some(JoinedFindings { group_k: Some(_), .. })) => format!("{} of the private table", findings.persons),
         (Counted::Persons, _) => findings.persons.to_string(),
+        (Counted::Rows, _) if hides_persons(findings) => format!("at most {} (rows are counted)", findings.persons),
         (Counted::Rows, _) => format!("{} (each row counts as one)", findings.persons),
     };
     let mut text = String::new();
@@ -22,7 +26,9 @@ pub(crate) fn words(findings: &Findings) -> String {
     line("persons", &persons);
     line("classes", &findings.classes.to_string());
     let has_sizes = has_sizes(findings);
-    if has_sizes {
+    if hides_persons(findings) {
+        line("k", &format!("at most {}", findings.k));
+    } else if has_sizes {
         line("k", &findings.k.to_string());
         line("unique persons", &count_of(findings.unique_persons, findings.persons));
         line("highest risk", &number(findings.highest_risk));
@@ -32,7 +38,7 @@ pub(crate) fn words(findings: &Findings) -> String {
         line("sensitive groups", &format!("{groups}, of at least {group_k} persons"));
     }
     if has_sizes {
-        text += &histogram(&findings.smallest_classes);
+        text += &histogram(&findings.smallest_classes, if hides_persons(findings) { "rows" } else { "persons" });
     }
     if !findings.audiences.is_empty() {
         text += &audiences(findings);
@@ -42,8 +48,21 @@ pub(crate) fn words(findings: &Findings) -> String {
     }
     let columns = sensitive_columns(findings);
     if !columns.is_empty() {
-        text += &sensitive(&columns);
+        text += &if hides_persons(findings) { distinct(&columns) } else { sensitive(&columns) };
     }
+    text
+}
+
+/// Whether rows of the same person can't be told, so that sizes are bounds and shares are not known.
+fn hides_persons(findings: &Findings) -> bool {
+    findings.skipped.iter().any(|skipped| matches!(skipped, Skipped::OfPersons { .. }))
+}
+
+/// Distinct values, where shares are not known.
+fn distinct(columns: &[(String, &SensitiveFindings)]) -> String {
+    let width = columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(16);
+    let mut text = format!("\n{:<width$} {:>8}\n", "worst class of", "l");
+    columns.iter().for_each(|(name, column)| text += &format!("{name:<width$} {:>8}\n", column.l));
     text
 }
 
@@ -61,10 +80,28 @@ fn audiences(findings: &Findings) -> String {
         let AudienceFindings { audience, k, classes, unique_persons, .. } = audience;
         text += &format!("{audience:<width$} {k:>8} {classes:>10} {unique_persons:>15}\n");
     }
-    if let Some(k) = findings.collusion_k {
-        text += &format!("{:<width$} {k:>8} {:>10}\n", "all together", findings.classes);
+    for coalition in &findings.coalitions {
+        let AudienceFindings { audience, k, classes, .. } = coalition;
+        let name = if audience == Coalition::ALL { "all together" } else { audience };
+        text += &format!("{name:<width$} {k:>8} {classes:>10}\n");
     }
-    text
+    text + &learned(findings)
+}
+
+/// What columns tell audiences that don't know them.
+fn learned(findings: &Findings) -> String {
+    let all = || findings.audiences.iter().chain(&findings.coalitions);
+    let line = |audience: &str, learned: &LearnedFindings| {
+        let l = learned.l.map_or_else(|| "-".to_owned(), |l| l.to_string());
+        let what = format!("{audience}: {}", learned.column);
+        format!("{what:<32} {l:>6} {:>8} {:>16}\n", number(learned.t), learned.certain)
+    };
+    let lines: String =
+        all().flat_map(|found| found.learned.iter().map(|learned| line(&found.audience, learned))).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("\n{:<32} {:>6} {:>8} {:>16}\n{lines}", "what others' columns tell", "l", "t", "known for sure")
 }
 
 /// Of many tables each; in a table that hangs off another a class is rows that look the same.
@@ -80,9 +117,9 @@ fn tables(tables: &[TableFindings]) -> String {
     text
 }
 
-fn histogram(smallest: &[(u64, u64)]) -> String {
+fn histogram(smallest: &[(u64, u64)], counted: &str) -> String {
     let most = smallest.iter().map(|&(_, n_classes)| n_classes).max().unwrap_or(1);
-    let mut text = "\nsmallest classes\n     persons     classes\n".to_owned();
+    let mut text = format!("\nsmallest classes\n{counted:>12}     classes\n");
     for &(size, n_classes) in smallest {
         let bar = "█".repeat((n_classes * WIDTH).div_ceil(most) as usize);
         text += &format!("{size:>12}{n_classes:>12}  {bar}\n");
@@ -158,17 +195,30 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
                 "unique_persons": audience.unique_persons,
                 "average_risk": audience.average_risk,
                 "sensitive": sensitive.collect::<Map<String, Value>>(),
+                "learned": audience.learned.iter().map(learned_entry).collect::<Map<String, Value>>(),
             });
             (audience.audience.clone(), figures)
         };
         let audiences: Map<String, Value> = findings.audiences.iter().map(entry).collect();
+        let coalitions: Map<String, Value> = findings.coalitions.iter().map(entry).collect();
         object.insert("audiences".to_owned(), audiences.into());
+        object.insert("coalitions".to_owned(), coalitions.into());
         object.insert("collusion_k".to_owned(), findings.collusion_k.into());
     }
     if !has_sizes(findings) {
         for unknown in ["k", "unique_persons", "smallest_classes", "risk"] {
             object.insert(unknown.to_owned(), Value::Null);
         }
+    }
+    if hides_persons(findings) {
+        object.insert("k".to_owned(), Value::Null);
+        object.insert("k_at_most".to_owned(), findings.k.into());
+        for unknown in ["persons", "unique_persons", "smallest_classes", "risk"] {
+            object.insert(unknown.to_owned(), Value::Null);
+        }
+        let distinct = |(name, column): (String, &SensitiveFindings)| (name, json!({ "l": column.l }));
+        let sensitive: Map<String, Value> = sensitive_columns(findings).into_iter().map(distinct).collect();
+        object.insert("sensitive".to_owned(), sensitive.into());
     }
     if let Some(joined) = &findings.joined {
         object.insert("sensitive_groups".to_owned(), joined.groups.into());
@@ -179,6 +229,11 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
         object.insert("tables".to_owned(), findings.tables.iter().map(table).collect());
     }
     object
+}
+
+fn learned_entry(learned: &LearnedFindings) -> (String, Value) {
+    let LearnedFindings { column, l, t, certain } = learned;
+    (column.clone(), json!({ "l": l, "t": t, "certain": certain }))
 }
 
 fn sensitive_object(column: &SensitiveFindings) -> Value {

@@ -1,20 +1,40 @@
 //! What became of a job: k asked and reached, what it cost, where the release is.
 
+use std::collections::BTreeMap;
+
 use kohort_io::TablesManifest;
-use kohort_model::{JoinManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting};
+use kohort_model::{
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, JoinManifest,
+    Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
+};
 use serde_json::{Value, json};
 
 use super::{count_of, number};
 
 /// For people.
 pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
-    let TablesManifest { manifest, table_loss, .. } = manifest;
+    let TablesManifest { manifest, table_loss, references, .. } = manifest;
     let columns = manifest.loss.columns.keys().map(|column| column.chars().count() + 2);
     let tables = table_loss.keys().map(|table| table.chars().count() + 6);
     let sensitive = manifest.achieved.sensitive.keys().map(|column| column.chars().count());
     let audiences = manifest.audiences.keys().map(|audience| audience.chars().count() + 9);
+    let coalition = |(name, asked): (&String, &CoalitionManifest)| {
+        name.chars().count() + asked.audiences.join(", ").chars().count() + 3
+    };
+    let named = manifest.requirement.coalitions.iter().filter(|(name, _)| *name != Coalition::ALL);
+    let audiences = audiences.chain(named.map(coalition));
     let registers = manifest.registers.iter().map(|register| register.name.chars().count() + 9);
-    let widest = columns.chain(tables).chain(sensitive).chain(audiences).chain(registers).max().unwrap_or(0).max(16);
+    let of_references = references.iter();
+    let of_references = of_references.map(|entry| entry.table.chars().count() + entry.column.chars().count() + 12);
+    let widest = columns
+        .chain(tables)
+        .chain(of_references)
+        .chain(sensitive)
+        .chain(audiences)
+        .chain(registers)
+        .max()
+        .unwrap_or(0)
+        .max(16);
     let mut text = String::new();
     let mut line = |name: &str, value: &str| text += &format!("{name:<widest$} {value}\n");
     if manifest.audiences.is_empty() {
@@ -24,11 +44,32 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
         let reached = manifest.achieved.audiences.get(name).copied().unwrap_or_default();
         let knows = audience.quasi.join(", ");
         line(&format!("audience {name}"), &format!("k = {} asked, {reached} reached: {knows}", audience.k));
+        if let Some(learned) = manifest.achieved.learned.get(name) {
+            for text in learns(learned, &audience.sensitive) {
+                line("", &text);
+            }
+        }
     }
-    if let Some(reached) = manifest.achieved.collusion_k {
-        let asked = manifest.requirement.collusion_k.map_or_else(|| "nothing".to_owned(), |k| format!("k = {k}"));
-        let unit = if manifest.requirement.collusion_k.is_none() { "k = " } else { "" };
-        line("all together", &format!("{asked} asked, {unit}{reached} reached"));
+    for (name, reached) in coalitions(&manifest.achieved) {
+        let asked = manifest.requirement.coalitions.get(name);
+        let k = match asked.and_then(|asked| asked.k) {
+            None => format!("nothing asked, k = {} reached", reached.k),
+            Some(k) => format!("k = {k} asked, {} reached", reached.k),
+        };
+        let who = match (name, asked) {
+            (Coalition::ALL, _) => "all together".to_owned(),
+            (name, Some(asked)) => format!("{name} ({})", asked.audiences.join(", ")),
+            (name, None) => name.to_owned(),
+        };
+        line(&who, &k);
+        let nothing = Settings::new();
+        let settings = asked.map_or(&nothing, |asked| &asked.sensitive);
+        for (column, sensitive) in &reached.sensitive {
+            line("", &together_learn(column, sensitive, settings.get(column)));
+        }
+        for text in learns(&reached.learned, settings) {
+            line("", &text);
+        }
     }
     for (column, settings) in &manifest.requirement.sensitive {
         for (key, setting) in settings {
@@ -50,7 +91,7 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
         line(&format!("register {}", register.name), &used(register));
     }
     if let Some(join) = &manifest.register {
-        for (name, value) in joined(join, manifest.classes) {
+        for (name, value) in joined(join, manifest) {
             line(name, &value);
         }
     }
@@ -65,16 +106,26 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
         let loss = loss.map_or_else(String::new, |loss| format!(", loss {}", number(loss.lm)));
         line(&format!("table {}", table.name), &format!("{rows}{loss}"));
     }
+    for reference in references {
+        let value = format!("{} kept, {} set to null", reference.kept, reference.removed);
+        line(&format!("references {}.{}", reference.table, reference.column), &value);
+    }
     line("loss", &format!("{} (0 is nothing lost, 1 is everything)", number(manifest.loss.lm)));
     for (column, loss) in &manifest.loss.columns {
         line(&format!("  {column}"), &number(*loss));
     }
     if let Some(savings) = &manifest.savings {
         line("saved", &saved(savings));
+        if let Some(cost) = savings.steer_cost {
+            let times = format!("{cost:.2} times the loss of a release that all columns steer");
+            line("steer", &format!("by common columns alone: {times} (said to you alone)"));
+        }
     }
     let risk = &manifest.risk;
-    line("highest risk", &format!("{} before, {} after", number(risk.highest.before), number(risk.highest.after)));
-    line("average risk", &format!("{} before, {} after", number(risk.average.before), number(risk.average.after)));
+    for (name, risk) in [("highest risk", &risk.highest), ("average risk", &risk.average)] {
+        let before = risk.before.map_or_else(String::new, |before| format!("{} before, ", number(before)));
+        line(name, &format!("{before}{} after", number(risk.after)));
+    }
     let files: Vec<&str> = manifest.tables.iter().map(|table| table.file.as_str()).collect();
     let release = match (place, files.as_slice()) {
         (None, _) => "nowhere: this was a dry run".to_owned(),
@@ -83,6 +134,50 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     };
     line("release", &release);
     text
+}
+
+/// All audiences together first, then coalitions by name.
+fn coalitions(achieved: &Achieved) -> impl Iterator<Item = (&str, &AchievedCoalition)> {
+    let named = achieved.coalitions.iter().filter(|(name, _)| *name != Coalition::ALL);
+    achieved
+        .coalitions
+        .get_key_value(Coalition::ALL)
+        .into_iter()
+        .chain(named)
+        .map(|(name, reached)| (name.as_str(), reached))
+}
+
+/// What a coalition learns of a sensitive column.
+fn together_learn(column: &str, reached: &AchievedSensitive, asked: Option<&BTreeMap<String, Setting>>) -> String {
+    let figure = |(key, setting): (&String, &Setting)| {
+        let reached = reached_of(reached, key)?;
+        Some(format!("{key} = {} asked, {reached} reached", setting_text(setting)))
+    };
+    let figures: Vec<String> = asked.into_iter().flatten().filter_map(figure).collect();
+    match figures.as_slice() {
+        [] => format!("{column}: nothing asked, l = {} reached", reached.l),
+        figures => format!("{column}: {}", figures.join("; ")),
+    }
+}
+
+/// What quasi columns tell those who don't know them.
+fn learns(learned: &BTreeMap<String, AchievedLearned>, asked: &Settings) -> Vec<String> {
+    let text = |(column, learned): (&String, &AchievedLearned)| {
+        let asked_of = |key: &str| asked.get(column).and_then(|settings| settings.get(key)).map(setting_text);
+        let l = learned.l.map_or_else(|| "no cell tells anything".to_owned(), |l| format!("{l} reached"));
+        let t = format!("{} reached", number(learned.t));
+        let figure =
+            |key: &str, reached: String| asked_of(key).map(|asked| format!("{key} = {asked} asked, {reached}"));
+        let mut figures: Vec<String> = [figure("l", l), figure("t", t)].into_iter().flatten().collect();
+        let certain = match learned.certain {
+            0 => "nobody's cell for sure".to_owned(),
+            1 => "the cell of 1 person for sure".to_owned(),
+            n => format!("the cells of {n} persons for sure"),
+        };
+        figures.push(format!("learns {certain}"));
+        format!("{column}: {}", figures.join("; "))
+    };
+    learned.iter().map(text).collect()
 }
 
 /// How a register was used.
@@ -98,7 +193,9 @@ fn used(register: &RegisterManifest) -> String {
 }
 
 /// What became of all registers together.
-fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
+fn joined(join: &JoinManifest, manifest: &Manifest) -> Vec<(&'static str, String)> {
+    let Manifest { algorithm, classes: n_classes, .. } = manifest;
+    let (n_classes, n_persons) = (*n_classes, manifest.persons.n_in);
     let mut lines = Vec::new();
     if join.joined_by == "values" {
         lines.push((
@@ -110,9 +207,32 @@ fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
         let persons = if join.contradicting == 1 { "person" } else { "persons" };
         lines.push(("contradicting", format!("{} {persons} of the registers, not used", join.contradicting)));
     }
+    let n_unmatched = n_persons.saturating_sub(join.found);
+    lines.push(("in registers", format!("{} of {n_persons} persons", join.found)));
+    match join.unmatched.as_deref() {
+        Some("count") if n_unmatched > 0 => {
+            let others = "counted as other persons than the register's, as the spec says";
+            lines.push(("unmatched", format!("{n_unmatched}, {others}")));
+        }
+        Some(_) if n_unmatched > 0 => {
+            let others = "each may be a person of the register under other values, and counts as one";
+            lines.push(("unmatched", format!("{n_unmatched}, {others}")));
+        }
+        _ => {}
+    }
+    if join.found > 0 && n_unmatched as f64 > 0.01 * n_persons as f64 {
+        let share = 100.0 * n_unmatched as f64 / n_persons as f64;
+        lines.push((
+            "warning",
+            format!("no register row matches {share:.1} % of the persons: do the files describe the same people?"),
+        ));
+    }
     if join.found == 0 {
         let warning = "nobody of the private table is in the registers: are they of the same people, and real?";
         lines.push(("warning", warning.to_owned()));
+    }
+    if let Some(names) = other_partitioners(join, algorithm) {
+        lines.push(("partitioner", names));
     }
     if let Some(group_k) = join.group_k {
         lines.push(("sensitive groups", format!("{}, of at least {group_k} persons", join.sensitive_groups)));
@@ -124,7 +244,7 @@ fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let presence = &join.presence;
     let shares = format!(
-        "at most {} of a class are of the private table, {} for the average person",
+        "at most {} sure to a reader who has the register, {} on average",
         percent(presence.highest),
         percent(presence.average)
     );
@@ -136,6 +256,18 @@ fn joined(join: &JoinManifest, n_classes: u64) -> Vec<(&'static str, String)> {
         lines.push(("warning", warning));
     }
     lines
+}
+
+/// The partitioners that made the classes, where these are not the one that was asked for.
+fn other_partitioners(join: &JoinManifest, algorithm: &str) -> Option<String> {
+    match join.partitioners.as_slice() {
+        [] => None,
+        [only] if only == algorithm => None,
+        [only] => Some(format!("{only}, because there are too many rows for {algorithm}")),
+        [first, others @ ..] => {
+            Some(format!("{first}, and {} where there are too many rows for it", others.join(" and ")))
+        }
+    }
 }
 
 /// What readers of earlier releases learn.
@@ -150,10 +282,13 @@ fn together(previous: &PreviousManifest) -> String {
 
 /// What one release for all audiences loses less than one on the union of their columns.
 fn saved(savings: &SavingsManifest) -> String {
-    let (release, union) = (savings.release.penalty(), savings.union.penalty());
     if savings.shape == "unchanged" {
         return "everything: the table satisfies every audience as it is".to_owned();
     }
+    let Some(union) = &savings.union else {
+        return "not compared, because that would tell audiences about columns they don't know".to_owned();
+    };
+    let (release, union) = (savings.release.penalty(), union.penalty());
     if union <= release {
         return "nothing against one k for all columns together".to_owned();
     }
@@ -167,7 +302,10 @@ fn saved(savings: &SavingsManifest) -> String {
 
 /// What the verifier counted for a setting, in the setting's terms.
 fn reached(manifest: &Manifest, column: &str, key: &str) -> Option<String> {
-    let achieved = manifest.achieved.sensitive.get(column)?;
+    reached_of(manifest.achieved.sensitive.get(column)?, key)
+}
+
+fn reached_of(achieved: &AchievedSensitive, key: &str) -> Option<String> {
     match key {
         "l" => Some(achieved.l.to_string()),
         "entropy_l" => Some(number(achieved.entropy_l)),

@@ -18,7 +18,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    pub(super) fn new(column: &Column) -> Self {
+    pub(super) fn new(column: &Column, notation: &Notation) -> Self {
         let n_rows = column.ids.len();
         let n_distinct = column.texts.len();
         let mut counts = vec![0usize; n_distinct];
@@ -39,7 +39,7 @@ impl Profile {
             n_null,
             n_distinct,
             bits: bits.max(0.0),
-            value_type: infer_type(&column.texts, &Notation::default()),
+            value_type: infer_type(&column.texts, notation),
             average_length: lengths.iter().sum::<usize>() as f64 / n_distinct.max(1) as f64,
             has_codes: has_digits && lengths.windows(2).all(|pair| pair[0] == pair[1]),
         }
@@ -47,6 +47,11 @@ impl Profile {
 
     pub(super) fn distinct_share(&self) -> f64 {
         self.n_distinct as f64 / self.n_rows as f64
+    }
+
+    /// Whether all values have as many characters, at least so many, and some of them digits.
+    pub(super) fn has_long_codes(&self) -> bool {
+        self.has_codes && self.average_length >= 6.0
     }
 
     /// Whether no two rows share a value.
@@ -83,7 +88,7 @@ mod tests {
     #[test]
     fn values_are_counted_and_their_entropy_measured() {
         let column = Column::from_cells("x", Role::Plain, [Some("01"), Some("02"), Some("01"), None]);
-        let profile = Profile::new(&column);
+        let profile = Profile::new(&column, &Notation::default());
         assert_eq!((profile.n_distinct, profile.n_null), (2, 1));
         assert_eq!(profile.bits, 1.5);
         assert_eq!(profile.value_type, ValueType::Text);

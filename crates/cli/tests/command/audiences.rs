@@ -281,3 +281,42 @@ fn more_than_ten_audiences_are_served() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(manifest(&folder)["achieved"]["audiences"].as_object().unwrap().len(), 14);
 }
+
+#[test]
+fn coalitions_hidden_columns_and_steering_are_asked_counted_and_recorded() {
+    let spec = SPEC
+        .replace("vehicle = { role = \"quasi\",", "vehicle = { role = \"quasi\", sensitive_to = [\"hr\"], l = 2,")
+        .replace("k = 2\n[tables", "k = 2\nsteer = \"common\"\n[tables");
+    let both = "[collusion.both]\naudiences = [\"hr\", \"insurer\"]\nk = 2\nsensitive = { faulty = { alpha = 1.0 } }\n";
+    let folder = with_spec(&(spec + both));
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("by common columns alone"), "{ran}");
+    let recorded = manifest(&folder);
+    let asked = json!({ "audiences": ["hr", "insurer"], "k": 2, "sensitive": { "faulty": { "alpha": 1.0 } } });
+    assert_eq!(recorded["requirement"]["coalitions"], json!({ "both": asked }));
+    assert_eq!(recorded["requirement"]["steer"], "common");
+    assert_eq!(recorded["audiences"]["hr"]["sensitive"], json!({ "vehicle": { "l": 2 } }));
+    assert!(recorded["achieved"]["coalitions"]["both"]["k"].as_u64().unwrap() >= 2);
+    // Figures that depend on columns of several audiences would tell about them.
+    assert_eq!(recorded["risk"]["highest"].get("before"), None);
+    for key in ["union", "separate", "bound", "steer_cost"] {
+        assert_eq!(recorded["savings"].get(key), None, "{key}");
+    }
+    for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    claim(&folder, |manifest| manifest["achieved"]["coalitions"]["both"]["k"] = json!(9));
+    assert_eq!(folder.run_in_vain(&["verify", "out"]).code, 1);
+    claim(&folder, |manifest| manifest["requirement"]["coalitions"]["both"]["k"] = json!(9));
+    assert!(refused(&folder, &["verify", "out"]).stderr.contains("coalition 'both'"));
+}
+
+#[test]
+fn leaving_out_rows_to_lose_less_is_refused_with_audiences() {
+    let spec = SPEC.replace("k = 2\n[tables", "k = 2\nmax_suppressed = 0.5\nleftovers = \"suppress\"\n[tables");
+    let ran = refused(&with_spec(&spec), RUN);
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("\"suppress\" is not available with audiences"), "{ran}");
+}

@@ -436,3 +436,44 @@ fn the_university_of_the_examples_is_released() {
         assert_eq!(ran.code, 0, "{ran}");
     }
 }
+
+const TRANSFERS: &str = "\
+k = 2
+[tables.account]
+file = \"account.csv\"
+key = \"id\"
+columns = { town = \"quasi\", sum = \"sensitive\", receiver = { role = \"key\", references = \"account\" } }
+";
+
+/// Accounts that send to each other.
+fn transfers(accounts: &str) -> Folder {
+    Folder::with(&[("release.toml", TRANSFERS), ("account.csv", accounts)])
+}
+
+#[test]
+fn references_within_one_table_are_renumbered_counted_and_verified() {
+    let folder = transfers("id,town,sum,receiver\nz9,a,1,m4\nz3,a,2,m1\nm4,b,3,\nm1,b,4,\n");
+    let ran = folder.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("2 kept, 0 set to null"), "{ran}");
+    verified(&folder);
+    assert_eq!(folder.read("out/account.csv"), "id,town,sum,receiver\n1,a,1,3\n2,a,2,4\n3,b,3,\n4,b,4,\n");
+    let manifest = manifest(&folder);
+    assert_eq!(manifest["links"][0]["kind"], "reference");
+    assert_eq!(manifest["references"][0]["kept"], 2);
+    // One who is sent to twice stands out, though every row has its receiver.
+    forge(&folder, "out/account.csv", |table| table.replace("2,a,2,4", "2,a,2,3"));
+    for arguments in [&["verify", "out"][..], &["verify", "out", "--against", "release.toml"]] {
+        let ran = folder.run_in_vain(arguments);
+        assert_eq!(ran.code, 1, "{ran}");
+    }
+}
+
+#[test]
+fn references_that_lead_nowhere_are_listed_by_row() {
+    let folder = transfers("id,town,sum,receiver\nz9,a,1,m4\nz3,a,2,gone\nm4,b,3,\nm1,b,4,lost\n");
+    let ran = folder.run_in_vain(RUN);
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("rows 2 and 4 with a reference in 'receiver' to no row of 'account'"), "{ran}");
+    assert!(!ran.stderr.contains("gone") && !ran.stderr.contains("lost"), "{ran}");
+}

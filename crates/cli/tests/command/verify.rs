@@ -1,6 +1,7 @@
 //! `kohort verify`.
 
 use insta::assert_snapshot;
+use sha2::{Digest, Sha256};
 
 use crate::runner::{Folder, PATIENTS, SPEC};
 
@@ -47,6 +48,26 @@ fn a_manifest_that_claims_too_much_is_found_out() {
 }
 
 #[test]
+fn a_manifest_can_t_talk_the_limit_on_persons_left_out_away() {
+    // The last patient fits no class of l = 2 and is left out.
+    let spec = SPEC.replace("k = 2", "k = 2\nmax_suppressed = 0.2\nleftovers = \"suppress\"");
+    let outlier = "Ida,99,12345,f,north,flu\n";
+    let folder = Folder::with(&[("patients.csv", &format!("{PATIENTS}{outlier}")), ("release.toml", &spec)]);
+    let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let mut manifest: serde_json::Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+    assert_eq!(manifest["persons"], serde_json::json!({ "in": 9, "out": 8, "suppressed": 1 }));
+
+    // Nobody may be left out, and the manifest speaks of so many persons that one of them hardly counts.
+    manifest["requirement"]["max_suppressed"] = 0.05.into();
+    manifest["persons"]["in"] = 1000.into();
+    folder.write("out/manifest.json", manifest.to_string().as_bytes());
+    folder.write("release.toml", spec.replace("max_suppressed = 0.2", "max_suppressed = 0.05").as_bytes());
+    assert_snapshot!("verify_left_out", folder.run(&["verify", "out"]));
+    assert_snapshot!("verify_left_out_against", folder.run(&["verify", "out", "--against", "release.toml"]));
+}
+
+#[test]
 fn a_release_of_something_else_is_found_out() {
     let folder = released();
     folder.write("patients.csv", PATIENTS.replace("34,", "99,").as_bytes());
@@ -61,4 +82,97 @@ fn a_release_of_something_else_is_found_out() {
 fn a_folder_that_is_no_release_is_wrong_use() {
     let folder = Folder::with(&[("out/patients.csv", PATIENTS)]);
     assert_snapshot!("verify_no_release", folder.run(&["verify", "out"]));
+}
+
+/// Four persons, of whom one has the flu in three rows.
+const SEVERAL_ROWS: &str = "\
+id,age,disease
+1,20,flu
+1,20,flu
+1,20,flu
+1,20,cold
+2,20,flu
+2,20,cold
+3,40,flu
+3,40,cold
+4,40,flu
+4,40,cold
+";
+
+fn spec_of_several_rows(requirement: &str) -> String {
+    format!(
+        "k = 2\nalgorithm = \"mondrian\"\n[tables.patients]\nfile = \"patients.csv\"\nperson = \"id\"\n\
+         [tables.patients.columns]\nage = \"quasi\"\ndisease = {{ role = \"sensitive\", {requirement} }}\n"
+    )
+}
+
+#[test]
+fn shares_of_persons_with_several_rows_are_not_counted_in_rows() {
+    let hard = ["t = 0.01", "entropy_l = 2.0", "recursive_cl = [1.1, 2]", "beta = 0.01", "enhanced_beta = 0.01"];
+    for requirement in hard.into_iter().chain(["l = 2", "alpha = 1.0"]) {
+        let spec = spec_of_several_rows(requirement);
+        let folder = Folder::with(&[("patients.csv", SEVERAL_ROWS), ("release.toml", &spec)]);
+        let ran = folder.run(&["anonymize", "release.toml", "-o", "out"]);
+        assert_eq!(ran.code, 0, "{requirement}: {ran}");
+        let ran = folder.run(&["verify", "out"]);
+        assert_eq!(ran.code, 0, "{requirement}: {ran}");
+        assert!(ran.stdout.contains("verified         what was counted, from the released files alone"), "{ran}");
+        let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
+        assert_eq!(ran.code, 0, "{requirement}: {ran}");
+        assert!(ran.stdout.contains("verified         yes, against the private table"), "{ran}");
+    }
+}
+
+#[test]
+fn what_files_of_persons_with_several_rows_do_not_show_is_said() {
+    let spec = spec_of_several_rows("l = 2, t = 0.01");
+    let folder = Folder::with(&[("patients.csv", SEVERAL_ROWS), ("release.toml", &spec)]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    assert_snapshot!("verify_several_rows", folder.run_in_vain(&["verify", "out"]));
+    assert_snapshot!("verify_several_rows_json", folder.run_in_vain(&["verify", "out", "--json"]));
+    assert_snapshot!(
+        "verify_several_rows_against",
+        folder.run_in_vain(&["verify", "out", "--against", "release.toml"])
+    );
+}
+
+#[test]
+fn a_manifest_that_claims_more_than_rows_allow_is_found_out() {
+    let folder = Folder::with(&[("patients.csv", SEVERAL_ROWS), ("release.toml", &spec_of_several_rows("l = 2"))]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    let manifest: serde_json::Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+    let claims: [(&[&str], u64); 3] =
+        [(&["achieved", "k"], 5), (&["persons", "out"], 11), (&["achieved", "sensitive", "disease", "l"], 3)];
+    for (path, claimed) in claims {
+        let mut changed = manifest.clone();
+        *path.iter().fold(&mut changed, |value, key| &mut value[*key]) = claimed.into();
+        folder.write("out/manifest.json", changed.to_string().as_bytes());
+        let ran = folder.run(&["verify", "out"]);
+        assert_eq!(ran.code, 1, "{path:?}: {ran}");
+    }
+}
+
+#[test]
+fn what_can_t_be_told_has_an_exit_code_of_its_own() {
+    // Ten persons with five rows and ten with one, in three classes of twenty rows that overlap, so that rows can be traced
+    // back in very many ways. Each class can have eighteen persons, but not all three: that is not found by trying.
+    let rows = |person: usize| format!("{person},{},flu\n", 20 + person % 11).repeat(if person < 10 { 5 } else { 1 });
+    let table: String = std::iter::once("id,age,disease\n".to_owned()).chain((0..20).map(rows)).collect();
+    let spec = spec_of_several_rows("l = 1");
+    let folder = Folder::with(&[("patients.csv", &table), ("release.toml", &spec)]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    let row = |number: usize| format!("\"[20,{}]\",flu\n", 31 + number / 20);
+    let released: String = std::iter::once("age,disease\n".to_owned()).chain((0..60).map(row)).collect();
+    folder.write("out/patients.csv", released.as_bytes());
+    let mut manifest: serde_json::Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+    let digest: String = Sha256::digest(released.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    manifest["tables"][0]["sha256"] = digest.into();
+    manifest["requirement"]["k"] = 18.into();
+    folder.write("out/manifest.json", manifest.to_string().as_bytes());
+    folder.write("release.toml", spec.replace("k = 2", "k = 18").as_bytes());
+    let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let ran = folder.run(&["verify", "out", "--against", "release.toml", "--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&printed["exit"], &printed["verdict"]), (&4.into(), &"cannot_tell".into()), "{ran}");
 }

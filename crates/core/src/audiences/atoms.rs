@@ -12,6 +12,7 @@ use kohort_model::Silent;
 use kohort_model::spec::Leftovers;
 
 /// The indivisible parts of a table.
+#[derive(Clone)]
 pub(super) struct Atoms<'a> {
     /// Of all columns of all audiences.
     pub(super) domains: &'a [Domain],

@@ -53,16 +53,15 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    fn k(&self) -> u32 {
-        let k = |requirement: &Requirement| if let Requirement::K(k) = requirement { Some(*k) } else { None };
-        self.requirements.iter().filter_map(k).max().unwrap_or(1)
+    pub(super) fn k(&self) -> u32 {
+        self.requirements.iter().filter_map(Requirement::k).max().unwrap_or(1)
     }
 
     /// Whether who satisfies the other satisfies this one.
     fn follows_from(&self, other: &Ask) -> bool {
-        let asked = |requirement: &Requirement| match requirement {
-            Requirement::K(k) => *k <= other.k(),
-            _ => other.requirements.contains(requirement),
+        let asked = |requirement: &Requirement| match requirement.k() {
+            Some(k) => k <= other.k(),
+            None => other.requirements.contains(requirement),
         };
         self.columns.is_subset(&other.columns) && self.requirements.iter().all(asked)
     }
@@ -158,7 +157,8 @@ impl Split {
     }
 }
 
-fn columns_of(asks: &[Ask]) -> BTreeSet<usize> {
+/// Every column of any of them.
+pub(super) fn columns_of(asks: &[Ask]) -> BTreeSet<usize> {
     asks.iter().flat_map(|ask| &ask.columns).copied().collect()
 }
 

@@ -29,6 +29,18 @@ pub struct Savings {
     pub let_through: u64,
     /// Of those, where it did pay.
     pub taken: u64,
+    /// What it cost that common columns alone steered the groups, where that was asked. It depends on the columns of all
+    /// audiences, so it is for the owner alone.
+    pub steer_cost: Option<SteerCost>,
+}
+
+/// Uncertainty penalties, before anybody who is left out is counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteerCost {
+    /// Of this release.
+    pub steered: f64,
+    /// Of the one that all columns would have steered.
+    pub free: f64,
 }
 
 /// What a release loses.

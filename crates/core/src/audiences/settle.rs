@@ -6,8 +6,29 @@
 
 use super::atoms::Atoms;
 use super::butterfly::Piece;
+use super::hidden::HiddenDemand;
+use super::plan::{Ask, Compile};
 use super::shown::ShownBoxes;
-use crate::requirement::Rules;
+use crate::requirement::{Rules, UnfitColumn};
+
+/// What is counted in the end.
+pub(super) struct Demands {
+    /// Of every audience, redundant or not, and of every coalition.
+    pub(super) visible: Vec<Demand>,
+    /// Of what columns tell those who don't know them.
+    pub(super) hidden: Vec<HiddenDemand>,
+}
+
+impl Demands {
+    /// Whether rows satisfy all as they are.
+    pub(super) fn are_met_by(&self, rows: &Atoms<'_>) -> bool {
+        if !self.visible.iter().all(|demand| demand.is_met_by(rows)) {
+            return false;
+        }
+        let unchanged = || ShownBoxes::unchanged(rows);
+        self.hidden.is_empty() || self.hidden.iter().all(|demand| demand.unmet(rows, &unchanged()).is_empty())
+    }
+}
 
 /// What an audience asks of what it sees.
 pub(super) struct Demand {
@@ -18,6 +39,10 @@ pub(super) struct Demand {
 }
 
 impl Demand {
+    pub(super) fn new(ask: &Ask, compile: Compile<'_>) -> Result<Demand, UnfitColumn> {
+        Ok(Demand { columns: ask.columns.iter().copied().collect(), rules: compile(&ask.requirements)? })
+    }
+
     /// Whether rows satisfy it as they are.
     pub(super) fn is_met_by(&self, rows: &Atoms<'_>) -> bool {
         // Hardly a table does, and one row that is not among k shows it.
@@ -51,15 +76,23 @@ pub(super) struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// Every row as it is.
     pub(super) fn unchanged(atoms: Atoms<'a>) -> Outcome<'a> {
-        let columns: Vec<usize> = (0..atoms.domains.len()).collect();
-        let each = (0..atoms.len() as u32).map(|atom| Piece::new(&atoms, &[atom], &columns));
-        let shown = ShownBoxes::new(&atoms, each);
+        let shown = ShownBoxes::unchanged(&atoms);
         Outcome { atoms, shown, bodies: Vec::new() }
+    }
+
+    /// Mends what is shown until every demand is met.
+    pub(super) fn settle(&mut self, demands: &Demands) {
+        loop {
+            self.join_unmet(&demands.visible);
+            if !self.hide_unmet(&demands.hidden) {
+                return;
+            }
+        }
     }
 
     /// Joins bodies with rows that do not satisfy a demand to their nearest, each pair to one class, until all do: at
     /// the latest when there is one class.
-    pub(super) fn settle(&mut self, demands: &[Demand]) {
+    fn join_unmet(&mut self, demands: &[Demand]) {
         let columns: Vec<usize> = (0..self.atoms.domains.len()).collect();
         loop {
             let mut is_unmet = vec![false; self.atoms.len()];

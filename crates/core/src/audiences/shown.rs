@@ -55,6 +55,31 @@ impl ShownBoxes {
         boxes
     }
 
+    /// Every atom as it is.
+    pub(super) fn unchanged(atoms: &Atoms<'_>) -> ShownBoxes {
+        let columns: Vec<usize> = (0..atoms.domains.len()).collect();
+        ShownBoxes::new(atoms, (0..atoms.len() as u32).map(|atom| Piece::new(atoms, &[atom], &columns)))
+    }
+
+    /// What an atom shows in a column.
+    pub(super) fn interval(&self, atom: u32, column: usize) -> (u32, u32) {
+        let shown = &self.columns[column];
+        shown.intervals[shown.of_atom[atom as usize] as usize]
+    }
+
+    /// What these atoms lose in some columns.
+    pub(super) fn loss_of(&self, atoms: &Atoms<'_>, members: &[u32], columns: &[usize]) -> f64 {
+        let width = |atom: u32, column: usize| {
+            let (lo, hi) = self.interval(atom, column);
+            atoms.domains[column].width(lo, hi)
+        };
+        let of_atom = |&atom: &u32| {
+            let widths: f64 = columns.iter().map(|&column| width(atom, column)).sum();
+            widths * f64::from(atoms.rows.weight(atom))
+        };
+        members.iter().map(of_atom).sum()
+    }
+
     /// Lets atoms show another box.
     pub(super) fn show(&mut self, atoms: &Atoms<'_>, piece: &Piece<'_>) {
         for (&column, &(lo, hi)) in piece.columns.iter().zip(&piece.bounds) {
@@ -69,8 +94,14 @@ impl ShownBoxes {
         self.columns.iter().all(|column| column.of_atom[a as usize] == column.of_atom[b as usize])
     }
 
+    /// Whether two atoms look the same in some columns.
+    pub(super) fn groups_alike(&self, a: u32, b: u32, columns: &[usize]) -> bool {
+        let mut known = columns.iter().map(|&column| &self.columns[column].of_atom);
+        known.all(|of_atom| of_atom[a as usize] == of_atom[b as usize])
+    }
+
     /// Atoms that look the same in some columns, as members of folded rows, in the order of their intervals.
-    fn groups(&self, columns: &[usize]) -> Rows {
+    pub(super) fn groups(&self, columns: &[usize]) -> Rows {
         let ranks: Vec<Vec<u32>> = columns.iter().map(|&column| self.columns[column].ranks()).collect();
         let n_codes: Vec<u32> = ranks.iter().map(|ranks| ranks.len() as u32).collect();
         let n_atoms = self.columns.first().map_or(0, |column| column.of_atom.len());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::{Audience, Cells, Column, Hierarchy, NULL, Role, Silent, ValueType};
+use kohort_model::{Audience, Cells, Coalition, Column, Hierarchy, NULL, Role, Silent, ValueType};
 use proptest::prelude::*;
 
 use super::*;
@@ -29,7 +29,7 @@ fn audience(columns: &[&str], k: u32) -> Audience {
 }
 
 fn audiences(each: &[(&[&str], u32)]) -> Audiences {
-    Audiences { each: each.iter().map(|(columns, k)| audience(columns, *k)).collect(), collusion_k: None }
+    Audiences::new(each.iter().map(|(columns, k)| audience(columns, *k)).collect())
 }
 
 fn spec(algorithm: Algorithm) -> Spec {
@@ -68,7 +68,11 @@ fn smallest(table: &Table, made: &AnonymizedForAudiences, columns: &[String]) ->
 fn satisfies_all(table: &Table, made: &AnonymizedForAudiences, audiences: &Audiences) -> bool {
     let union: Vec<String> = audiences.union().iter().map(|&column| column.to_owned()).collect();
     audiences.each.iter().all(|audience| smallest(table, made, &audience.quasi) >= audience.k() as usize)
-        && audiences.collusion_k.is_none_or(|k| smallest(table, made, &union) >= k as usize)
+        && audiences
+            .coalitions
+            .first()
+            .and_then(Coalition::k)
+            .is_none_or(|k| smallest(table, made, &union) >= k as usize)
 }
 
 fn penalty(made: &AnonymizedForAudiences) -> f64 {
@@ -117,7 +121,7 @@ fn a_table_that_satisfies_every_audience_is_left_as_it_is() {
     let both = audiences(&[(&["a", "b"], 2), (&["b", "c"], 2)]);
     let made = release(&pairs, &both, Algorithm::Auto);
     assert_eq!((made.saved.shape, penalty(&made)), ("unchanged", 0.0));
-    let together = Audiences { collusion_k: Some(2), ..both };
+    let together = both.with_collusion_k(Some(2));
     let made = release(&pairs, &together, Algorithm::Auto);
     assert_ne!(made.saved.shape, "unchanged");
     assert!(satisfies_all(&pairs, &made, &together));
@@ -254,7 +258,7 @@ fn audiences_of_bits(bits: &[(u32, u32)], n_columns: usize, collusion_k: Option<
     if !rest.is_empty() {
         each.push(audience(&rest, 2));
     }
-    Audiences { each, collusion_k }
+    Audiences::new(each).with_collusion_k(collusion_k)
 }
 
 proptest! {
@@ -336,7 +340,7 @@ proptest! {
         turn in 1usize..29,
         collusion_k in prop::option::of(2u32..4),
     ) {
-        let asked = Audiences { collusion_k, ..audiences(&[(&["a", "b", "c"], 3), (&["c", "d"], 4), (&["a", "e"], 3)]) };
+        let asked = audiences(&[(&["a", "b", "c"], 3), (&["c", "d"], 4), (&["a", "e"], 3)]).with_collusion_k(collusion_k);
         let shown = |rows: &[Vec<u32>], n_threads: usize| {
             let table = coded(rows, None);
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();

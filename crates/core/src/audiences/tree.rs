@@ -24,9 +24,9 @@ pub(super) struct BodyTree {
 
 impl BodyTree {
     /// A tree of classes that came with their cuts, or else of classes put together by the nearness of their boxes.
-    pub(super) fn of_classes(atoms: &Atoms<'_>, leaves: &[Vec<u32>], cuts: Option<CutTree>) -> BodyTree {
+    pub(super) fn of_classes(atoms: &Atoms<'_>, leaves: &[Vec<u32>], cuts: Option<&CutTree>) -> BodyTree {
         match cuts {
-            Some(cuts) => BodyTree::of_leaves(leaves, cuts.nodes),
+            Some(cuts) => BodyTree::of_leaves(leaves, cuts.nodes.clone()),
             None => cluster(atoms, leaves),
         }
     }
@@ -39,7 +39,7 @@ impl BodyTree {
         };
         let cuts = classes.tree.take();
         let leaves: Vec<Vec<u32>> = (0..classes.len()).map(|class| projection.atoms(classes.rows(class))).collect();
-        BodyTree::of_classes(atoms, &leaves, cuts)
+        BodyTree::of_classes(atoms, &leaves, cuts.as_ref())
     }
 
     /// Cuts in the columns of the body first, then in all.

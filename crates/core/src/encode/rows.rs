@@ -35,6 +35,21 @@ impl Rows {
         }
     }
 
+    /// The same rows, members of two persons never in one. The order of folded rows and of members stays.
+    pub(crate) fn parted(&self, person: impl Fn(u32) -> u32) -> Rows {
+        let mut parted = Rows { n_columns: self.n_columns, cells: Vec::new(), starts: vec![0], members: Vec::new() };
+        for row in 0..self.len() as u32 {
+            let mut members = self.members(row).to_vec();
+            members.sort_by_key(|&member| person(member));
+            for of_person in members.chunk_by(|&a, &b| person(a) == person(b)) {
+                parted.cells.extend_from_slice(self.cells(row));
+                parted.members.extend_from_slice(of_person);
+                parted.starts.push(parted.members.len() as u32);
+            }
+        }
+        parted
+    }
+
     fn fold_packed<const W: usize>(layout: &Layout, kept: &[u32], code: impl Fn(usize, u32) -> u32 + Sync) -> Rows {
         let mut packed: Vec<Packed<W>> = pack_rows(layout, kept, code);
         packed.par_sort_unstable_by(|a, b| a.words.cmp(&b.words));
@@ -104,6 +119,18 @@ impl Rows {
     pub(crate) fn from_parts(n_columns: usize, cells: Vec<u32>, starts: Vec<u32>, members: Vec<u32>) -> Rows {
         debug_assert_eq!(cells.len(), (starts.len() - 1) * n_columns);
         Rows { n_columns, cells, starts, members }
+    }
+
+    /// Some of the rows by themselves, in the order given.
+    pub(crate) fn part(&self, rows: &[u32]) -> Rows {
+        let mut cells = Vec::with_capacity(rows.len() * self.n_columns);
+        let (mut starts, mut members) = (vec![0], Vec::new());
+        for &row in rows {
+            cells.extend_from_slice(self.cells(row));
+            members.extend_from_slice(self.members(row));
+            starts.push(members.len() as u32);
+        }
+        Rows { n_columns: self.n_columns, cells, starts, members }
     }
 
     /// The same rows where members are rows of `inner`: each then stands for all that its members stood for.

@@ -9,8 +9,9 @@
 //! so with any further column
 //! # Deviations
 //! The search goes column by column, the best guess first, and drops what can't beat the best vector found so far, see
-//! `bound`. Where leaving somebody out changes what others are measured against, or would take only some of a person's
-//! rows, nobody is left out. DM counts the persons of the task: those who were left out before are not in it. A search
+//! `bound`. Where leaving somebody out changes what others are measured against, nobody is left out. A person with several
+//! rows leaves with all of them, and whom that leaves in a class that no longer satisfies the rules leaves too; such
+//! persons leave only where no folded row holds rows of two persons. DM counts the persons of the task: those who were left out before are not in it. A search
 //! that would look at more than `MOST_VISITS` cells ends with the best vector found until then.
 //! # Cost
 //! exponential in the number of columns at worst; each vector, or part of one, that is not dropped is grouped in time
@@ -20,6 +21,7 @@ mod bound;
 mod grouping;
 mod lattice;
 
+use kohort_model::Note;
 pub use kohort_model::spec::Objective;
 
 use super::{Classes, Partitioner, Task, Unreachable, all_stand_together};
@@ -67,8 +69,12 @@ impl Partitioner for FullDomain {
         let search = Search::new(task, &lattice, self.objective);
         // All rows in one class stand, so the top of the lattice is a candidate.
         let top = search.evaluate(&lattice.top()).ok_or(Unreachable)?;
-        let best = best_below(&search, &lattice, descend(&search, top));
-        Ok(search.classes(&best.levels))
+        let (best, end) = best_below(&search, &lattice, descend(&search, top));
+        let mut classes = search.classes(&best.levels);
+        if end == SearchEnd::Early {
+            classes.notes.push(Note::SearchEnded);
+        }
+        Ok(classes)
     }
 }
 
@@ -91,12 +97,23 @@ fn descend(search: &Search<'_>, mut best: Candidate) -> Candidate {
     }
 }
 
+/// Whether a search looked at everything that could be better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SearchEnd {
+    Through,
+    Early,
+}
+
 /// The best vector of all, where `best` is one of them.
-fn best_below(search: &Search<'_>, lattice: &Lattice, mut best: Candidate) -> Candidate {
-    let mut n_visits = 0;
+fn best_below(search: &Search<'_>, lattice: &Lattice, mut best: Candidate) -> (Candidate, SearchEnd) {
+    let (mut n_visits, mut end) = (0, SearchEnd::Through);
     let mut open: Vec<Partial> = search.root(best.loss).into_iter().collect();
     while let Some(partial) = open.pop() {
-        if partial.bound > best.loss || n_visits > MOST_VISITS {
+        if partial.bound > best.loss {
+            continue;
+        }
+        if n_visits > MOST_VISITS {
+            end = SearchEnd::Early;
             continue;
         }
         if partial.is_whole() {
@@ -111,7 +128,7 @@ fn best_below(search: &Search<'_>, lattice: &Lattice, mut best: Candidate) -> Ca
         further.sort_by(|a, b| b.bound.total_cmp(&a.bound));
         open.append(&mut further);
     }
-    best
+    (best, end)
 }
 
 #[cfg(test)]

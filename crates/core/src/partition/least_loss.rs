@@ -29,6 +29,7 @@ mod runs;
 mod slab;
 mod split;
 
+use kohort_model::Note;
 use kohort_model::spec::MondrianSpec;
 use rayon::prelude::*;
 
@@ -47,6 +48,12 @@ struct Effort {
     visits: usize,
 }
 
+/// Tables of at most so many distinct rows are worth everything.
+const ALL_TRIED: usize = 300_000;
+
+/// Larger ones are worth less, and beyond this little.
+const MUCH_TRIED: usize = 1_000_000;
+
 /// Tables of at most so many distinct rows are also given to partitioners whose time grows faster than theirs.
 const SMALL: usize = 2_000;
 
@@ -64,10 +71,13 @@ impl Effort {
     fn of(task: &Task<'_>) -> Effort {
         // The more rows a class holds, the more its cuts leave to mend.
         let attempts = (task.rules.k() as usize / 10).clamp(1, DEAR.len());
-        match task.rows.len() {
-            0..=300_000 => Effort { foresight: 256, attempts, rounds: 8, visits: 400 },
-            300_001..=1_000_000 => Effort { foresight: 16, attempts: 1, rounds: 2, visits: 200 },
-            _ => Effort { foresight: 0, attempts: 1, rounds: 1, visits: 200 },
+        let n_rows = task.rows.len();
+        if n_rows <= ALL_TRIED {
+            Effort { foresight: 256, attempts, rounds: 8, visits: 400 }
+        } else if n_rows <= MUCH_TRIED {
+            Effort { foresight: 16, attempts: 1, rounds: 2, visits: 200 }
+        } else {
+            Effort { foresight: 0, attempts: 1, rounds: 1, visits: 200 }
         }
     }
 }
@@ -83,9 +93,14 @@ impl Partitioner for LeastLoss {
 
     fn partition(&self, task: &Task<'_>) -> Result<Classes, Unreachable> {
         let effort = Effort::of(task);
+        let mut notes = Vec::new();
+        if task.rows.len() > ALL_TRIED {
+            notes.push(Note::LessTried { n_distinct: task.rows.len() as u64, limit: ALL_TRIED as u64 });
+        }
         let mut classes = first_classes(task, effort)?;
         if task.rules.person_of_row().is_some() {
-            return Ok(Classes::from_lists(classes));
+            notes.push(Note::OnlyCut);
+            return Ok(Classes { notes, ..Classes::from_lists(classes) });
         }
         let mut least = loss(task, &classes);
         for (attempt, dear) in DEAR.into_iter().take(effort.attempts).enumerate() {
@@ -96,7 +111,7 @@ impl Partitioner for LeastLoss {
                 (classes, least) = (tried, loses);
             }
         }
-        Ok(Classes::from_lists(classes))
+        Ok(Classes { notes, ..Classes::from_lists(classes) })
     }
 }
 

@@ -28,6 +28,9 @@ const SHARED_NODE: usize = 1 << 14;
 /// which in a node of thousands of rows are seldom wrong and cost a pass over memory to find.
 const FRESH_BOUNDS: usize = 1 << 9;
 
+/// Rows packed to so many words hold no code: each is looked up by the row's number.
+const LOOKED_UP: usize = 0;
+
 /// Multidimensional partitioning by median cuts.
 #[derive(Clone, Copy, Debug)]
 pub struct Mondrian {
@@ -62,8 +65,8 @@ impl Partitioner for Mondrian {
             3..=4 => self.run::<4>(task, &layout),
             5..=16 => self.run::<16>(task, &layout),
             17..=64 => self.run::<64>(task, &layout),
-            // 4,096 bits hold 128 columns of any kind and 400 of ordinary ones; beyond that one class is truthful.
-            _ => Classes::new((0..task.rows.len() as u32).collect(), vec![0, task.rows.len() as u32]),
+            // Rows of more than 4,096 bits cost more to move than to look up.
+            _ => self.run::<LOOKED_UP>(task, &layout),
         })
     }
 }
@@ -77,7 +80,8 @@ impl Mondrian {
                 .into_par_iter()
                 .map(|row| {
                     let cells = task.rows.cells(row);
-                    Packed { words: layout.pack(|column| cells[column]), row, weight: task.rows.weight(row) }
+                    let words = if W == LOOKED_UP { [0; W] } else { layout.pack(|column| cells[column]) };
+                    Packed { words, row, weight: task.rows.weight(row) }
                 })
                 .collect()
         };
@@ -174,7 +178,13 @@ impl Found {
             nodes.par_sort_unstable_by_key(|node| (node.first, std::cmp::Reverse(node.end)));
             CutTree { nodes }
         });
-        Classes { rows: packed.par_iter().map(|row| row.row).collect(), starts: self.starts, boxes: None, tree }
+        Classes {
+            rows: packed.par_iter().map(|row| row.row).collect(),
+            starts: self.starts,
+            boxes: None,
+            tree,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -196,6 +206,12 @@ struct Scratch<'r> {
 }
 
 impl<'a, const W: usize> Search<'a, W> {
+    /// A column's code in a row.
+    #[inline]
+    fn code(&self, row: &Packed<W>, column: usize) -> u32 {
+        if W == LOOKED_UP { self.task.rows.cells(row.row)[column] } else { self.layout.code(&row.words, column) }
+    }
+
     /// Cuts a node until nothing of it can be cut, handing large parts to other threads.
     fn work<'s>(self, scope: &Scope<'s>, node: Node<'s, W>)
     where
@@ -288,13 +304,13 @@ impl<'a, const W: usize> Search<'a, W> {
                 let ((mut lo, mut hi), (mut other_lo, mut other_hi)) = (*bounds, *bounds);
                 let mut pairs = block.chunks_exact(2);
                 for pair in &mut pairs {
-                    let code = self.layout.code(&pair[0].words, column);
-                    let other = self.layout.code(&pair[1].words, column);
+                    let code = self.code(&pair[0], column);
+                    let other = self.code(&pair[1], column);
                     (lo, hi) = (lo.min(code), hi.max(code));
                     (other_lo, other_hi) = (other_lo.min(other), other_hi.max(other));
                 }
                 for row in pairs.remainder() {
-                    let code = self.layout.code(&row.words, column);
+                    let code = self.code(row, column);
                     (lo, hi) = (lo.min(code), hi.max(code));
                 }
                 *bounds = (lo.min(other_lo), hi.max(other_hi));
@@ -333,13 +349,13 @@ impl<'a, const W: usize> Search<'a, W> {
             scratch.histogram.clear();
             scratch.histogram.resize(span, 0);
             for row in &*node.rows {
-                scratch.histogram[(self.layout.code(&row.words, column) - lo) as usize] += u64::from(row.weight);
+                scratch.histogram[(self.code(row, column) - lo) as usize] += u64::from(row.weight);
             }
             let counted = scratch.histogram.iter().enumerate().filter(|(_, weight)| **weight > 0);
             scratch.runs.extend(counted.map(|(offset, &weight)| (lo + offset as u32, weight)));
         } else {
             // Code and weight in one word sort faster than a pair.
-            let cells = node.rows.iter().map(|row| (self.layout.code(&row.words, column), row.weight));
+            let cells = node.rows.iter().map(|row| (self.code(row, column), row.weight));
             scratch.histogram.clear();
             scratch.histogram.extend(cells.map(|(code, weight)| u64::from(code) << 32 | u64::from(weight)));
             scratch.histogram.sort_unstable();
@@ -362,7 +378,7 @@ impl<'a, const W: usize> Search<'a, W> {
         first.clear();
         second.clear();
         for row in &*node.rows {
-            let inside = (cut.lo..=cut.hi).contains(&self.layout.code(&row.words, column));
+            let inside = (cut.lo..=cut.hi).contains(&self.code(row, column));
             let side = if inside { &mut *first } else { &mut *second };
             self.task.rows.members(row.row).iter().for_each(|&member| side.add(member));
         }
@@ -374,7 +390,7 @@ impl<'a, const W: usize> Search<'a, W> {
         let mut n_first = 0;
         for position in 0..rows.len() {
             // No branch on the data: the swap happens either way, and only the count depends on it.
-            let code = self.layout.code(&rows[position].words, column);
+            let code = self.code(&rows[position], column);
             rows.swap(position, n_first);
             n_first += usize::from(code.wrapping_sub(cut.lo) <= cut.hi - cut.lo);
         }
@@ -390,11 +406,11 @@ impl<'a, const W: usize> Search<'a, W> {
         } else {
             scratch.runs.iter().map(|run| run.0).find(|&code| code > cut.hi).unwrap_or(cut.hi)
         };
-        rows.sort_unstable_by_key(|row| (self.layout.code(&row.words, column), row.row));
+        rows.sort_unstable_by_key(|row| (self.code(row, column), row.row));
         let mut weight = 0;
         let mut n_first = 0;
         for row in rows.iter() {
-            let code = self.layout.code(&row.words, column);
+            let code = self.code(row, column);
             if code > median || (code == median && weight * 2 >= total) {
                 break;
             }
@@ -416,7 +432,7 @@ impl<'a, const W: usize> Search<'a, W> {
                 return None;
             }
         }
-        let lo = self.layout.code(&rows[0].words, column);
+        let lo = self.code(&rows[0], column);
         Some(Made { column, lo, hi: median, n_first, weight })
     }
 }

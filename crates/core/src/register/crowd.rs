@@ -4,6 +4,9 @@
 //! itself. A private row whose person the register describes otherwise counts only in a box that holds both: a reader
 //! who looks the person up finds them nowhere else, and rules them out of a box that does not hold them.
 
+use std::cmp::Ordering;
+
+use kohort_model::spec::Unmatched;
 use kohort_model::{InRegister, JoinedRegister, NULL};
 
 use rayon::prelude::*;
@@ -26,8 +29,7 @@ pub(super) struct Crowd<'a> {
     pub(super) rows: Rows,
     /// Per private row its folded row, NULL where it takes no part.
     folded: Vec<u32>,
-    /// The largest share of private persons in a class, where that is asked.
-    most_present: Option<f64>,
+    unmatched: Unmatched,
 }
 
 /// A class in the making.
@@ -44,13 +46,13 @@ pub(super) struct Draft {
 }
 
 impl<'a> Crowd<'a> {
-    /// `kept` are the private rows that take part, `delta_presence` the bounds of the share of private persons.
+    /// `kept` are the private rows that take part.
     pub(super) fn new(
         joined: &'a JoinedRegister,
         encoded: &'a Encoded<'a>,
         rules: &'a Rules,
         kept: &[u32],
-        delta_presence: Option<(f64, f64)>,
+        unmatched: Unmatched,
     ) -> Crowd<'a> {
         let everybody: Vec<u32> = kept.iter().copied().chain(joined.register_rows()).collect();
         let rows = encoded.fold(&everybody);
@@ -59,8 +61,7 @@ impl<'a> Crowd<'a> {
             let private = rows.members(row).iter().take_while(|&&member| (member as usize) < joined.n_microdata);
             private.for_each(|&member| folded[member as usize] = row);
         }
-        let most_present = delta_presence.map(|(_, most)| most).filter(|&most| most < 1.0);
-        Crowd { joined, encoded, rules, rows, folded, most_present }
+        Crowd { joined, encoded, rules, rows, folded, unmatched }
     }
 
     pub(super) fn domains(&self) -> &'a [Domain] {
@@ -69,6 +70,30 @@ impl<'a> Crowd<'a> {
 
     pub(super) fn k(&self) -> u32 {
         self.rules.k()
+    }
+
+    /// How private persons count whom no register row matches.
+    pub(super) fn unmatched(&self) -> Unmatched {
+        self.unmatched
+    }
+
+    /// The folded row with these codes.
+    pub(super) fn find(&self, codes: &[u32]) -> Option<u32> {
+        let (mut low, mut high) = (0, self.rows.len() as u32);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.rows.cells(middle).cmp(codes) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Whether a private row takes part.
+    pub(super) fn takes_part(&self, private: u32) -> bool {
+        self.folded[private as usize] != NULL
     }
 
     /// The folded row of a private row that takes part.
@@ -150,37 +175,42 @@ impl<'a> Crowd<'a> {
         drafts.iter().map(|draft| self.penalty(&self.bounds(draft)) * draft.microdata.len() as f64).sum()
     }
 
-    /// How many private persons a class has.
-    pub(super) fn n_private_persons(&self, draft: &Draft) -> u64 {
-        self.n_persons(draft.microdata.iter().copied())
-    }
-
     /// How many persons a class needs.
     pub(super) fn needed(&self, draft: &Draft) -> u64 {
         let own_k = draft.microdata.iter().map(|&row| self.rules.k_of_row(row)).max().unwrap_or(0);
-        let hidden = self.most_present.map_or(0.0, |most| self.n_private_persons(draft) as f64 / most);
-        u64::from(own_k.max(self.k())).max((hidden - 1e-9).ceil() as u64)
+        u64::from(own_k.max(self.k()))
     }
 
     /// How many persons of a class count whatever its box.
     pub(super) fn n_sure(&self, draft: &Draft) -> u64 {
-        let register: u64 = draft.register.iter().map(|&row| self.n_register(row)).sum();
-        register + self.n_persons(draft.microdata.iter().copied().filter(|&row| self.registered(row).is_none()))
+        self.n_counting(draft, |row| self.registered(row).is_none())
     }
 
     /// How many persons of a class count in what it shows.
     pub(super) fn n_counted(&self, draft: &Draft) -> u64 {
-        let register: u64 = draft.register.iter().map(|&row| self.n_register(row)).sum();
         let shown = self.hull(&self.bounds(draft));
-        let counts = |&row: &u32| {
+        self.n_counting(draft, |row| {
             self.registered(row).is_none_or(|other| {
                 shown.iter().enumerate().all(|(column, &(lo, hi))| {
                     let code = self.encoded.code(column, other);
                     lo <= code && code <= hi
                 })
             })
-        };
-        register + self.n_persons(draft.microdata.iter().copied().filter(counts))
+        })
+    }
+
+    /// How many persons of a class count, of its private rows those that do.
+    fn n_counting(&self, draft: &Draft, counts: impl Fn(u32) -> bool) -> u64 {
+        let register: u64 = draft.register.iter().map(|&row| self.n_register(row)).sum();
+        let private = || draft.microdata.iter().filter(|&&row| counts(row));
+        let n_private = private().count() as u64;
+        match self.unmatched {
+            Unmatched::Count => register + n_private,
+            Unmatched::Doubt => {
+                let matched = private().filter(|&&row| self.in_register(row) != InRegister::Absent);
+                n_private.max(register + matched.count() as u64)
+            }
+        }
     }
 
     /// Whether enough persons count.
@@ -213,7 +243,7 @@ impl<'a> Crowd<'a> {
             }
         }
         for class in &mut classes {
-            class.n_private = self.n_persons(class.microdata.iter().copied());
+            class.n_private = class.microdata.len() as u64;
             class.n_persons = class.n_private + class.register.len() as u64;
         }
         classes
@@ -221,10 +251,19 @@ impl<'a> Crowd<'a> {
 
     /// By how much the persons of a class are more than its private persons need, each counted.
     pub(super) fn deviation(&self, class: &JoinedClass) -> f64 {
-        let mut rows = class.microdata.clone();
-        rows.sort_unstable_by_key(|&row| self.rules.person(row));
-        rows.dedup_by_key(|row| self.rules.person(*row));
-        rows.iter().map(|&row| class.n_persons as f64 - f64::from(self.rules.k_of_row(row))).sum()
+        class.microdata.iter().map(|&row| class.n_persons as f64 - f64::from(self.rules.k_of_row(row))).sum()
+    }
+
+    /// How wide the private table's own range is in a column of numbers or dates; all of it elsewhere.
+    pub(super) fn private_width(&self, column: usize) -> f64 {
+        let domain = &self.domains()[column];
+        if domain.tree().is_some() {
+            return 1.0;
+        }
+        let codes = (0..self.joined.n_microdata as u32).map(|row| self.encoded.code(column, row));
+        let codes = codes.filter(|&code| Some(code) != domain.null());
+        let range = codes.fold((u32::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)));
+        if range.0 > range.1 { 0.0 } else { domain.width(range.0, range.1) }
     }
 
     /// The names of the quasi columns.
@@ -250,19 +289,9 @@ impl<'a> Crowd<'a> {
     /// The joined row of what the register says otherwise about the person of a private row.
     fn registered(&self, private: u32) -> Option<u32> {
         match self.in_register(private) {
-            InRegister::Absent | InRegister::Same => None,
+            InRegister::Absent | InRegister::Same(_) => None,
             InRegister::Differs(row) => Some(row),
         }
-    }
-
-    fn n_persons(&self, rows: impl Iterator<Item = u32>) -> u64 {
-        if self.rules.person_of_row().is_none() {
-            return rows.count() as u64;
-        }
-        let mut persons: Vec<u32> = rows.map(|row| self.rules.person(row)).collect();
-        persons.sort_unstable();
-        persons.dedup();
-        persons.len() as u64
     }
 }
 

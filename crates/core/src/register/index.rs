@@ -1,7 +1,7 @@
-//! [`FreeRows`]: register rows that are in no class yet, found by where they lie.
+//! [`Index`]: folded rows found by where they lie; those that are in no class yet are free.
 //!
-//! A balanced k-d tree over folded rows: every node halves its rows along its widest column and knows the box of all
-//! below and how many of them are free. Rows are taken and given back, never moved.
+//! A balanced k-d tree: every node halves its rows along its widest column and knows the box of all below and how many
+//! of them are free. Rows are taken and given back, never moved.
 //!
 //! # Cost
 //! building: O(n log n), in parallel; two words per row and a box per [`LEAF`] rows. A range query visits the nodes
@@ -14,13 +14,15 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::crowd::{Bounds, Crowd, Draft};
+use crate::encode::{Domain, Rows};
 
 /// Rows that are looked at one by one.
 const LEAF: usize = 32;
 
-/// Register rows by where they lie.
-pub(super) struct FreeRows<'a> {
-    crowd: &'a Crowd<'a>,
+/// Folded rows by where they lie.
+pub(super) struct Index<'a> {
+    rows: &'a Rows,
+    domains: &'a [Domain],
     /// Folded rows in the order of the tree.
     order: Vec<u32>,
     /// Per folded row its place in the order, one past the end where it has no register persons.
@@ -32,45 +34,46 @@ pub(super) struct FreeRows<'a> {
     n_free: Vec<u32>,
 }
 
-impl<'a> FreeRows<'a> {
+impl<'a> Index<'a> {
     /// All register rows, none taken.
-    pub(super) fn new(crowd: &'a Crowd<'a>) -> FreeRows<'a> {
-        FreeRows::over(crowd, (0..crowd.rows.len() as u32).filter(|&row| crowd.n_register(row) > 0).collect())
+    pub(super) fn new(crowd: &'a Crowd<'a>) -> Index<'a> {
+        let of_register = (0..crowd.rows.len() as u32).filter(|&row| crowd.n_register(row) > 0);
+        Index::over(&crowd.rows, crowd.domains(), of_register.collect())
     }
 
     /// These folded rows, none taken.
-    pub(super) fn over(crowd: &'a Crowd<'a>, mut order: Vec<u32>) -> FreeRows<'a> {
+    pub(super) fn over(rows: &'a Rows, domains: &'a [Domain], mut order: Vec<u32>) -> Index<'a> {
         let mut depth = 0;
         while order.len() >> depth > LEAF {
             depth += 1;
         }
-        let n_columns = crowd.rows.n_columns();
+        let n_columns = rows.n_columns();
         let mut parts: Vec<&mut [u32]> = vec![&mut order];
         let mut boxes = vec![(u32::MAX, 0); n_columns];
         let mut n_free = vec![0];
         for level in 0..=depth {
-            let found: Vec<Bounds> = parts.par_iter().map(|part| crowd.rows.bounds(part)).collect();
+            let found: Vec<Bounds> = parts.par_iter().map(|part| rows.bounds(part)).collect();
             n_free.extend(parts.iter().map(|part| part.len() as u32));
             if level < depth {
                 parts = parts
                     .into_par_iter()
                     .zip(&found)
-                    .flat_map_iter(|(part, bounds)| halve(crowd, part, bounds))
+                    .flat_map_iter(|(part, bounds)| halve(rows, domains, part, bounds))
                     .collect();
             }
             boxes.extend(found.into_iter().flatten());
         }
-        let mut places = vec![order.len() as u32; crowd.rows.len()];
+        let mut places = vec![order.len() as u32; rows.len()];
         for (place, &row) in order.iter().enumerate() {
             places[row as usize] = place as u32;
         }
         let is_free = vec![true; order.len()];
-        FreeRows { crowd, order, places, is_free, depth, boxes, n_free }
+        Index { rows, domains, order, places, is_free, depth, boxes, n_free }
     }
 
     /// All register rows but those of classes.
-    pub(super) fn beside(crowd: &'a Crowd<'a>, drafts: &[Draft]) -> FreeRows<'a> {
-        let mut free = FreeRows::new(crowd);
+    pub(super) fn beside(crowd: &'a Crowd<'a>, drafts: &[Draft]) -> Index<'a> {
+        let mut free = Index::new(crowd);
         drafts.iter().flat_map(|draft| &draft.register).for_each(|&row| free.take(row));
         free
     }
@@ -87,7 +90,7 @@ impl<'a> FreeRows<'a> {
             if self.is_leaf(node) {
                 let free = places.filter(|&place| self.is_free[place]).map(|place| self.order[place]);
                 let inside = |row: &u32| {
-                    self.crowd.rows.cells(*row).iter().zip(shown).all(|(code, &(lo, hi))| (lo..=hi).contains(code))
+                    self.rows.cells(*row).iter().zip(shown).all(|(code, &(lo, hi))| (lo..=hi).contains(code))
                 };
                 found.extend(free.filter(inside));
             } else {
@@ -122,7 +125,7 @@ impl<'a> FreeRows<'a> {
                 What::Row(row) => return Some(row),
                 What::Node(node, start, end) if self.is_leaf(node) => {
                     for row in (start..end).filter(|&place| self.is_free[place]).map(|place| self.order[place]) {
-                        let cost = self.cost(bounds, self.crowd.rows.cells(row).iter().copied());
+                        let cost = self.cost(bounds, self.rows.cells(row).iter().copied());
                         open.push(Waiting { cost, what: What::Row(row) });
                     }
                 }
@@ -172,11 +175,11 @@ impl<'a> FreeRows<'a> {
     /// What a row loses in the smallest box that holds a box and these codes.
     fn cost(&self, bounds: &[(u32, u32)], codes: impl Iterator<Item = u32>) -> f64 {
         let united = bounds.iter().zip(codes).map(|(&(lo, hi), code)| (lo.min(code), hi.max(code)));
-        self.crowd.domains().iter().zip(united).map(|(domain, (lo, hi))| domain.width(lo, hi)).sum()
+        self.domains.iter().zip(united).map(|(domain, (lo, hi))| domain.width(lo, hi)).sum()
     }
 
     fn of_node(&self, node: usize) -> &[(u32, u32)] {
-        let n_columns = self.crowd.rows.n_columns();
+        let n_columns = self.rows.n_columns();
         &self.boxes[node * n_columns..][..n_columns]
     }
 
@@ -186,14 +189,14 @@ impl<'a> FreeRows<'a> {
 }
 
 /// Halves rows along the column in which they are widest.
-fn halve<'p>(crowd: &Crowd<'_>, rows: &'p mut [u32], bounds: &[(u32, u32)]) -> [&'p mut [u32]; 2] {
-    let widths = bounds.iter().zip(crowd.domains()).map(|(&(lo, hi), domain)| domain.width(lo, hi));
+fn halve<'p>(rows: &Rows, domains: &[Domain], part: &'p mut [u32], bounds: &[(u32, u32)]) -> [&'p mut [u32]; 2] {
+    let widths = bounds.iter().zip(domains).map(|(&(lo, hi), domain)| domain.width(lo, hi));
     let widest = widths.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(column, _)| column);
-    let middle = rows.len() / 2;
+    let middle = part.len() / 2;
     if middle > 0 {
-        rows.select_nth_unstable_by_key(middle, |&row| (crowd.rows.cells(row)[widest], row));
+        part.select_nth_unstable_by_key(middle, |&row| (rows.cells(row)[widest], row));
     }
-    let (first, second) = rows.split_at_mut(middle);
+    let (first, second) = part.split_at_mut(middle);
     [first, second]
 }
 

@@ -1,9 +1,11 @@
-//! What a release with a register loses, and how sure a reader can be that somebody is in the private table.
+//! What a release with a register loses.
 //!
-//! Definitions are those of [`crate::loss`], over private rows: DM counts the private persons of a class. The average
-//! class and the k-deviation count everybody of a class, for that is how many look the same.
+//! Definitions are those of [`crate::loss`], over private rows and on the private table's own ranges, so that a release
+//! with a register and one without are measured on one scale; what is wider than the range loses all. DM counts the
+//! private persons of a class. The average class and the k-deviation count everybody of a class, because so many look
+//! the same.
 
-use kohort_model::{Loss, Persons, Presence, Table};
+use kohort_model::{Loss, Persons, Table};
 
 use super::JoinedClass;
 use super::crowd::Crowd;
@@ -17,9 +19,14 @@ pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass],
     let n_rows = table.n_rows as f64;
     let suppressed = n_rows - released;
     let in_column = |column: usize, measure: fn(&Domain, u32, u32) -> f64| {
+        let own_range = crowd.private_width(column);
         let of_class = |class: &JoinedClass| {
             let (lo, hi) = class.cells[column];
-            measure(&domains[column], lo, hi) * n_private_rows(class)
+            let share = match measure(&domains[column], lo, hi) {
+                0.0 => 0.0,
+                width => (width / own_range).min(1.0),
+            };
+            share * n_private_rows(class)
         };
         classes.iter().map(of_class).sum::<f64>() + suppressed
     };
@@ -37,21 +44,4 @@ pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass],
         k_deviation: classes.iter().map(|class| crowd.deviation(class)).sum(),
         columns: names.zip(&widths).map(|(name, width)| (name.to_owned(), width / n_rows.max(1.0))).collect(),
     }
-}
-
-/// The shares of private persons.
-pub(super) fn presence(classes: &[JoinedClass]) -> Presence {
-    let mut presence = Presence::default();
-    let (mut sum, mut n_private) = (0.0, 0.0);
-    for class in classes {
-        let share = class.presence();
-        presence.highest = presence.highest.max(share);
-        presence.certain += u64::from(class.register.is_empty());
-        let tenth = ((share * 10.0 - 1e-9).ceil() as usize).clamp(1, 10) - 1;
-        presence.classes[tenth] += 1;
-        sum += share * class.n_private as f64;
-        n_private += class.n_private as f64;
-    }
-    presence.average = if n_private > 0.0 { sum / n_private } else { 0.0 };
-    presence
 }

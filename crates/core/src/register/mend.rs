@@ -9,11 +9,11 @@
 use rayon::prelude::*;
 
 use super::crowd::{Bounds, Crowd, Draft, include};
-use super::index::FreeRows;
+use super::index::Index;
 use super::trim::trim;
 
 /// Makes every class stand. `free` are the register rows in no class.
-pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl FnOnce(&[Draft]) -> FreeRows<'a>) {
+pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl FnOnce(&[Draft]) -> Index<'a>) {
     let mut short = short(crowd, drafts);
     if short.is_empty() {
         return;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::base::Base;
 use super::crowd::{Crowd, Draft};
-use super::index::FreeRows;
+use super::index::Index;
 use super::mend;
 use super::trim::trim;
 use crate::encode::Rows;
@@ -27,7 +27,7 @@ const SIDE_BY_SIDE: usize = 64;
 pub(super) fn refine(
     crowd: &Crowd<'_>,
     plain: &[Vec<u32>],
-    free: &mut FreeRows<'_>,
+    free: &mut Index<'_>,
     base: &Base<'_>,
     progress: &dyn Progress,
 ) -> Vec<Draft> {
@@ -53,7 +53,7 @@ pub(super) fn refine(
 }
 
 /// Refines one plain class with the register rows that are free in its box.
-fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &FreeRows<'_>, base: &Base<'_>) -> Vec<Draft> {
+fn refine_one(crowd: &Crowd<'_>, mut all: Draft, free: &Index<'_>, base: &Base<'_>) -> Vec<Draft> {
     all.register = free.within(&crowd.hull(&crowd.bounds(&all)));
     let region = Region::new(crowd, &all);
     let mut parts = base

@@ -41,23 +41,38 @@ fn perimeter(cells: &[String]) -> f64 {
 fn the_register_example_comes_out_to_the_digit() {
     let case = golden();
     for method in METHODS {
-        let found = run(&case, &spec(3, Algorithm::Mondrian, method), 1).unwrap();
+        // The paper drops register rows that are not needed, which tells who is private, so presence must be public.
+        let mut spec = spec(3, Algorithm::Mondrian, method);
+        spec.register.release = RegisterRows::Microdata;
+        let found = run(&case, &spec, 1).unwrap();
         assert_eq!(found.method, method);
         let rows = released(&case, &found.anonymized.release, 0);
         let mut expected: Vec<[&str; 3]> = Vec::new();
-        for class in [["[1,2]", "[1,2]", "1"], ["[1,2]", "[3,4]", "1"], ["[3,5]", "2", "2"], ["6", "4", "2"]] {
-            expected.extend([class; 3]);
+        for class in [["[1,2]", "[1,2]", "1"], ["[1,2]", "[3,4]", "1"], ["[3,5]", "2", "2"]] {
+            expected.extend([class; 2]);
         }
+        expected.push(["6", "4", "2"]);
         assert_eq!(rows, expected);
         let groups = [["1", "v1"], ["1", "v1"], ["1", "v2"], ["1", "v2"], ["2", "v1"], ["2", "v2"], ["2", "v3"]];
         assert_eq!(released(&case, &found.anonymized.release, 1), groups);
-        let sources = &found.anonymized.release.tables[0].rows;
-        let private = rows.iter().zip(sources).filter(|(_, source)| **source < 7);
-        assert_eq!(private.map(|(cells, _)| perimeter(cells)).sum::<f64>(), 24.0);
+        assert_eq!(rows.iter().map(|cells| perimeter(cells)).sum::<f64>(), 24.0);
         assert_eq!(found.anonymized.loss.dm, 13.0);
         assert_eq!(found.n_register_used, 5);
-        assert_eq!(found.presence.highest, 2.0 / 3.0);
-        assert_eq!(found.presence.classes, [0, 0, 0, 1, 0, 0, 3, 0, 0, 0]);
+        assert!(found.classes.iter().all(|class| class.n_persons == 3));
+    }
+}
+
+#[test]
+fn where_presence_is_hidden_the_register_example_keeps_every_row_of_its_classes() {
+    let case = golden();
+    for method in METHODS {
+        let found = run(&case, &spec(3, Algorithm::Mondrian, method), 1).unwrap();
+        check(&case, &found, 3, 1).unwrap();
+        // X of the register, far from everybody, is with whom the median cuts put it.
+        assert_eq!(found.n_register_used, 6);
+        assert_eq!(found.anonymized.release.tables[0].rows.len(), 13);
+        assert_eq!(found.anonymized.loss.dm, 13.0);
+        assert_eq!(found.partitioners, ["mondrian"]);
     }
 }
 
@@ -103,7 +118,8 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 fn the_register_example_is_estimated_to_the_digit() {
     let case = golden();
     let query = [Asked::Range((Included(0.0), Included(4.0))), Asked::Range((Excluded(2.0), Included(4.0)))];
-    let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    spec.register.release = RegisterRows::Microdata;
     let estimates = |joined: &JoinedRegister| {
         let found = anonymize_with_register(&case.table, joined, &[], &spec, &asked(3, 1), &Silent).unwrap();
         let table = |table: usize| released(&case, &found.anonymized.release, table);
@@ -121,7 +137,9 @@ fn the_register_example_is_estimated_to_the_digit() {
 #[test]
 fn a_query_of_everything_is_answered_without_error_and_one_of_a_part_by_its_share() {
     let case = golden();
-    let found = run(&case, &spec(3, Algorithm::Mondrian, RegisterMethod::Refine), 1).unwrap();
+    let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
+    spec.register.release = RegisterRows::Microdata;
+    let found = run(&case, &spec, 1).unwrap();
     let encoded = Encoded::new(&case.joined.rows, &[0, 1]).unwrap();
     let private = encoded.fold(&[0, 1, 2, 3, 4, 5, 6]);
     let places = Places::new(&encoded.domains);
@@ -171,8 +189,12 @@ fn presence_is_kept_within_its_bounds_or_refused() {
         spec.delta_presence = Some((0.0, 0.6));
         let found = run(&case, &spec, 1).unwrap();
         check(&case, &found, 3, 1).unwrap();
-        assert!(found.presence.highest <= 0.6);
-        for share in [(0.0, 0.5), (0.1, 1.0)] {
+        assert!(found.classes.iter().all(|class| class.n_private as f64 <= 0.6 * class.n_persons as f64));
+        spec.delta_presence = Some((0.5, 1.0));
+        let everybody = run(&case, &spec, 1).unwrap();
+        assert_eq!(everybody.anonymized.release.tables[0].rows.len(), 13, "nobody can be ruled out");
+        // 7 of 13 are private.
+        for share in [(0.0, 0.5), (0.6, 1.0)] {
             spec.delta_presence = Some(share);
             assert!(matches!(run(&case, &spec, 1), Err(AnonymizeError::Presence { .. })));
         }
@@ -180,24 +202,17 @@ fn presence_is_kept_within_its_bounds_or_refused() {
 }
 
 #[test]
-fn classes_of_nobody_but_private_persons_are_told() {
-    let mut case = golden();
-    case.joined.n_register = 0;
-    let found = run(&case, &spec(3, Algorithm::Mondrian, RegisterMethod::Refine), 1).unwrap();
-    assert_eq!((found.presence.highest, found.presence.certain, found.n_register_used), (1.0, 2, 0));
-}
-
-#[test]
-fn direct_hides_fewer_private_persons_than_k_where_they_have_no_values_to_tell() {
+fn a_register_hides_fewer_private_persons_than_k_where_they_have_no_values_to_tell() {
     let mut case = golden();
     case.table.columns.retain(|column| column.name != "sa");
     let found = |k: u32, method: RegisterMethod| {
         let spec = spec(k, Algorithm::Mondrian, method);
         anonymize_with_register(&case.table, &case.joined, &[], &spec, &[Requirement::K(k)], &Silent)
     };
-    let direct = found(8, RegisterMethod::Direct).unwrap();
-    assert_eq!(direct.anonymized.release.tables.len(), 1);
-    assert!(direct.classes.iter().all(|class| class.n_persons >= 8));
-    assert!(matches!(found(8, RegisterMethod::Refine), Err(AnonymizeError::TooFewPersons { .. })));
-    assert!(matches!(found(14, RegisterMethod::Direct), Err(AnonymizeError::TooFewJoined { .. })));
+    for method in METHODS {
+        let hidden = found(8, method).unwrap();
+        assert_eq!(hidden.anonymized.release.tables.len(), 1);
+        assert!(hidden.classes.iter().all(|class| class.n_persons >= 8));
+        assert!(matches!(found(14, method), Err(AnonymizeError::TooFewJoined { .. })));
+    }
 }

@@ -21,7 +21,7 @@ use super::representative::Representative;
 use crate::encode::Encoded;
 
 /// Of more different persons than this a part is tried every way, and the best of these runs on all.
-const TRIED: usize = 1 << 13;
+pub(super) const TRIED: usize = 1 << 13;
 
 /// How classes are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

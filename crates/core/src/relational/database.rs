@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use kohort_model::schema::{SchemaParent, SchemaTable};
+use kohort_model::schema::{SchemaParent, SchemaReference, SchemaTable};
 use kohort_model::{Column, Schema, Table};
 
 /// Tables and how they hang together.
@@ -64,7 +64,10 @@ impl Database {
                 None => SchemaParent { table: root, foreign_key },
             };
             debug_assert!(table.parent.is_some() || position == other_root);
-            SchemaTable { parent: Some(parent), ..table.clone() }
+            let references = table.references.iter();
+            let references =
+                references.map(|reference| SchemaReference { table: reference.table + n_before, ..*reference });
+            SchemaTable { parent: Some(parent), references: references.collect(), ..table.clone() }
         };
         let linked = self.schema.tables.iter().cloned().chain(other.schema.tables.iter().enumerate().map(moved));
         let mut tables = [self.tables.as_slice(), &other.tables].concat();
@@ -83,7 +86,9 @@ impl Database {
         let columns: Vec<_> =
             table.columns.iter().map(|column| (column.name.clone(), column.role, column.value_type)).collect();
         let parent = linked.parent.map(|parent| (self.tables[parent.table].name.clone(), parent.foreign_key));
-        (columns, linked.key, parent, table.person)
+        let references = linked.references.iter();
+        let references: Vec<_> = references.map(|to| (to.column, self.tables[to.table].name.clone())).collect();
+        (columns, linked.key, parent, references, table.person)
     }
 }
 

@@ -132,10 +132,10 @@ impl<'t> Grove<'t> {
     }
 
     /// The trees of all persons that were not taken out.
-    pub(super) fn forest(&self, tables: &[Table], keys: Keys) -> Forest {
+    pub(super) fn forest(&self, tables: &[Table], schema: &Schema, keys: Keys) -> Forest {
         let quasi: Vec<Words> = self.encoded.iter().zip(&self.parents).map(|(e, parents)| codes(e, parents)).collect();
         let numbers = number(&self.kinds, &self.parents, &quasi);
-        let contents = self.contents(tables, keys, &numbers);
+        let contents = self.contents(tables, schema, keys, &numbers);
 
         let by_content = |kind: usize| -> &[u32] {
             let numbers: &Numbers = contents.as_ref().map_or(&numbers[kind], |contents| &contents[kind]);
@@ -181,10 +181,17 @@ impl<'t> Grove<'t> {
     }
 
     /// Numbers by quasi cells first and then by all that is released as it is, so that alike rows are told apart by
-    /// what a reader sees and not by their place in the file. `None` where nothing is released as it is.
-    fn contents(&self, tables: &[Table], keys: Keys, numbers: &[Numbers]) -> Option<Vec<Numbers>> {
-        let columns: Vec<Vec<Vec<u32>>> =
-            self.kinds.iter().map(|kind| copied_ranks(&tables[kind.table], keys)).collect();
+    /// what a reader sees and not by their place in the file, nor where their references are all that differs. `None`
+    /// where there is nothing of this.
+    fn contents(&self, tables: &[Table], schema: &Schema, keys: Keys, numbers: &[Numbers]) -> Option<Vec<Numbers>> {
+        let columns = |kind: &Kind| {
+            let table = &tables[kind.table];
+            let mut ranks = copied_ranks(table, keys);
+            let references = schema.tables[kind.table].references.iter();
+            ranks.extend(references.map(|reference| text_ranks(&table.columns[reference.column])));
+            ranks
+        };
+        let columns: Vec<Vec<Vec<u32>>> = self.kinds.iter().map(columns).collect();
         if columns.iter().all(Vec::is_empty) {
             return None;
         }
@@ -215,7 +222,7 @@ pub(super) fn copied_ranks(table: &Table, keys: Keys) -> Vec<Vec<u32>> {
     table.columns.iter().filter(is_copied).map(text_ranks).collect()
 }
 
-fn text_ranks(column: &Column) -> Vec<u32> {
+pub(super) fn text_ranks(column: &Column) -> Vec<u32> {
     let mut by_text: Vec<u32> = (0..column.texts.len() as u32).collect();
     by_text.par_sort_unstable_by_key(|&id| column.texts.get(id));
     let mut ranks = vec![0; by_text.len()];
@@ -305,6 +312,30 @@ impl Forest {
             }
         }
         examples
+    }
+
+    /// The most pairs of different siblings that two folded persons can have in any table.
+    pub(super) fn most_pairs_of_siblings(&self) -> usize {
+        let largest_set = |folded: u32, kind: usize| {
+            let (mut largest, mut so_far, mut before) = (0, 0, None);
+            for slot in self.slots(folded, kind) {
+                match before {
+                    Some((parent, number)) if parent == slot.parent => so_far += usize::from(number != slot.number),
+                    _ => so_far = 1,
+                }
+                before = Some((slot.parent, slot.number));
+                largest = largest.max(so_far);
+            }
+            largest
+        };
+        let pairs = |kind: usize| {
+            let mut two = [0, 0];
+            for size in (0..self.len() as u32).map(|folded| largest_set(folded, kind)) {
+                two = [two[0].max(size), two[1].max(size.min(two[0]))];
+            }
+            two[0] * two[1]
+        };
+        (1..self.kinds.len()).map(pairs).max().unwrap_or(0)
     }
 
     /// The rows of one table of a folded person, by slot.

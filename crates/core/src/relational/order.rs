@@ -168,6 +168,8 @@ impl Groups {
     fn new(domain: &Domain, most: usize, first: usize) -> Groups {
         let n_codes = domain.n_codes();
         let runs = match domain.tree() {
+            // A table without rows.
+            _ if n_codes == 0 => Vec::new(),
             None => thresholds(domain),
             Some(tree) => levels(domain, tree, most),
         };

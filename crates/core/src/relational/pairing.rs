@@ -10,6 +10,9 @@ use kohort_model::spec::Pairing;
 
 use super::representative::Representative;
 
+/// The most pairs of different siblings for which the least total cost is found.
+pub(super) const MOST_OPTIMAL_PAIRS: usize = optimal::LARGEST;
+
 /// One of two sets of siblings, run by run.
 #[derive(Debug, Default)]
 pub(super) struct Side {

@@ -2,54 +2,79 @@
 //!
 //! # Guarantee
 //! rows that are left out show nothing; every quasi cell covers its original; keys are renumbered in the released
-//! order, the same in a table and in those that hang off it. Persons stand in the order of their released trees, first
+//! order, the same in a table and in those that point to it. Persons stand in the order of their released trees, first
 //! by quasi cells and then by the cells released as they are; a person's rows likewise. Rows that still tie are equal in
-//! everything a reader sees, below them too
-//! # Deviations
-//! a column of role key that links no two tables is numbered by first appearance, and may tell rows apart that tie
+//! everything a reader sees, below them too. A key that joins no tables is not released, and a
+//! reference that is not kept is null
 
 use kohort_model::spec::{Keys, Order};
 use kohort_model::{Cells, NULL, ReleasedColumn, ReleasedTable, Role, Schema, Table, Texts};
 use rayon::prelude::*;
 
-use super::canonical::{Hanging, Words, number};
+use super::arrange::Places;
+use super::canonical::{Hanging, Numbers, Words, number};
 use super::forest::{Grove, copied_ranks};
+use super::references::{Kept, Planned};
 use super::shown::{Shown, ShownLayer};
 use crate::encode::Domain;
-use crate::recode::RecodeOptions;
 
-/// The released tables of one grove, each with its position in the schema.
+/// What becomes of rows and keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecodeOptions {
+    /// The order of released rows.
+    pub(super) order: Order,
+    /// What becomes of keys.
+    pub(super) keys: Keys,
+}
+
+/// The released tables of all plans, each with its position in the schema.
 pub(super) fn recode(
     tables: &[Table],
     schema: &Schema,
-    grove: &Grove<'_>,
-    shown: &Shown,
+    planned: &[Planned<'_>],
+    kept: &Kept,
     options: RecodeOptions,
 ) -> Vec<(usize, ReleasedTable)> {
-    let sequences = sequences(tables, grove, shown, options);
-    let numbers = key_numbers(schema, grove, shown, &sequences);
-    (0..grove.kinds.len())
-        .into_par_iter()
-        .map(|kind| {
-            (grove.kinds[kind].table, released(tables, schema, grove, shown, options, &sequences, &numbers, kind))
-        })
-        .collect()
+    let sequences = match options.order {
+        Order::Input => planned.iter().map(|plan| as_in_the_input(&plan.shown)).collect(),
+        Order::Sorted => by_content(tables, schema, planned, kept, options.keys),
+    };
+    let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); tables.len()];
+    for (plan, sequences) in planned.iter().zip(&sequences) {
+        number_keys(schema, &plan.grove, &plan.shown, sequences, &mut numbers);
+    }
+    let recoding = Recoding { tables, schema, kept, options, numbers };
+    let mut released = Vec::with_capacity(tables.len());
+    for (plan, sequences) in planned.iter().zip(&sequences) {
+        let of_plan: Vec<(usize, ReleasedTable)> = sequences
+            .par_iter()
+            .enumerate()
+            .map(|(kind, sequence)| (plan.grove.kinds[kind].table, recoding.released(plan, kind, sequence)))
+            .collect();
+        released.extend(of_plan);
+    }
+    released
 }
 
-/// Per kind its rows in the released order.
-fn sequences(tables: &[Table], grove: &Grove<'_>, shown: &Shown, options: RecodeOptions) -> Vec<Vec<u32>> {
-    if options.order == Order::Input {
-        let released = |layer: &ShownLayer| {
-            (0..).zip(&layer.node_of_row).filter(|&(_, &node)| node != NULL).map(|(row, _)| row).collect()
-        };
-        return shown.layers.iter().map(released).collect();
-    }
-    let words: Vec<Words> = grove
-        .kinds
-        .iter()
-        .zip(&shown.layers)
-        .map(|(kind, layer)| {
-            let ranks = copied_ranks(&tables[kind.table], options.keys);
+/// Per kind its rows in the order of the input.
+fn as_in_the_input(shown: &Shown) -> Vec<Vec<u32>> {
+    let released = |layer: &ShownLayer| {
+        (0..).zip(&layer.node_of_row).filter(|&(_, &node)| node != NULL).map(|(row, _)| row).collect()
+    };
+    shown.layers.iter().map(released).collect()
+}
+
+/// Per plan and kind its rows by what they show.
+fn by_content(
+    tables: &[Table],
+    schema: &Schema,
+    planned: &[Planned<'_>],
+    kept: &Kept,
+    keys: Keys,
+) -> Vec<Vec<Vec<u32>>> {
+    let contents = |plan: &Planned<'_>| {
+        let words = plan.grove.kinds.iter().zip(&plan.shown.layers).map(|(kind, layer)| {
+            let ranks = copied_ranks(&tables[kind.table], keys);
             let width = ranks.len() + 1;
             let mut cells = vec![0; layer.looks.len() * width];
             cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| {
@@ -57,88 +82,109 @@ fn sequences(tables: &[Table], grove: &Grove<'_>, shown: &Shown, options: Recode
                 cells[1..].iter_mut().zip(&ranks).for_each(|(cell, ranks)| *cell = ranks[row]);
             });
             Words { width, cells }
-        })
-        .collect();
-    let parents: Vec<Vec<u32>> = shown.layers.iter().map(|layer| layer.parents.clone()).collect();
-    let numbers = number(&grove.kinds, &parents, &words);
-    let mut sequences: Vec<Vec<u32>> = Vec::with_capacity(grove.kinds.len());
-    for (kind, of_kind) in grove.kinds.iter().enumerate() {
-        let sequence = match of_kind.parent {
-            None => numbers[kind].in_order.clone(),
-            Some(parent) => {
-                let hanging = Hanging::new(parents[parent].len(), &parents[kind], &numbers[kind].in_order);
-                sequences[parent].iter().flat_map(|&row| hanging.of(row)).copied().collect()
+        });
+        let words: Vec<Words> = words.collect();
+        let parents: Vec<Vec<u32>> = plan.shown.layers.iter().map(|layer| layer.parents.clone()).collect();
+        number(&plan.grove.kinds, &parents, &words)
+    };
+    let mut numbers: Vec<Vec<Numbers>> = planned.iter().map(contents).collect();
+    if schema.has_references() {
+        let places = Places::of(schema, planned, &numbers, kept);
+        for (plan, numbers) in planned.iter().zip(&mut numbers) {
+            for (kind, Numbers { of_row, in_order }) in plan.grove.kinds.iter().zip(numbers) {
+                in_order.par_sort_by_key(|&row| (of_row[row as usize], places.of_row(kind.table, row)));
             }
-        };
-        sequences.push(sequence);
+        }
     }
-    sequences
+    let in_sequence = |(plan, numbers): (&Planned<'_>, &Vec<Numbers>)| {
+        let mut sequences: Vec<Vec<u32>> = Vec::with_capacity(numbers.len());
+        for (kind, of_kind) in plan.grove.kinds.iter().enumerate() {
+            let in_order = &numbers[kind].in_order;
+            let sequence = match of_kind.parent {
+                None => in_order.clone(),
+                Some(parent) => {
+                    let layers = &plan.shown.layers;
+                    let hanging = Hanging::new(layers[parent].parents.len(), &layers[kind].parents, in_order);
+                    sequences[parent].iter().flat_map(|&row| hanging.of(row)).copied().collect()
+                }
+            };
+            sequences.push(sequence);
+        }
+        sequences
+    };
+    planned.iter().zip(&numbers).map(in_sequence).collect()
 }
 
-/// Per kind and row the number its key gets. A table whose key is its foreign key has its parent's numbers.
-fn key_numbers(schema: &Schema, grove: &Grove<'_>, shown: &Shown, sequences: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    let mut numbers: Vec<Vec<u32>> = Vec::with_capacity(grove.kinds.len());
+/// Notes per table and row the number its key gets. A table whose key is its foreign key has its parent's numbers.
+fn number_keys(schema: &Schema, grove: &Grove<'_>, shown: &Shown, sequences: &[Vec<u32>], numbers: &mut [Vec<u32>]) {
     for (kind, of_kind) in grove.kinds.iter().enumerate() {
         let linked = &schema.tables[of_kind.table];
         let mut of_rows = vec![0; shown.layers[kind].node_of_row.len()];
         match (of_kind.parent, linked.parent) {
-            (Some(parent), Some(link)) if linked.key == Some(link.foreign_key) => {
+            (Some(_), Some(link)) if linked.key == Some(link.foreign_key) => {
                 for &row in &sequences[kind] {
-                    of_rows[row as usize] = numbers[parent][shown.layers[kind].parents[row as usize] as usize];
+                    of_rows[row as usize] = numbers[link.table][shown.layers[kind].parents[row as usize] as usize];
                 }
             }
             _ => (1..).zip(&sequences[kind]).for_each(|(number, &row)| of_rows[row as usize] = number),
         }
-        numbers.push(of_rows);
+        numbers[of_kind.table] = of_rows;
     }
-    numbers
 }
 
-#[allow(clippy::too_many_arguments, reason = "what a column shows depends on all of it")]
-fn released(
-    tables: &[Table],
-    schema: &Schema,
-    grove: &Grove<'_>,
-    shown: &Shown,
+/// What the cells of all tables depend on.
+struct Recoding<'r> {
+    tables: &'r [Table],
+    schema: &'r Schema,
+    kept: &'r Kept,
     options: RecodeOptions,
-    sequences: &[Vec<u32>],
-    numbers: &[Vec<u32>],
-    kind: usize,
-) -> ReleasedTable {
-    let of_kind = &grove.kinds[kind];
-    let table = &tables[of_kind.table];
-    let linked = &schema.tables[of_kind.table];
-    let (sequence, layer) = (&sequences[kind], &shown.layers[kind]);
-    let surrogates =
-        |number: &dyn Fn(u32) -> u32| Cells::Surrogate { ids: sequence.iter().map(|&row| number(row)).collect() };
-    let cells_of = |source: usize| -> Option<Cells> {
-        let is_foreign_key = linked.parent.is_some_and(|parent| parent.foreign_key == source);
-        let is_own_key = linked.key == Some(source);
-        match table.columns[source].role {
-            Role::Quasi => {
-                let column = grove.encoded[kind].columns.iter().position(|&column| column == source)?;
-                Some(render(&grove.encoded[kind].domains[column], layer, column, of_kind.n_quasi, sequence))
+    /// Per table and row the number of its key.
+    numbers: Vec<Vec<u32>>,
+}
+
+impl Recoding<'_> {
+    /// One table of a plan, its rows in this sequence.
+    fn released(&self, plan: &Planned<'_>, kind: usize, sequence: &[u32]) -> ReleasedTable {
+        let (grove, layer) = (&plan.grove, &plan.shown.layers[kind]);
+        let of_kind = &grove.kinds[kind];
+        let table = &self.tables[of_kind.table];
+        let linked = &self.schema.tables[of_kind.table];
+        let surrogates =
+            |number: &dyn Fn(u32) -> u32| Cells::Surrogate { ids: sequence.iter().map(|&row| number(row)).collect() };
+        let cells_of = |source: usize| -> Option<Cells> {
+            let is_foreign_key = linked.parent.is_some_and(|parent| parent.foreign_key == source);
+            match table.columns[source].role {
+                Role::Quasi => {
+                    let column = grove.encoded[kind].columns.iter().position(|&column| column == source)?;
+                    Some(render(&grove.encoded[kind].domains[column], layer, column, of_kind.n_quasi, sequence))
+                }
+                Role::Sensitive | Role::Plain => Some(Cells::Copied),
+                Role::Identifier | Role::PersonK | Role::Drop => None,
+                // A key is released only where another table points to it.
+                Role::Key if !self.schema.joins_by(of_kind.table, source) => None,
+                Role::Key if self.options.keys == Keys::Keep => Some(Cells::Copied),
+                Role::Key if is_foreign_key => {
+                    let parent = linked.parent?.table;
+                    Some(surrogates(&|row| self.numbers[parent][layer.parents[row as usize] as usize]))
+                }
+                Role::Key => match linked.references.iter().position(|reference| reference.column == source) {
+                    None => Some(surrogates(&|row| self.numbers[of_kind.table][row as usize])),
+                    Some(position) => {
+                        let numbers = &self.numbers[linked.references[position].table];
+                        let targets = &self.kept.targets[of_kind.table][position];
+                        let number = |target: u32| if target == NULL { NULL } else { numbers[target as usize] };
+                        Some(surrogates(&|row| number(targets[row as usize])))
+                    }
+                },
             }
-            Role::Sensitive | Role::Plain => Some(Cells::Copied),
-            Role::Identifier | Role::PersonK | Role::Drop => None,
-            // What names a person is released only where another table points to it.
-            Role::Key if of_kind.parent.is_none() && is_own_key && of_kind.children.is_empty() => None,
-            Role::Key if of_kind.parent.is_none() && !is_own_key && table.person == Some(source) => None,
-            Role::Key if options.keys == Keys::Keep => Some(Cells::Copied),
-            Role::Key if is_foreign_key => {
-                let parent = of_kind.parent?;
-                Some(surrogates(&|row| numbers[parent][layer.parents[row as usize] as usize]))
-            }
-            Role::Key if is_own_key => Some(surrogates(&|row| numbers[kind][row as usize])),
-            Role::Key => Some(by_first_appearance(&table.columns[source].ids, sequence)),
-        }
-    };
-    let columns = (0..table.columns.len())
-        .filter_map(|source| {
-            Some(ReleasedColumn { name: table.columns[source].name.clone(), source, cells: cells_of(source)? })
-        })
-        .collect();
-    ReleasedTable { name: table.name.clone(), rows: sequence.clone(), columns }
+        };
+        let columns = (0..table.columns.len())
+            .filter_map(|source| {
+                Some(ReleasedColumn { name: table.columns[source].name.clone(), source, cells: cells_of(source)? })
+            })
+            .collect();
+        ReleasedTable { name: table.name.clone(), rows: sequence.to_vec(), columns }
+    }
 }
 
 /// The cells of a quasi column.
@@ -157,21 +203,4 @@ fn render(domain: &Domain, layer: &ShownLayer, column: usize, n_quasi: usize, se
         .collect();
     let ids = sequence.par_iter().map(|&row| id_of_node[layer.node_of_row[row as usize] as usize]).collect();
     Cells::Recoded { labels, ids }
-}
-
-fn by_first_appearance(ids: &[u32], sequence: &[u32]) -> Cells {
-    let mut numbers = vec![0u32; ids.iter().filter(|&&id| id != NULL).max().map_or(0, |&id| id as usize + 1)];
-    let mut next = 0;
-    let numbered = sequence.iter().map(|&row| match ids[row as usize] {
-        NULL => NULL,
-        id => {
-            let number = &mut numbers[id as usize];
-            if *number == 0 {
-                next += 1;
-                *number = next;
-            }
-            *number
-        }
-    });
-    Cells::Surrogate { ids: numbered.collect() }
 }

@@ -72,15 +72,14 @@ impl<'f> Judge<'f> {
                 let rules = Rules::compile(table, &asked, &rows)?;
                 judge.k = rules.k();
                 let largest = |folded: u32| forest.members(folded).iter().map(|&row| rules.k_of_row(row)).max();
-                let has_own_k = asked.iter().any(|asked| matches!(asked, Requirement::PersonK { .. }));
+                let has_own_k = asked.iter().any(|asked| asked.own_k_column().is_some());
                 judge.own_k =
                     has_own_k.then(|| (0..forest.len() as u32).map(|folded| largest(folded).unwrap_or(0)).collect());
                 judge.rules.push(if asked.iter().any(is_of_values) { vec![rules] } else { Vec::new() });
                 continue;
             }
             let of_values = asked.into_iter().filter(is_of_values);
-            let (of_holders, of_rows): (Vec<Requirement>, Vec<Requirement>) =
-                of_values.partition(|asked| matches!(asked, Requirement::Alpha { .. }));
+            let (of_holders, of_rows): (Vec<Requirement>, Vec<Requirement>) = of_values.partition(counts_holders);
             let mut rules = Vec::new();
             if !of_rows.is_empty() {
                 rules.push(Rules::compile(table, &of_rows, &rows)?);
@@ -174,6 +173,26 @@ impl<'j> Asker<'j> {
     }
 }
 
+/// Asks whether rows that look the same may stand, in memory it reuses.
+pub(super) struct RowAsker<'j> {
+    tallies: Vec<Vec<Tally<'j>>>,
+}
+
+impl<'j> RowAsker<'j> {
+    pub(super) fn new(judge: &'j Judge<'j>) -> RowAsker<'j> {
+        RowAsker { tallies: Asker::new(judge).tallies }
+    }
+
+    /// Whether the rows of a kind satisfy what is asked of an orbit.
+    pub(super) fn stand(&mut self, kind: usize, rows: &[u32]) -> bool {
+        self.tallies[kind].iter_mut().all(|tally| {
+            tally.clear();
+            rows.iter().for_each(|&row| tally.add(row));
+            tally.stands()
+        })
+    }
+}
+
 impl Unmet {
     /// Whether nothing is lacking.
     pub(super) fn holds(&self) -> bool {
@@ -187,21 +206,34 @@ pub(super) fn with_shares_of_l(requirements: &[Requirement]) -> Vec<Requirement>
         Requirement::DistinctL { column, l } => {
             Some(Requirement::Alpha { column: column.clone(), alpha: 1.0 / f64::from((*l).max(1)) })
         }
-        _ => None,
-    };
-    requirements.iter().cloned().chain(requirements.iter().filter_map(share)).collect()
-}
-
-fn is_of_values(requirement: &Requirement) -> bool {
-    match requirement {
-        Requirement::K(_) | Requirement::PersonK { .. } => false,
-        Requirement::DistinctL { .. }
+        Requirement::K(_)
+        | Requirement::PersonK { .. }
         | Requirement::EntropyL { .. }
         | Requirement::RecursiveCL { .. }
         | Requirement::TCloseness { .. }
         | Requirement::Alpha { .. }
         | Requirement::Beta { .. }
-        | Requirement::EnhancedBeta { .. } => true,
+        | Requirement::EnhancedBeta { .. } => None,
+    };
+    requirements.iter().cloned().chain(requirements.iter().filter_map(share)).collect()
+}
+
+fn is_of_values(requirement: &Requirement) -> bool {
+    requirement.sensitive_column().is_some()
+}
+
+/// Whether it counts the persons who hold a value rather than rows.
+fn counts_holders(requirement: &Requirement) -> bool {
+    match requirement {
+        Requirement::Alpha { .. } => true,
+        Requirement::K(_)
+        | Requirement::PersonK { .. }
+        | Requirement::DistinctL { .. }
+        | Requirement::EntropyL { .. }
+        | Requirement::RecursiveCL { .. }
+        | Requirement::TCloseness { .. }
+        | Requirement::Beta { .. }
+        | Requirement::EnhancedBeta { .. } => false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`Shown`]: which node each row of a forest is released as, and who looks the same to a reader.
 
+use std::collections::BTreeMap;
+
 use kohort_model::NULL;
 use rayon::prelude::*;
 
@@ -53,6 +55,22 @@ impl Shown {
         let mut class_sizes = vec![0; n_classes];
         class_of_person.iter().filter(|&&class| class != NULL).for_each(|&class| class_sizes[class as usize] += 1);
         Shown { layers, class_of_person, class_sizes }
+    }
+}
+
+impl Shown {
+    /// Parts classes: persons stay together where these numbers are equal, too.
+    pub(super) fn part_classes(&mut self, numbers: &[u32]) {
+        let mut classes: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        let key = |(&class, &number): (&u32, &u32)| (class, number);
+        for (class, number) in self.class_of_person.iter().zip(numbers).map(key).filter(|key| key.0 != NULL) {
+            *classes.entry((class, number)).or_default() += 1;
+        }
+        let position: BTreeMap<(u32, u32), u32> = classes.keys().copied().zip(0..).collect();
+        for (class, &number) in self.class_of_person.iter_mut().zip(numbers).filter(|(class, _)| **class != NULL) {
+            *class = position[&(*class, number)];
+        }
+        self.class_sizes = classes.into_values().collect();
     }
 }
 

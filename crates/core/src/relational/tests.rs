@@ -239,7 +239,7 @@ proptest! {
         let (spec, tables) = some_students(&draws);
         let schema = Schema::of(&spec, &tables).unwrap();
         let grove = Grove::new(&tables, &schema, 0).unwrap();
-        let forest = grove.forest(&tables, spec.keys);
+        let forest = grove.forest(&tables, &schema, spec.keys);
         let domains: Vec<&[Domain]> = grove.encoded.iter().map(|encoded| encoded.domains.as_slice()).collect();
         for basis in [Basis::Subtree, Basis::Node] {
             let mut total = [0.0; 2];

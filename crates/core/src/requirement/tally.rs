@@ -1,8 +1,8 @@
 //! [`Tally`]: what a class must be asked about, counted as rows are added.
 //!
 //! # Cost
-//! adding a row: constant; asking: the distinct sensitive values of the class, and where persons have several rows a
-//! sort of the class. Memory: one counter per sensitive value, reused from class to class.
+//! adding a row: constant; asking: the distinct sensitive values and own k of the class, and where persons have several
+//! rows a sort of the class. Memory: one counter per sensitive value and own k, reused from class to class.
 
 use super::{Bound, Rules, Sensitive, TOLERANCE};
 
@@ -11,7 +11,8 @@ use super::{Bound, Rules, Sensitive, TOLERANCE};
 pub struct Tally<'r> {
     rules: &'r Rules,
     n_rows: u64,
-    largest_own_k: u32,
+    /// Rows per own k, by rank.
+    own_ks: Counts,
     columns: Vec<Counts>,
     /// The rows of the class, only kept where persons have several.
     rows: Vec<u32>,
@@ -28,13 +29,14 @@ impl<'r> Tally<'r> {
     /// An empty class.
     pub fn new(rules: &'r Rules) -> Tally<'r> {
         let columns = rules.sensitive.iter().map(|sensitive| Counts::of_values(sensitive.shares.len())).collect();
-        Tally { rules, n_rows: 0, largest_own_k: 0, columns, rows: Vec::new() }
+        let own_ks = Counts::of_values(rules.own_k.as_ref().map_or(0, |own_k| own_k.distinct.len()));
+        Tally { rules, n_rows: 0, own_ks, columns, rows: Vec::new() }
     }
 
     /// Empties the class.
     pub fn clear(&mut self) {
         self.n_rows = 0;
-        self.largest_own_k = 0;
+        self.own_ks.clear();
         self.rows.clear();
         self.columns.iter_mut().for_each(Counts::clear);
     }
@@ -43,7 +45,7 @@ impl<'r> Tally<'r> {
     pub fn add(&mut self, row: u32) {
         self.n_rows += 1;
         if let Some(own_k) = &self.rules.own_k {
-            self.largest_own_k = self.largest_own_k.max(own_k[row as usize]);
+            self.own_ks.add(own_k.ranks[row as usize]);
         }
         if self.rules.person_of_row.is_some() {
             self.rows.push(row);
@@ -61,10 +63,16 @@ impl<'r> Tally<'r> {
         self.rows.chunk_by(|&a, &b| person_of_row[a as usize] == person_of_row[b as usize]).count() as u64
     }
 
+    /// The largest k that somebody in the class needs.
+    pub fn largest_k(&self) -> u32 {
+        let own_k = self.rules.own_k.as_ref().zip(self.own_ks.codes.iter().max());
+        own_k.map_or(self.rules.k, |(own_k, &rank)| own_k.distinct[rank as usize].max(self.rules.k))
+    }
+
     /// Whether the class satisfies every requirement.
     pub fn stands(&mut self) -> bool {
         let n_persons = self.n_persons();
-        n_persons >= u64::from(self.rules.k.max(self.largest_own_k)) && self.first_unmet(n_persons).is_none()
+        n_persons >= u64::from(self.largest_k()) && self.first_unmet(n_persons).is_none()
     }
 
     /// The first sensitive column, by position among the compiled ones, whose requirements the class does not meet.
@@ -77,6 +85,9 @@ impl<'r> Tally<'r> {
     /// Takes a row out again that was added before.
     pub fn remove(&mut self, row: u32) {
         self.n_rows -= 1;
+        if let Some(own_k) = &self.rules.own_k {
+            self.own_ks.remove(own_k.ranks[row as usize]);
+        }
         if self.rules.person_of_row.is_some() {
             self.rows.retain(|&other| other != row);
         } else {
@@ -188,5 +199,55 @@ impl Sensitive {
             Bound::Beta(beta) => gain_at_most(&|_| *beta),
             Bound::EnhancedBeta(beta) => gain_at_most(&|share| beta.min(-share.ln())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::{Column, Requirement, Role, Table};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Rows of (person, own k, disease).
+    fn rules(rows: &[(u8, u8, u8)], requirements: &[Requirement], several_rows: bool) -> Rules {
+        let texts = |cell: fn(&(u8, u8, u8)) -> u8| rows.iter().map(|row| cell(row).to_string()).collect::<Vec<_>>();
+        let column = |name: &str, role, texts: &[String]| {
+            Column::from_cells(name, role, texts.iter().map(|text| Some(text.as_str())))
+        };
+        let columns = vec![
+            column("id", Role::Key, &texts(|row| row.0)),
+            column("wish", Role::PersonK, &texts(|row| row.1)),
+            column("disease", Role::Sensitive, &texts(|row| row.2)),
+        ];
+        let table = Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: several_rows.then_some(0) };
+        Rules::compile(&table, requirements, &(0..rows.len() as u32).collect::<Vec<_>>()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn taking_rows_out_leaves_what_counting_the_others_anew_gives(
+            rows in prop::collection::vec((0..6u8, 1..8u8, 0..4u8), 1..12),
+            goes in prop::collection::vec(any::<bool>(), 12),
+            several_rows: bool,
+        ) {
+            let requirements = [
+                Requirement::K(2),
+                Requirement::PersonK { column: "wish".to_owned() },
+                Requirement::Alpha { column: "disease".to_owned(), alpha: 0.5 },
+                Requirement::DistinctL { column: "disease".to_owned(), l: 2 },
+            ];
+            let rules = rules(&rows, &requirements, several_rows);
+            let all = 0..rows.len() as u32;
+            let mut thinned = Tally::new(&rules);
+            all.clone().for_each(|row| thinned.add(row));
+            all.clone().filter(|&row| goes[row as usize]).for_each(|row| thinned.remove(row));
+            let mut fresh = Tally::new(&rules);
+            all.filter(|&row| !goes[row as usize]).for_each(|row| fresh.add(row));
+            prop_assert_eq!(thinned.n_persons(), fresh.n_persons());
+            prop_assert_eq!(thinned.largest_k(), fresh.largest_k());
+            prop_assert_eq!(thinned.stands(), fresh.stands());
+            prop_assert_eq!(thinned.most_frequent_of_unmet(), fresh.most_frequent_of_unmet());
+        }
     }
 }

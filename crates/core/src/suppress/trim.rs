@@ -55,7 +55,9 @@ pub(crate) fn trim(task: &Task<'_>, classes: Classes) -> Classes {
         rows.retain(|row| !bargain.leaving.contains(row));
         open.extend(best_bargain(task, &mut tally, bargain.class, rows));
     }
-    Classes::from_lists(of_class)
+    let mut trimmed = Classes::from_lists(of_class);
+    trimmed.notes = classes.notes;
+    trimmed
 }
 
 /// The rows of a class whose leaving pays most per person.

@@ -4,19 +4,28 @@
 //! the whole table is too frequent in at least one class of any partition. Such persons are left out, one at a time
 //! and up to the limit of the spec; above it the release can't be reached.
 //!
+//! # Guarantee
+//! where persons and rows are few, nothing is refused of which everybody but as many as may be left out can stand
+//! together; of large tables, where sets of persons can't be tried one by one, the first choice decides
+//!
 //! # Deviations
-//! of those who hold the value, the one with the smallest released cells leaves, so that the choice does not depend on
-//! the order of the input; requirements that compare a class with the release hold for everybody together, whoever
-//! leaves, and are not asked
+//! of those who hold the value, the one with the largest own k leaves, and among equals the one with the smallest
+//! released cells, so that the choice does not depend on the order of the input; requirements that compare a class with
+//! the release hold for everybody together, whoever leaves, and are not asked
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::{Requirement, Role, Table};
 
 use crate::AnonymizeError;
 use crate::encode::Encoded;
+use crate::partition::Unreachable;
 use crate::requirement::{Rules, Tally};
 use crate::suppress::{allowance, n_persons};
+
+/// So many rows are looked at, about, before trying sets of persons is given up.
+const MOST_WORK: usize = 1 << 18;
 
 /// The rows that take part, ascending.
 ///
@@ -36,34 +45,131 @@ pub(crate) fn rows_that_can_stand(
     if n_all < u64::from(rules.k()) {
         return Err(AnonymizeError::TooFewPersons { persons: n_all, k: rules.k() });
     }
-    let mut left_out = leave_out_large_k(&rules, &mut kept, limit)?;
-
     let mut tally = Tally::new(&rules);
     kept.iter().for_each(|&row| tally.add(row));
-    let mut holders: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
-    let mut leaving: BTreeSet<u32> = BTreeSet::new();
-    while !tally.stands() {
-        let Some((column, code)) = tally.most_frequent_of_unmet() else {
-            return Err(AnonymizeError::TooFewPersons { persons: n_all - left_out, k: rules.k() });
-        };
-        left_out += 1;
-        if left_out > limit {
-            return Err(AnonymizeError::TooFrequent { column: rules.sensitive_column(column).to_owned(), limit });
-        }
-        // Holders of a value in the order in which they leave, the first last.
-        let queue = holders.entry((column, code)).or_insert_with(|| {
-            let rows = kept.iter().copied().filter(|&row| rules.holds(row, column, code));
-            in_released_order(table, encoded, &rules, &kept, rows.collect())
-        });
-        let next = std::iter::from_fn(|| queue.pop()).find(|person| !leaving.contains(person));
-        let Some(person) = next else {
-            return Err(AnonymizeError::TooFrequent { column: rules.sensitive_column(column).to_owned(), limit });
-        };
-        leaving.insert(person);
-        kept.iter().filter(|&&row| rules.person(row) == person).for_each(|&row| tally.remove(row));
+    if tally.stands() {
+        return Ok(kept);
     }
-    kept.retain(|&row| !leaving.contains(&rules.person(row)));
+    let mut crowd = Crowd::new(&rules, &kept, limit);
+    if let Err(refusal) = crowd.thin_out(|column, code| {
+        let rows = kept.iter().copied().filter(|&row| rules.holds(row, column, code));
+        in_leaving_order(table, encoded, &rules, &kept, rows.collect())
+    }) {
+        let everybody = in_leaving_order(table, encoded, &rules, &kept, kept.clone());
+        crowd = Crowd::new(&rules, &kept, limit);
+        if !crowd.search(&everybody, &mut BTreeSet::new(), &mut (MOST_WORK / kept.len())) {
+            return Err(refusal);
+        }
+    }
+    kept.retain(|&row| !crowd.gone.contains(&rules.person(row)));
     Ok(kept)
+}
+
+/// Everybody who has not left yet, counted as one class.
+struct Crowd<'r> {
+    rules: &'r Rules,
+    tally: Tally<'r>,
+    rows_of: BTreeMap<u32, Vec<u32>>,
+    gone: BTreeSet<u32>,
+    limit: u64,
+}
+
+impl<'r> Crowd<'r> {
+    fn new(rules: &'r Rules, kept: &[u32], limit: u64) -> Self {
+        let mut crowd =
+            Crowd { rules, tally: Tally::new(rules), rows_of: BTreeMap::new(), gone: BTreeSet::new(), limit };
+        for &row in kept {
+            crowd.tally.add(row);
+            crowd.rows_of.entry(rules.person(row)).or_default().push(row);
+        }
+        crowd
+    }
+
+    fn leave(&mut self, person: u32) {
+        self.gone.insert(person);
+        self.rows_of[&person].iter().for_each(|&row| self.tally.remove(row));
+    }
+
+    fn come_back(&mut self, person: u32) {
+        self.gone.remove(&person);
+        self.rows_of[&person].iter().for_each(|&row| self.tally.add(row));
+    }
+
+    /// Who asks for more persons than are left. Whoever leaves makes the crowd of the others smaller, so they can't stay.
+    fn asking_too_much(&self, n_left: u64) -> Vec<u32> {
+        let asks = |rows: &[u32]| u64::from(self.rules.k_of_row(rows[0])) > n_left;
+        let stays = self.rows_of.iter().filter(|(person, _)| !self.gone.contains(person));
+        stays.filter(|(_, rows)| asks(rows)).map(|(&person, _)| person).collect()
+    }
+
+    /// Lets one person after another leave until the rest can stand: of those who hold a value that is too frequent,
+    /// the last that `holders` lists.
+    fn thin_out(&mut self, holders: impl Fn(usize, u32) -> Vec<u32>) -> Result<(), AnonymizeError> {
+        let mut queues: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
+        let mut asking = 0;
+        while !self.tally.stands() {
+            let n_left = self.tally.n_persons();
+            if n_left < u64::from(self.rules.k()) {
+                return Err(AnonymizeError::TooFewPersons { persons: n_left, k: self.rules.k() });
+            }
+            if u64::from(self.tally.largest_k()) > n_left {
+                let too_much = self.asking_too_much(n_left);
+                asking += too_much.len() as u64;
+                too_much.into_iter().for_each(|person| self.leave(person));
+                if self.gone.len() as u64 > self.limit || self.gone.len() == self.rows_of.len() {
+                    return Err(AnonymizeError::OwnKTooLarge { persons: n_left, asking });
+                }
+                continue;
+            }
+            let (column, code) = self.tally.most_frequent_of_unmet().ok_or(Unreachable)?;
+            let (name, limit) = (self.rules.sensitive_column(column), self.limit);
+            let too_frequent = || AnonymizeError::TooFrequent { column: name.to_owned(), limit };
+            let queue = queues.entry((column, code)).or_insert_with(|| holders(column, code));
+            let next = std::iter::from_fn(|| queue.pop()).find(|person| !self.gone.contains(person));
+            let next = next.filter(|_| (self.gone.len() as u64) < limit).ok_or_else(too_frequent)?;
+            self.leave(next);
+        }
+        Ok(())
+    }
+
+    /// Tries sets of persons who might leave, holders of values that are too frequent first, until the rest can stand.
+    /// The person whom one value would choose may be the wrong one where persons hold several values. Ends without
+    /// success where so many tries are over.
+    fn search(&mut self, everybody: &[u32], tried: &mut BTreeSet<BTreeSet<u32>>, n_tries: &mut usize) -> bool {
+        if *n_tries == 0 || !tried.insert(self.gone.clone()) {
+            return false;
+        }
+        *n_tries -= 1;
+        if self.tally.stands() {
+            return true;
+        }
+        let n_left = self.tally.n_persons();
+        if self.gone.len() as u64 >= self.limit || n_left <= u64::from(self.rules.k()) {
+            return false;
+        }
+        let next = match self.asking_too_much(n_left).first() {
+            Some(&person) => vec![person],
+            None => {
+                let value = self.tally.most_frequent_of_unmet();
+                let holds = |person: &u32| {
+                    value.is_some_and(|(column, code)| {
+                        self.rows_of[person].iter().any(|&row| self.rules.holds(row, column, code))
+                    })
+                };
+                let stays = everybody.iter().rev().copied().filter(|person| !self.gone.contains(person));
+                let (holders, others): (Vec<u32>, Vec<u32>) = stays.partition(holds);
+                [holders, others].concat()
+            }
+        };
+        for person in next {
+            self.leave(person);
+            if self.search(everybody, tried, n_tries) {
+                return true;
+            }
+            self.come_back(person);
+        }
+        false
+    }
 }
 
 fn is_relative(requirement: &Requirement) -> bool {
@@ -78,47 +184,87 @@ fn is_relative(requirement: &Requirement) -> bool {
     }
 }
 
-/// Leaves out who asks for a larger k than there are persons, largest first: each who leaves makes the crowd of the
-/// others smaller. Returns how many left.
-fn leave_out_large_k(rules: &Rules, kept: &mut Vec<u32>, limit: u64) -> Result<u64, AnonymizeError> {
-    let n_all = n_persons(rules, kept);
-    loop {
-        let n_left = n_persons(rules, kept);
-        let largest = kept.iter().map(|&row| rules.k_of_row(row)).max().unwrap_or(0);
-        if !kept.is_empty() && u64::from(largest) <= n_left {
-            return Ok(n_all - n_left);
-        }
-        let n_before = kept.len();
-        kept.retain(|&row| rules.k_of_row(row) < largest);
-        if n_all - n_persons(rules, kept) > limit || kept.len() == n_before {
-            return Err(AnonymizeError::OwnKTooLarge { persons: n_all, largest });
-        }
-    }
-}
-
-/// The persons of some rows, by the cells that all their rows may show, largest first. Who shows the same is put by
-/// their own k, and only then, when it makes no difference, by number.
-fn in_released_order(table: &Table, encoded: &Encoded<'_>, rules: &Rules, kept: &[u32], holders: Vec<u32>) -> Vec<u32> {
+/// The persons of some rows, who leaves first last: who asks for the largest k, because the others can then stay in a
+/// smaller crowd; of those the person with the smallest cells that all their rows may show; and only then, when it makes
+/// no difference, by number.
+fn in_leaving_order(table: &Table, encoded: &Encoded<'_>, rules: &Rules, kept: &[u32], holders: Vec<u32>) -> Vec<u32> {
     let copied: Vec<_> =
         table.columns.iter().filter(|column| matches!(column.role, Role::Sensitive | Role::Plain)).collect();
     let cells = |row: u32| {
         let quasi: Vec<u32> = (0..encoded.domains.len()).map(|column| encoded.code(column, row)).collect();
         let copied: Vec<Option<&str>> = copied.iter().map(|column| column.cell(row as usize)).collect();
-        (quasi, copied, rules.k_of_row(row))
+        (quasi, copied)
     };
     let persons: BTreeSet<u32> = holders.iter().map(|&row| rules.person(row)).collect();
     let rows = if rules.person_of_row().is_some() { kept.to_vec() } else { holders };
-    let mut shown: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+    let mut shown: BTreeMap<u32, (u32, Vec<_>)> = BTreeMap::new();
     for row in rows.into_iter().filter(|&row| persons.contains(&rules.person(row))) {
-        shown.entry(rules.person(row)).or_default().push(cells(row));
+        // All rows of a person ask for the same k.
+        shown.entry(rules.person(row)).or_insert((rules.k_of_row(row), Vec::new())).1.push(cells(row));
     }
     let mut ordered: Vec<_> = shown
         .into_iter()
-        .map(|(person, mut rows)| {
+        .map(|(person, (k, mut rows))| {
             rows.sort_unstable();
-            (rows, person)
+            (k, Reverse((rows, person)))
         })
         .collect();
-    ordered.sort_unstable_by(|a, b| b.cmp(a));
-    ordered.into_iter().map(|(_, person)| person).collect()
+    ordered.sort_unstable();
+    ordered.into_iter().map(|(_, Reverse((_, person)))| person).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::{Column, ValueType};
+
+    use super::*;
+
+    /// Rows of (age, own k, disease) of persons of whom as many as `limit` may be left out, by the diseases that stay.
+    fn stays(rows: &[(&str, &str, &str)], alpha: f64, limit: f64) -> Result<Vec<String>, AnonymizeError> {
+        let columns = vec![
+            Column::from_cells("age", Role::Quasi, rows.iter().map(|row| Some(row.0))).typed(ValueType::Integer),
+            Column::from_cells("wish", Role::PersonK, rows.iter().map(|row| Some(row.1))),
+            Column::from_cells("disease", Role::Sensitive, rows.iter().map(|row| Some(row.2))),
+        ];
+        let table = Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: None };
+        let requirements = [
+            Requirement::K(2),
+            Requirement::PersonK { column: "wish".to_owned() },
+            Requirement::Alpha { column: "disease".to_owned(), alpha },
+        ];
+        let encoded = Encoded::new(&table, &[0])?;
+        let kept = rows_that_can_stand(&table, &encoded, &requirements, limit)?;
+        Ok(kept.into_iter().map(|row| rows[row as usize].2.to_owned()).collect())
+    }
+
+    #[test]
+    fn who_leaves_does_not_count_with_their_own_k_any_more() {
+        // Somebody with the flu must leave. The youngest does, who asked for all five; four are left, and two suffice.
+        let rows =
+            [("20", "5", "flu"), ("30", "2", "flu"), ("40", "2", "flu"), ("50", "2", "cold"), ("60", "2", "gout")];
+        assert_eq!(stays(&rows, 0.5, 0.2).unwrap(), ["flu", "flu", "cold", "gout"]);
+    }
+
+    #[test]
+    fn of_those_with_a_frequent_value_who_asks_for_most_leaves_first() {
+        // If the youngest left, the oldest with the flu would ask for one person more than are left.
+        let rows =
+            [("20", "2", "flu"), ("30", "2", "flu"), ("40", "5", "flu"), ("50", "2", "cold"), ("60", "2", "gout")];
+        assert_eq!(stays(&rows, 0.5, 0.2).unwrap(), ["flu", "flu", "cold", "gout"]);
+    }
+
+    #[test]
+    fn who_asks_for_more_than_are_left_leaves_after_those_with_a_frequent_value() {
+        let rows =
+            [("20", "2", "flu"), ("30", "2", "flu"), ("40", "2", "flu"), ("50", "5", "cold"), ("60", "2", "gout")];
+        let own_k = AnonymizeError::OwnKTooLarge { persons: 4, asking: 1 };
+        assert_eq!(stays(&rows, 0.5, 0.2), Err(own_k));
+        assert_eq!(stays(&rows, 0.5, 0.6).unwrap(), ["flu", "gout"]);
+    }
+
+    #[test]
+    fn where_everybody_asks_for_too_much_all_of_them_are_counted() {
+        let rows = [("20", "7", "flu"), ("30", "7", "cold"), ("40", "7", "gout")];
+        assert_eq!(stays(&rows, 0.5, 1.0), Err(AnonymizeError::OwnKTooLarge { persons: 3, asking: 3 }));
+    }
 }

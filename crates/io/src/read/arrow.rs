@@ -17,10 +17,11 @@ use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use kohort_model::{NULL, Progress, Texts};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::errors::ParquetError;
 use rayon::prelude::*;
 
 use super::dictionary::{TextDictionary, ValueDictionary};
-use super::persons::{KnownPersons, NOBODY};
+use super::persons::{KnownPersons, NOBODY, NamedPerson};
 use super::problem::ReadProblem;
 use super::{Keep, Kept, RawColumn};
 use crate::arrow_text::{Fixed, TextForm};
@@ -44,7 +45,7 @@ enum Batches<'a> {
 impl<'a> ArrowFile<'a> {
     pub(crate) fn open_parquet(file: File, progress: &'a dyn Progress) -> Result<Self, ReadProblem> {
         let opened = guarded("Parquet", || {
-            ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged("Parquet", &error))
+            ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged_parquet(&error))
         });
         let builder = opened?.with_batch_size(ROWS_PER_BATCH);
         progress.begin("reading", u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0));
@@ -93,7 +94,7 @@ impl<'a> ArrowFile<'a> {
     pub(crate) fn into_batches(self) -> Result<ArrowBatches<'a>, ReadProblem> {
         let (format, reader): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>) = match self.batches {
             Batches::Parquet(builder) => {
-                let build = || builder.build().map_err(|error| damaged("Parquet", &error));
+                let build = || builder.build().map_err(|error| damaged_parquet(&error));
                 ("Parquet", Box::new(guarded("Parquet", build)?))
             }
             Batches::IpcFile(reader) => ("Arrow", Box::new(reader)),
@@ -113,7 +114,7 @@ impl<'a> ArrowFile<'a> {
         match self.batches {
             Batches::Parquet(builder) => guarded("Parquet", || {
                 let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.iter().copied());
-                let reader = builder.with_projection(mask).build().map_err(|error| damaged("Parquet", &error))?;
+                let reader = builder.with_projection(mask).build().map_err(|error| damaged_parquet(&error))?;
                 let every: Vec<usize> = (0..wanted.len()).collect();
                 rows.take_all(reader, &every, "Parquet")
             })?,
@@ -155,12 +156,31 @@ impl Iterator for ArrowBatches<'_> {
 
 /// Runs code that may panic on a damaged file. What it worked on is dropped then, whatever its state.
 fn guarded<T>(format: &'static str, read: impl FnOnce() -> Result<T, ReadProblem>) -> Result<T, ReadProblem> {
-    let message = || "its parts contradict each other".to_owned();
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ReadProblem::Damaged { format, message: message() }))
+    let contradicts = || ReadProblem::Damaged { format, fault: "its parts contradict each other" };
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(contradicts()))
 }
 
-fn damaged(format: &'static str, error: &dyn std::error::Error) -> ReadProblem {
-    ReadProblem::Damaged { format, message: error.to_string() }
+/// What was wrong, by its kind alone: what a reader says may quote the bytes it stumbled over.
+fn damaged(format: &'static str, error: &ArrowError) -> ReadProblem {
+    let fault = match error {
+        ArrowError::NotYetImplemented(_) => "it uses a feature that is not supported",
+        ArrowError::IoError(..) => "it ends too early, or could not be read to its end",
+        ArrowError::SchemaError(_) => "its columns are not described as they should be",
+        ArrowError::MemoryError(_) | ArrowError::OffsetOverflowError(_) => "parts of it are impossibly large",
+        _ => "it does not begin, end or continue as it should",
+    };
+    ReadProblem::Damaged { format, fault }
+}
+
+/// The same for Parquet.
+fn damaged_parquet(error: &ParquetError) -> ReadProblem {
+    let fault = match error {
+        ParquetError::NYI(_) => "it uses a feature that is not supported",
+        ParquetError::EOF(_) | ParquetError::NeedMoreData(_) => "it ends too early",
+        ParquetError::IndexOutOfBound(..) => "its parts contradict each other",
+        _ => "it does not begin, end or continue as it should",
+    };
+    ReadProblem::Damaged { format: "Parquet", fault }
 }
 
 struct RowSink<'a, 'p> {
@@ -205,7 +225,7 @@ struct ColumnBuilder<'p> {
 /// What is kept of the cells so far.
 enum Cells<'p> {
     Texts { values: Values, ids: Vec<u32> },
-    Persons { known: &'p KnownPersons<'p>, numbers: Vec<u64> },
+    Persons { known: &'p KnownPersons<'p>, named: Vec<NamedPerson> },
 }
 
 impl<'p> ColumnBuilder<'p> {
@@ -216,7 +236,7 @@ impl<'p> ColumnBuilder<'p> {
         })?;
         let cells = match keep {
             Keep::Texts => Cells::Texts { values, ids: Vec::new() },
-            Keep::Persons(known) => Cells::Persons { known, numbers: Vec::new() },
+            Keep::Persons(known) => Cells::Persons { known, named: Vec::new() },
         };
         Ok(ColumnBuilder { field: field.clone(), cells })
     }
@@ -224,13 +244,13 @@ impl<'p> ColumnBuilder<'p> {
     fn add(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
         match &mut self.cells {
             Cells::Texts { values, ids } => values.add(array, ids),
-            Cells::Persons { known, numbers } => {
+            Cells::Persons { known, named } => {
                 // A dictionary of this batch alone: keys are too many to be kept.
                 let Some(mut values) = Values::of(self.field.data_type()) else { return Ok(()) };
                 let mut ids = Vec::with_capacity(array.len());
                 values.add(array, &mut ids)?;
-                let persons: Vec<u64> = values.into_texts().iter().map(|key| known.number(key)).collect();
-                numbers.extend(ids.iter().map(|&id| if id == NULL { NOBODY } else { persons[id as usize] }));
+                let persons: Vec<NamedPerson> = values.into_texts().iter().map(|key| known.named(key)).collect();
+                named.extend(ids.iter().map(|&id| if id == NULL { NOBODY } else { persons[id as usize] }));
                 Ok(())
             }
         }
@@ -242,7 +262,7 @@ impl<'p> ColumnBuilder<'p> {
                 ids.shrink_to_fit();
                 Kept::Texts(RawColumn { texts: values.into_texts(), ids, field: Some(self.field) })
             }
-            Cells::Persons { numbers, .. } => Kept::Persons(numbers),
+            Cells::Persons { named, .. } => Kept::Persons(named),
         }
     }
 }

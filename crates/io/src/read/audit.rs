@@ -1,5 +1,8 @@
 //! [`read_for_audit`]: releases of the same persons, whoever made them, for the verifier to read together.
 //!
+//! A release is a file, or a folder that kohort wrote. The manifest of the folder, or of the folder that the file is in,
+//! says whether rows are sorted; rows that are can't be matched by their order.
+//!
 //! Of each file only the columns that somebody may know are read, and the one that names the person. Bounds
 //! (`age_lo`, `age_hi`) come back as the ranges they are. A column's type is found from what all files show in it, with
 //! the bounds of ranges for values, so that it is understood alike in all of them.
@@ -8,13 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kohort_model::spec::{CsvSpec, HierarchySource};
+use kohort_model::spec::{CsvSpec, HierarchySource, Order};
 use kohort_model::{Hierarchy, Notation, Progress, Table, Texts, ValueType};
 
+use kohort_verify::AuditedRelease;
+
 use super::OpenTable;
+use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
 use super::open::plain_table;
 use super::problem::{ReadProblem, ReadProblems};
+use super::release::{ReleaseProblem, checked_file, read_manifest};
 use super::roles::check_names;
 use super::tables::LoadProblem;
 use super::typing::infer_type;
@@ -25,25 +32,25 @@ use crate::bounds::{bound_names, compose, label, separator};
 pub struct AuditOptions<'a> {
     /// The columns that somebody may know. Each must be in one of the files at least.
     pub columns: &'a BTreeSet<String>,
-    /// The column that names the person, in every file; without it rows are matched by their order.
+    /// The column that names the person, in every file. Without it rows are matched by their order, if they have kept it.
     pub person: Option<&'a str>,
     /// Files of hierarchies by column.
     pub hierarchies: &'a BTreeMap<String, HierarchySource>,
 }
 
-/// Reads releases. Each table is named after its file.
+/// Reads releases, each a file or a folder. Each table is named after its path.
 ///
 /// # Errors
-/// Every problem of every file and hierarchy.
+/// Every problem of every file and hierarchy; the first folder that is not as its manifest says.
 pub fn read_for_audit(
     files: &[PathBuf],
     options: AuditOptions<'_>,
     progress: &dyn Progress,
-) -> Result<Vec<Table>, LoadProblem> {
+) -> Result<Vec<AuditedRelease>, LoadProblem> {
     let mut problems = Vec::new();
     let mut releases: Vec<Release> = Vec::new();
     for file in files {
-        match Release::read(file, options, progress) {
+        match Release::read(&Source::find(file)?, options, progress) {
             Ok(release) => releases.push(release),
             Err(found) => problems.push(ReadProblems { file: file.clone(), problems: found }),
         }
@@ -62,7 +69,8 @@ pub fn read_for_audit(
     if !problems.is_empty() {
         return Err(LoadProblem::Files(problems));
     }
-    let mut tables: Vec<Table> = releases.into_iter().map(|release| release.table).collect();
+    let (orders, mut tables): (Vec<Option<Order>>, Vec<Table>) =
+        releases.into_iter().map(|release| (release.order, release.table)).unzip();
     for name in options.columns {
         let hierarchy = hierarchies.get(name.as_str());
         let value_type = if hierarchy.is_some() { ValueType::Text } else { type_of(name, &tables) };
@@ -71,18 +79,51 @@ pub fn read_for_audit(
             column.value_type = value_type;
         }
     }
-    Ok(tables)
+    Ok(tables.into_iter().zip(orders).map(|(table, order)| AuditedRelease { table, order }).collect())
+}
+
+/// Where a release is read from.
+struct Source {
+    /// As it was named.
+    path: PathBuf,
+    file: PathBuf,
+    /// The order of its rows, where a manifest says.
+    order: Option<Order>,
+}
+
+impl Source {
+    fn find(path: &Path) -> Result<Self, ReleaseProblem> {
+        if path.is_dir() {
+            let manifest = read_manifest(path)?.manifest;
+            let [entry] = manifest.tables.as_slice() else {
+                let n_tables = manifest.tables.len();
+                return Err(ReleaseProblem::SeveralTables { folder: path.to_owned(), n_tables });
+            };
+            let file = checked_file(path, entry)?;
+            return Ok(Source { path: path.to_owned(), file, order: Some(manifest.order) });
+        }
+        // A file beside a manifest that does not name it, or beside somebody else's manifest.json, is just a file.
+        let manifest = path.parent().and_then(|folder| read_manifest(folder).ok());
+        let name = path.file_name().and_then(|name| name.to_str());
+        let order = manifest.and_then(|found| {
+            let is_named = found.manifest.tables.iter().any(|table| Some(table.file.as_str()) == name);
+            is_named.then_some(found.manifest.order)
+        });
+        Ok(Source { path: path.to_owned(), file: path.to_owned(), order })
+    }
 }
 
 /// One release, and the names of all columns of its file.
 struct Release {
     table: Table,
+    order: Option<Order>,
     names: Vec<String>,
 }
 
 impl Release {
-    fn read(file: &Path, options: AuditOptions<'_>, progress: &dyn Progress) -> Result<Self, Vec<ReadProblem>> {
-        let open = OpenTable::open(file, None, &CsvSpec::default(), progress).map_err(|problem| vec![problem])?;
+    fn read(source: &Source, options: AuditOptions<'_>, progress: &dyn Progress) -> Result<Self, Vec<ReadProblem>> {
+        let open =
+            OpenTable::open(&source.file, None, &CsvSpec::default(), progress).map_err(|problem| vec![problem])?;
         let names = open.names().to_vec();
         let bad_names = check_names(&names);
         if !bad_names.is_empty() {
@@ -91,7 +132,9 @@ impl Release {
         let position = |wanted: &str| names.iter().position(|name| name == wanted);
         let mut wanted = BTreeSet::new();
         if let Some(person) = options.person {
-            let unknown = || ReadProblem::UnknownColumn { columns: vec![person.to_owned()], known: names.clone() };
+            let asked = options.columns.iter().map(String::as_str).chain([person]);
+            let known = || FileColumns::of_file(&names, asked);
+            let unknown = || ReadProblem::UnknownColumn { columns: vec![person.to_owned()], known: known() };
             wanted.insert(position(person).ok_or_else(|| vec![unknown()])?);
         }
         let mut bounded = Vec::new();
@@ -111,7 +154,7 @@ impl Release {
         let read = if wanted.is_empty() { vec![0] } else { wanted };
         let columns = open.read(&read)?;
         let read_names = read.iter().map(|&position| names[position].clone()).collect();
-        let mut table = plain_table(file.display().to_string(), read_names, columns);
+        let mut table = plain_table(source.path.display().to_string(), read_names, columns);
         for name in bounded {
             let low = table.position(&bound_names(name)[0]).expect("it was read above");
             let separator = separator(&table.columns[low], &table.columns[low + 1], None);
@@ -119,7 +162,7 @@ impl Release {
                 .map_err(|first_row| vec![ReadProblem::NoBounds { column: name.clone(), first_row }])?;
         }
         table.person = options.person.and_then(|person| table.position(person));
-        Ok(Release { table, names })
+        Ok(Release { table, order: source.order, names })
     }
 }
 
@@ -132,7 +175,10 @@ fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<S
     }
     let problem = |(file, release): (&PathBuf, &Release)| ReadProblems {
         file: file.clone(),
-        problems: vec![ReadProblem::UnknownColumn { columns: unknown.clone(), known: release.names.clone() }],
+        problems: vec![ReadProblem::UnknownColumn {
+            columns: unknown.clone(),
+            known: FileColumns::of_file(&release.names, columns.iter().map(String::as_str)),
+        }],
     };
     files.iter().zip(releases).map(problem).collect()
 }
@@ -171,7 +217,7 @@ mod tests {
         let hierarchies = BTreeMap::new();
         let options = AuditOptions { columns: &columns, person, hierarchies: &hierarchies };
         match read_for_audit(&files, options, &Silent) {
-            Ok(tables) => Ok(tables),
+            Ok(releases) => Ok(releases.into_iter().map(|release| release.table).collect()),
             Err(LoadProblem::Files(files)) => {
                 Err(files.iter().flat_map(|file| &file.problems).map(ToString::to_string).collect())
             }

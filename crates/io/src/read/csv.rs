@@ -22,7 +22,7 @@ use kohort_model::spec::CsvSpec;
 use rayon::prelude::*;
 
 use super::dictionary::TextDictionary;
-use super::persons::{KnownPersons, NOBODY};
+use super::persons::{KnownPersons, NOBODY, NamedPerson};
 use super::problem::{ReadProblem, Row, Rows};
 use super::{Keep, Kept, RawColumn};
 pub(crate) use batches::CsvBatches;
@@ -289,14 +289,14 @@ struct ColumnBuilder<'p> {
 /// What is kept of the cells so far.
 enum Cells<'p> {
     Texts { dictionary: TextDictionary, ids: Vec<u32> },
-    Persons { known: &'p KnownPersons<'p>, numbers: Vec<u64> },
+    Persons { known: &'p KnownPersons<'p>, named: Vec<NamedPerson> },
 }
 
 impl<'p> ColumnBuilder<'p> {
     fn new(position: usize, keep: Keep<'p>) -> Self {
         let cells = match keep {
             Keep::Texts => Cells::Texts { dictionary: TextDictionary::default(), ids: Vec::new() },
-            Keep::Persons(known) => Cells::Persons { known, numbers: Vec::new() },
+            Keep::Persons(known) => Cells::Persons { known, named: Vec::new() },
         };
         ColumnBuilder { position, cells, scratch: String::new() }
     }
@@ -314,11 +314,11 @@ impl<'p> ColumnBuilder<'p> {
                     Cell::Bare(text) | Cell::Quoted(text) => dictionary.id(text),
                 }));
             }
-            Cells::Persons { known, numbers } => {
-                numbers.reserve(spans.len());
-                numbers.extend(spans.map(|span| match span.cell(text, scratch) {
+            Cells::Persons { known, named } => {
+                named.reserve(spans.len());
+                named.extend(spans.map(|span| match span.cell(text, scratch) {
                     Cell::Bare(bare) if is_null(bare) => NOBODY,
-                    Cell::Bare(key) | Cell::Quoted(key) => known.number(key),
+                    Cell::Bare(key) | Cell::Quoted(key) => known.named(key),
                 }));
             }
         }
@@ -330,7 +330,7 @@ impl<'p> ColumnBuilder<'p> {
                 ids.shrink_to_fit();
                 Kept::Texts(RawColumn { texts: dictionary.into_texts(), ids, field: None })
             }
-            Cells::Persons { numbers, .. } => Kept::Persons(numbers),
+            Cells::Persons { named, .. } => Kept::Persons(named),
         }
     }
 }

@@ -36,6 +36,11 @@ impl TextDictionary {
         }
     }
 
+    /// The text of an id.
+    pub(crate) fn get(&self, id: u32) -> &str {
+        self.texts.get(id)
+    }
+
     /// The texts in the order of their ids.
     pub(crate) fn into_texts(self) -> Texts {
         self.texts

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_schema::Field;
 use kohort_model::spec::{ColumnSpec, HierarchySource, TableSpec};
-use kohort_model::{Column, Distance, NULL, Notation, Progress, Requirement, Role, Spec, Table, Value, ValueType};
+use kohort_model::{Column, Distance, NULL, Notation, Progress, Role, Spec, Table, Value, ValueType};
 
 use super::hierarchies::Hierarchies;
 use super::problem::{ReadProblem, ReadProblems, Rows};
@@ -201,9 +201,7 @@ fn needs_type(role: Role, column_spec: Option<&ColumnSpec>) -> bool {
 
 fn asks_for(column_spec: Option<&ColumnSpec>, wanted: Distance) -> bool {
     let requirements = column_spec.map_or(&[][..], |spec| &spec.requirements);
-    requirements
-        .iter()
-        .any(|requirement| matches!(requirement, Requirement::TCloseness { distance, .. } if *distance == wanted))
+    requirements.iter().any(|requirement| requirement.distance() == Some(wanted))
 }
 
 fn notation_of(table: &TableSpec) -> Notation {
@@ -275,9 +273,9 @@ pub(super) fn looks_like_a_label(text: &str) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use kohort_model::Silent;
     use kohort_model::hierarchy::Rule;
     use kohort_model::spec::{Childless, CsvSpec, Orphans};
+    use kohort_model::{Requirement, Silent};
 
     use super::*;
 
@@ -296,7 +294,15 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn column(name: &str, role: Role) -> ColumnSpec {
-        ColumnSpec { name: name.to_owned(), role, value_type: None, hierarchy: None, requirements: Vec::new() }
+        ColumnSpec {
+            name: name.to_owned(),
+            role,
+            references: None,
+            value_type: None,
+            hierarchy: None,
+            requirements: Vec::new(),
+            sensitive_to: Vec::new(),
+        }
     }
 
     /// Loads a CSV text by a spec of its columns.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use kohort_model::hierarchy::{HierarchyProblems, MakeProblem};
 use kohort_model::{Role, ValueType};
 
+use super::columns::FileColumns;
+use super::nearest::nearest;
 use crate::ErrorClass;
 
 /// One problem of a file that is read.
@@ -26,12 +28,12 @@ pub enum ReadProblem {
     #[error("only CSV and Arrow streams can be read from standard input")]
     NotFromStdin,
     /// Not what its name says, or damaged.
-    #[error("is not a valid {format} file: {message}")]
+    #[error("is not a valid {format} file: {fault}")]
     Damaged {
         /// The format it was taken for.
         format: &'static str,
-        /// What its reader said.
-        message: String,
+        /// What kind of fault its reader met. Never the reader's own words, because these may hold bytes of the file.
+        fault: &'static str,
     },
     /// Not a byte in it.
     #[error("the file is empty")]
@@ -91,12 +93,10 @@ pub enum ReadProblem {
         separator: char,
     },
     /// Two columns of one name.
-    #[error("column '{column}' occurs {times} times")]
+    #[error("{} columns have the same name: {columns}", columns.len())]
     DuplicateColumn {
-        /// The name.
-        column: String,
-        /// How often.
-        times: usize,
+        /// All of them.
+        columns: FileColumns,
     },
     /// A column without a name.
     #[error("column {position} has no name")]
@@ -105,18 +105,18 @@ pub enum ReadProblem {
         position: usize,
     },
     /// Columns of the file that the spec does not mention.
-    #[error("{} no role: {}", if columns.len() == 1 { "column has" } else { "columns have" }, quoted(columns))]
+    #[error("{} no role: {columns}", if columns.len() == 1 { "column has" } else { "columns have" })]
     NoRole {
-        /// Their names.
-        columns: Vec<String>,
+        /// Which.
+        columns: FileColumns,
     },
     /// Columns of the spec that the file does not have.
     #[error("no such {}: {}", if columns.len() == 1 { "column" } else { "columns" }, quoted(columns))]
     UnknownColumn {
-        /// Their names.
+        /// Their names in the spec.
         columns: Vec<String>,
         /// The file's columns.
-        known: Vec<String>,
+        known: FileColumns,
     },
     /// Columns named like bounds that are none.
     #[error("columns '{column}_lo' and '{column}_hi' are no bounds of '{column}', first in row {first_row}")]
@@ -317,18 +317,26 @@ impl ReadProblem {
             ReadProblem::BadSeparator { .. } => "use one ASCII character other than a quote or a line break".into(),
             ReadProblem::DuplicateColumn { .. } => "rename all but one of them".into(),
             ReadProblem::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
-            ReadProblem::NoRole { columns } => {
-                let first = columns.first().map_or("", String::as_str);
-                format!("give every column a role, e.g. {first} = \"quasi\" in a spec or --quasi {first}")
-            }
-            ReadProblem::UnknownColumn { columns, known } => {
-                let near: Option<Vec<String>> =
-                    columns.iter().map(|column| nearest(column, known).map(str::to_owned)).collect();
-                match near {
-                    Some(near) => format!("did you mean {}?", quoted(&near)),
-                    None => format!("the file has {}", quoted(known)),
+            ReadProblem::NoRole { columns } => match columns.names() {
+                Some(names) => {
+                    let first = names.first().map_or("", String::as_str);
+                    format!("give every column a role, e.g. {first} = \"quasi\" in a spec or --quasi {first}")
                 }
-            }
+                None => NO_HEADER.into(),
+            },
+            ReadProblem::UnknownColumn { columns, known } => match known.names() {
+                Some(known) => {
+                    let near: Option<Vec<String>> = columns
+                        .iter()
+                        .map(|column| nearest(column, known.iter().map(String::as_str)).map(str::to_owned))
+                        .collect();
+                    match near {
+                        Some(near) => format!("did you mean {}?", quoted(&near)),
+                        None => format!("the file has {}", quoted(known)),
+                    }
+                }
+                None => format!("none of the {} columns of the file is called so; {NO_HEADER}", known.len()),
+            },
             ReadProblem::NoBounds { .. } => "give both bounds or none, the upper one next to the lower".into(),
             ReadProblem::RuleWithoutValues { .. } => {
                 "write it to a file with `kohort hierarchy make`, from the private table, and name the file".into()
@@ -400,6 +408,9 @@ impl ReadProblem {
         }
     }
 }
+
+/// What to do where the first row may be data.
+const NO_HEADER: &str = "if its first row is data, say header = false and give roles to column_1, column_2 and so on";
 
 /// All problems of one file.
 #[derive(Debug)]
@@ -526,33 +537,6 @@ fn values_are(n_values: usize) -> &'static str {
     if n_values == 1 { "value is" } else { "values are" }
 }
 
-/// The known name a typo was most likely meant to be: equal but for case, or one edit away.
-fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    known
-        .iter()
-        .map(|known| (edits(&lower, &known.to_lowercase()), known.as_str()))
-        .filter(|&(distance, known)| distance <= 1 + known.chars().count() / 5)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, known)| known)
-}
-
-/// Levenshtein distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut distances: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = i;
-        distances[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(letter != *other);
-            diagonal = distances[j + 1];
-            distances[j + 1] = substitute.min(diagonal + 1).min(distances[j] + 1);
-        }
-    }
-    distances[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -572,13 +556,16 @@ mod tests {
 
     #[test]
     fn an_unknown_column_is_hinted_at_by_its_likely_name() {
-        let known = vec!["age".to_owned(), "postcode".to_owned()];
-        assert_eq!(nearest("Age", &known), Some("age"));
-        assert_eq!(nearest("postcod", &known), Some("postcode"));
-        assert_eq!(nearest("disease", &known), None);
-        let problem = ReadProblem::UnknownColumn { columns: vec!["disease".to_owned()], known };
-        assert_eq!(problem.to_string(), "no such column: 'disease'");
-        assert_eq!(problem.hint().unwrap(), "the file has 'age', 'postcode'");
+        let names = ["age".to_owned(), "postcode".to_owned()];
+        let hint = |asked: &[&str]| {
+            let known = FileColumns::of_file(&names, asked.iter().copied());
+            let unknown = asked.iter().filter(|asked| !names.iter().any(|name| name == **asked));
+            let problem = ReadProblem::UnknownColumn { columns: unknown.map(|&name| name.to_owned()).collect(), known };
+            problem.hint().unwrap()
+        };
+        assert_eq!(hint(&["Age"]), "did you mean 'age'?");
+        assert_eq!(hint(&["age", "disease"]), "the file has 'age', 'postcode'");
+        assert!(hint(&["disease"]).starts_with("none of the 2 columns of the file is called so; "));
     }
 
     #[test]

@@ -13,12 +13,14 @@
 //! | is in the private table with other values | the private row, and beside it what the register says |
 //! | anybody else | a register row |
 //!
-//! Without a key a register row that equals a private row in all quasi columns is that person, one to one; of several
-//! registers the one that has most persons of the same values is believed.
+//! Values and keys are compared by what they mean, see [`values`] and `persons`. Without a key a register row that equals a
+//! private row in all quasi values is that person, one to one; of several registers the one that has most persons of the
+//! same values is believed.
 //!
 //! # Paper   `[SMP10]` section 3.1
 
 mod united;
+mod values;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,17 +28,19 @@ use std::sync::Arc;
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::{CsvSpec, HierarchySource, RegisterMissing, RegisterSpec, TableSpec};
-use kohort_model::{Column, JoinedRegister, NULL, Progress, Role, Spec, Table, Texts, Value};
+use kohort_model::{Column, JoinedRegister, NULL, Notation, Progress, Respelled, Role, Spec, Table, Texts};
 
+use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
 use super::load::{LoadedTable, looks_like_a_label};
-use super::persons::{KnownPersons, NOBODY};
+use super::persons::{KnownPersons, NOBODY, NamedPerson};
 use super::problem::{MissingValue, ReadProblem, ReadProblems, Rows};
 use super::roles::check_names;
 use super::tables::{LoadProblem, OfTable};
-use super::{Keep, Kept, OpenTable, RawColumn, TextDictionary};
+use super::{Keep, Kept, OpenTable, RawColumn};
 use crate::digest::sha256_of_file;
 use united::{RegisterRows, United};
+use values::{ColumnValues, placed_ids};
 
 /// Registers, joined with the private table.
 #[derive(Clone, Debug)]
@@ -108,10 +112,15 @@ pub fn load_registers(
         LoadProblem::Files(vec![ReadProblems { file: spec_folder.join(&table_spec.file), problems }])
     })?;
     let nobody = Column::from_cells("", Role::Key, []);
-    let persons = KnownPersons::new(original.table.person_column().filter(|_| by_key).unwrap_or(&nobody));
+    let person_column = original.table.person_column().filter(|_| by_key).unwrap_or(&nobody);
+    let persons = KnownPersons::new(person_column).map_err(|rows| {
+        let problems = vec![ReadProblem::PersonTwice { column: person_column.name.clone(), rows }];
+        LoadProblem::Files(vec![ReadProblems { file: spec_folder.join(&table_spec.file), problems }])
+    })?;
     let quasi: Vec<&Column> =
         original.table.with_role(Role::Quasi).into_iter().map(|position| &original.table.columns[position]).collect();
-    let mut dictionaries: Vec<TextDictionary> = quasi.iter().map(|column| known_texts(&column.texts)).collect();
+    let mut values: Vec<ColumnValues<'_>> = quasi.iter().map(|column| ColumnValues::new(column)).collect();
+    let mut respelled = Vec::new();
     let mut united = United::new(quasi.len(), by);
     let (mut registers, mut problems) = (Vec::new(), Vec::new());
     let (mut earlier, mut earlier_rows) = (Vec::new(), Vec::new());
@@ -125,12 +134,12 @@ pub fn load_registers(
                 table_spec,
                 persons: &persons,
             };
-            match source.read(&OfTable { progress, name }) {
+            match source.read(&values, &OfTable { progress, name }) {
                 Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
                 Ok(read) => {
-                    earlier.push(EarlierRegister { sha256: read.sha256, known: Vec::new(), elsewhere: Vec::new() });
-                    let columns = read.columns.into_iter().zip(&mut dictionaries).map(translated).collect();
-                    earlier_rows.push(RegisterRows { columns, persons: read.persons });
+                    let sha256 = read.sha256.clone();
+                    earlier.push(EarlierRegister { sha256, known: Vec::new(), elsewhere: Vec::new() });
+                    earlier_rows.push(source.placed(read, &mut values, &mut respelled));
                 }
             }
         }
@@ -142,19 +151,19 @@ pub fn load_registers(
             table_spec,
             persons: &persons,
         };
-        match source.read(&OfTable { progress, name }) {
+        match source.read(&values, &OfTable { progress, name }) {
             Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
             Ok(read) => {
                 registers.push(LoadedRegister {
                     name: name.clone(),
                     date: register.date.clone(),
-                    sha256: read.sha256,
+                    sha256: read.sha256.clone(),
                     rows: read.n_rows,
                     incomplete: read.incomplete,
                     joined: 0..0,
                 });
-                let columns = read.columns.into_iter().zip(&mut dictionaries).map(translated).collect();
-                united.add(RegisterRows { columns, persons: read.persons });
+                let rows = source.placed(read, &mut values, &mut respelled);
+                united.add(rows, &same_values(&values));
             }
         }
     }
@@ -163,7 +172,8 @@ pub fn load_registers(
     }
     progress.begin("joining", 0);
     let private_ids: Vec<&[u32]> = quasi.iter().map(|column| column.ids.as_slice()).collect();
-    let (joined, contradicting) = united.join(&private_ids, original.table.n_rows, &earlier_rows);
+    let (joined, contradicting) =
+        united.join(&private_ids, original.table.n_rows, &earlier_rows, &same_values(&values));
     for (register, said) in earlier.iter_mut().zip(joined.of_earlier) {
         (register.known, register.elsewhere) = (said.known, said.elsewhere);
     }
@@ -172,8 +182,9 @@ pub fn load_registers(
     }
     let mut hierarchies = Hierarchies::new(spec_folder);
     let mut columns = Vec::with_capacity(quasi.len());
-    for ((&private, dictionary), ids) in quasi.iter().zip(dictionaries).zip(joined.columns) {
-        let (texts, ids) = used(dictionary.into_texts(), ids);
+    for (position, ((&private, values), ids)) in quasi.iter().zip(values).zip(joined.columns).enumerate() {
+        let of_column = respelled.iter_mut().filter(|respelled: &&mut Respelled| respelled.column == position);
+        let (texts, ids) = used(values.into_texts(), ids, of_column);
         let mut column = Column { texts, ids, ..private.without_cells() };
         if let Some(source @ HierarchySource::Rule(_)) = source_of(table_spec, &private.name) {
             match hierarchies.of_column(source, &column) {
@@ -199,6 +210,8 @@ pub fn load_registers(
         n_microdata: original.table.n_rows,
         n_register: joined.n_register,
         persons: joined.persons,
+        key_prints: joined.key_prints,
+        respelled,
     };
     Ok(LoadedRegisters { joined, registers, by, contradicting, earlier })
 }
@@ -235,15 +248,17 @@ struct Source<'a> {
 /// One register, columns in the order of the private quasi columns.
 struct ReadRegister {
     columns: Vec<RawColumn>,
+    /// Per column how its values are written.
+    notations: Vec<Notation>,
     /// Per row who it is of, where there is a key.
-    persons: Option<Vec<u64>>,
+    persons: Option<Vec<NamedPerson>>,
     sha256: String,
     n_rows: u64,
     incomplete: u64,
 }
 
 impl Source<'_> {
-    fn read(&self, progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadProblem>> {
+    fn read(&self, values: &[ColumnValues<'_>], progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadProblem>> {
         let sha256 = sha256_of_file(&self.path).map_err(|source| vec![ReadProblem::Io { source }])?;
         if let Some(pinned) = self.register.sha256.as_ref().filter(|pinned| **pinned != sha256) {
             let twelve = |digest: &str| digest.chars().take(12).collect();
@@ -279,18 +294,18 @@ impl Source<'_> {
             }
         }
         let columns: Vec<RawColumn> = columns.into_iter().flatten().collect();
-        let problems: Vec<ReadProblem> = self
-            .quasi
-            .iter()
-            .zip(&columns)
-            .zip(&positions)
-            .filter_map(|((private, raw), &position)| self.misfit(private, raw, &names[position]))
-            .collect();
+        let (mut notations, mut problems) = (Vec::new(), Vec::new());
+        for (at, (raw, &position)) in columns.iter().zip(&positions).enumerate() {
+            match self.notation(at, &values[at], raw, &names[position]) {
+                Ok(notation) => notations.push(notation),
+                Err(problem) => problems.push(problem),
+            }
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
         let n_rows = columns.first().map_or(0, |column| column.ids.len());
-        let read = ReadRegister { columns, persons, sha256, n_rows: n_rows as u64, incomplete: 0 };
+        let read = ReadRegister { columns, notations, persons, sha256, n_rows: n_rows as u64, incomplete: 0 };
         self.without_incomplete(read, &positions.iter().map(|&position| names[position].as_str()).collect::<Vec<_>>())
     }
 
@@ -301,7 +316,8 @@ impl Source<'_> {
         let position = |wanted: &String| names.iter().position(|name| name == wanted);
         let unknown: Vec<String> = wanted.iter().filter(|name| position(name).is_none()).cloned().collect();
         if !unknown.is_empty() {
-            return Err(vec![ReadProblem::UnknownColumn { columns: unknown, known: names.to_vec() }]);
+            let known = FileColumns::of_file(names, wanted.iter().map(String::as_str));
+            return Err(vec![ReadProblem::UnknownColumn { columns: unknown, known }]);
         }
         if let Some(twice) = wanted.iter().enumerate().find(|(at, name)| wanted[..*at].contains(name)) {
             return Err(vec![ReadProblem::RegisterColumnTwice { column: twice.1.clone() }]);
@@ -311,30 +327,57 @@ impl Source<'_> {
         Ok((positions, key))
     }
 
-    /// Values that the private column has no place for.
-    fn misfit(&self, private: &Column, raw: &RawColumn, name: &str) -> Option<ReadProblem> {
-        let is_misfit =
-            |fits: &dyn Fn(&str) -> bool| -> Vec<bool> { raw.texts.iter().map(|text| !fits(text)).collect() };
+    /// How a register's column writes its values, or that the private column has no place for some of them.
+    fn notation(
+        &self,
+        at: usize,
+        values: &ColumnValues<'_>,
+        raw: &RawColumn,
+        name: &str,
+    ) -> Result<Notation, ReadProblem> {
+        let private = self.quasi[at];
         let rows = |misfits: &[bool]| Rows::with_ids(&raw.ids, |id| id != NULL && misfits[id as usize]);
         let column = || name.to_owned();
-        let typed = is_misfit(&|text| Value::parse(text, private.value_type, &private.notation).is_some());
-        let n_values = typed.iter().filter(|&&misfit| misfit).count();
-        if n_values > 0 {
-            let value_type = private.value_type;
-            return Some(ReadProblem::NotOfType { column: column(), value_type, n_values, rows: rows(&typed) });
+        let notation = values.notation_of(&raw.texts).map_err(|unread| ReadProblem::NotOfType {
+            column: column(),
+            value_type: private.value_type,
+            n_values: unread.iter().filter(|&&unread| unread).count(),
+            rows: rows(&unread),
+        })?;
+        let unplaced = values.without_place(&raw.texts, &notation, &*self.places(at));
+        if !unplaced.contains(&true) {
+            return Ok(notation);
         }
+        Err(match &private.hierarchy {
+            Some(_) => ReadProblem::NotInHierarchy { column: column(), values: missing_values(&unplaced, &raw.ids) },
+            None => ReadProblem::LabelClash { column: column(), rows: rows(&unplaced) },
+        })
+    }
+
+    /// Whether a text has a place in a private column: hierarchies made by rule are made anew.
+    fn places(&self, at: usize) -> Box<dyn Fn(&str) -> bool + '_> {
+        let private = self.quasi[at];
         match (source_of(self.table_spec, &private.name), &private.hierarchy) {
-            (Some(HierarchySource::Rule(_)), _) => None,
-            (_, Some(hierarchy)) => {
-                let unplaced = is_misfit(&|text| hierarchy.leaf(text).is_some());
-                let values = missing_values(&unplaced, &raw.ids);
-                (!values.is_empty()).then(|| ReadProblem::NotInHierarchy { column: column(), values })
-            }
-            (_, None) => {
-                let clashes = is_misfit(&|text| !looks_like_a_label(text));
-                clashes.contains(&true).then(|| ReadProblem::LabelClash { column: column(), rows: rows(&clashes) })
-            }
+            (Some(HierarchySource::Rule(_)), _) => Box::new(|_| true),
+            (_, Some(hierarchy)) => Box::new(|text| hierarchy.leaf(text).is_some()),
+            (_, None) => Box::new(|text| !looks_like_a_label(text)),
         }
+    }
+
+    /// The rows with the ids of the joined columns.
+    fn placed(
+        &self,
+        read: ReadRegister,
+        values: &mut [ColumnValues<'_>],
+        respelled: &mut Vec<Respelled>,
+    ) -> RegisterRows {
+        let mut columns = Vec::with_capacity(read.columns.len());
+        for (at, (raw, notation)) in read.columns.into_iter().zip(&read.notations).enumerate() {
+            let placed = values[at].place(at, &raw.texts, notation, &*self.places(at));
+            respelled.extend(placed.respelled);
+            columns.push(placed_ids(raw.ids, &placed.ids));
+        }
+        RegisterRows { columns, persons: read.persons }
     }
 
     /// Takes out rows that lack something, or refuses them.
@@ -403,24 +446,13 @@ fn source_of<'t>(table: &'t TableSpec, name: &str) -> Option<&'t HierarchySource
     table.columns.iter().find(|column| column.name == name)?.hierarchy.as_ref()
 }
 
-fn known_texts(texts: &Texts) -> TextDictionary {
-    let mut dictionary = TextDictionary::default();
-    for text in texts.iter() {
-        dictionary.id(text);
-    }
-    dictionary
-}
-
-/// The ids of a register's column in the dictionary of both.
-fn translated((raw, dictionary): (RawColumn, &mut TextDictionary)) -> Vec<u32> {
-    let of_both: Vec<u32> = raw.texts.iter().map(|text| dictionary.id(text)).collect();
-    let mut ids = raw.ids;
-    ids.iter_mut().filter(|id| **id != NULL).for_each(|id| *id = of_both[*id as usize]);
-    ids
+/// Per column and text the first text of the same value.
+fn same_values<'v>(values: &'v [ColumnValues<'_>]) -> Vec<&'v [u32]> {
+    values.iter().map(ColumnValues::same).collect()
 }
 
 /// A dictionary without the texts of rows that are not used.
-fn used(texts: Texts, mut ids: Vec<u32>) -> (Texts, Vec<u32>) {
+fn used<'r>(texts: Texts, mut ids: Vec<u32>, respelled: impl Iterator<Item = &'r mut Respelled>) -> (Texts, Vec<u32>) {
     let mut is_used = vec![false; texts.len()];
     ids.iter().filter(|&&id| id != NULL).for_each(|&id| is_used[id as usize] = true);
     if !is_used.contains(&false) {
@@ -430,6 +462,11 @@ fn used(texts: Texts, mut ids: Vec<u32>) -> (Texts, Vec<u32>) {
     let renumbered: Vec<u32> =
         texts.iter().zip(is_used).map(|(text, is_used)| if is_used { kept.push(text) } else { NULL }).collect();
     ids.iter_mut().filter(|id| **id != NULL).for_each(|id| *id = renumbered[*id as usize]);
+    for respelled in respelled {
+        let pairs = respelled.as_read.iter().zip(&respelled.texts).map(|(text, &id)| (text, renumbered[id as usize]));
+        let (as_read, ids): (Vec<&str>, Vec<u32>) = pairs.filter(|&(_, id)| id != NULL).unzip();
+        (respelled.as_read, respelled.texts) = (as_read.into_iter().collect(), ids);
+    }
     (kept, ids)
 }
 

@@ -11,12 +11,16 @@ use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{Column, ColumnManifest, Progress, Role, Table, TableManifest, ValueType};
 
 use super::OpenTable;
+use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
 use super::open::{CheckOptions, read_for_check, read_released};
 use super::problem::{ReadProblem, ReadProblems};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, Format, TablesManifest};
+
+/// The file of a release folder that tells what the others are.
+pub(super) const MANIFEST: &str = "manifest.json";
 
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,14 @@ pub enum ReleaseProblem {
         /// Counted from 1.
         first_row: u64,
     },
+    /// It holds several tables where one is wanted.
+    #[error("{} holds {n_tables} tables, and only releases of one table can be read together", folder.display())]
+    SeveralTables {
+        /// The folder.
+        folder: PathBuf,
+        /// How many.
+        n_tables: usize,
+    },
     /// A table can't be read.
     #[error(transparent)]
     Table(#[from] ReadProblems),
@@ -80,6 +92,9 @@ impl ReleaseProblem {
             ReleaseProblem::NoManifest { .. } => {
                 Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
             }
+            ReleaseProblem::SeveralTables { .. } => Some(
+                "name the files of its tables one by one, with --person where a column names the person".to_owned(),
+            ),
             ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::Bounds { .. }
@@ -100,6 +115,7 @@ impl ReleaseProblem {
             | ReleaseProblem::BadManifest { .. }
             | ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::SeveralTables { .. }
             | ReleaseProblem::Bounds { .. } => ErrorClass::Input,
         }
     }
@@ -119,7 +135,7 @@ pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesMan
 /// # Errors
 /// Where it can't be read.
 pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseProblem> {
-    let path = folder.join("manifest.json");
+    let path = folder.join(MANIFEST);
     sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path, source })
 }
 
@@ -139,7 +155,8 @@ pub fn read_release_with(
         let mut columns: Vec<&mut Column> =
             tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.name == *name).collect();
         if columns.is_empty() {
-            let known = manifest.manifest.tables.iter().flat_map(|table| table.columns.keys().cloned()).collect();
+            let names = manifest.manifest.tables.iter().flat_map(|table| table.columns.keys().cloned());
+            let known = FileColumns::of_schema(names);
             problems.push(ReadProblem::UnknownColumn { columns: vec![name.clone()], known });
         }
         match read.of_file(source, name) {
@@ -163,19 +180,39 @@ pub fn read_release_of(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
-    let path = folder.join("manifest.json");
-    let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
-        _ => ReleaseProblem::Io { path: path.clone(), source },
-    })?;
-    let manifest: TablesManifest = serde_json::from_str(&json)
-        .map_err(|error| ReleaseProblem::BadManifest { path: path.clone(), message: error.to_string() })?;
+    let manifest = read_manifest(folder)?;
+    let path = folder.join(MANIFEST);
     let read = |entry: &TableManifest| {
         let original = originals.iter().find(|original| original.name == entry.name);
         read_entry(folder, &path, entry, original, progress)
     };
     let tables: Result<Vec<Table>, ReleaseProblem> = manifest.manifest.tables.iter().map(read).collect();
     Ok((manifest, tables?))
+}
+
+/// The manifest of a release folder. Nothing it says of its files is checked yet.
+pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProblem> {
+    let path = folder.join(MANIFEST);
+    let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
+        _ => ReleaseProblem::Io { path: path.clone(), source },
+    })?;
+    serde_json::from_str(&json).map_err(|error| ReleaseProblem::BadManifest { path, message: error.to_string() })
+}
+
+/// The file of a table of a release, if it is the one the manifest speaks of.
+pub(super) fn checked_file(folder: &Path, entry: &TableManifest) -> Result<PathBuf, ReleaseProblem> {
+    let mut components = Path::new(&entry.file).components();
+    if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
+        let message = format!("table '{}': its file must be in the folder itself", entry.name);
+        return Err(ReleaseProblem::BadManifest { path: folder.join(MANIFEST), message });
+    }
+    let path = folder.join(&entry.file);
+    let sha256 = sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path: path.clone(), source })?;
+    if !sha256.eq_ignore_ascii_case(&entry.sha256) {
+        return Err(ReleaseProblem::Digest { file: entry.file.clone() });
+    }
+    Ok(path)
 }
 
 fn read_entry(
@@ -189,15 +226,7 @@ fn read_entry(
         path: manifest.to_owned(),
         message: format!("table '{}': {message}", entry.name),
     };
-    let mut components = Path::new(&entry.file).components();
-    if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
-        return Err(bad_manifest("its file must be in the folder itself"));
-    }
-    let path = folder.join(&entry.file);
-    let sha256 = sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path: path.clone(), source })?;
-    if !sha256.eq_ignore_ascii_case(&entry.sha256) {
-        return Err(ReleaseProblem::Digest { file: entry.file.clone() });
-    }
+    let path = checked_file(folder, entry)?;
     let mut table = read_table(&path, entry, progress)?;
     table.name.clone_from(&entry.name);
     let differs = |what| ReleaseProblem::Differs { file: entry.file.clone(), what };

@@ -5,16 +5,21 @@ use std::collections::BTreeMap;
 use kohort_model::spec::{Keys, TableSpec};
 use kohort_model::{Role, Spec};
 
+use super::columns::FileColumns;
 use super::problem::ReadProblem;
 
 /// The role of each column, `None` where it has none, and what does not fit.
 pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec<Option<Role>>, Vec<ReadProblem>) {
     let roles: Vec<Option<Role>> = names.iter().map(|name| role_of(name, spec, table)).collect();
     let mut problems = Vec::new();
-    let without_role: Vec<String> =
-        names.iter().zip(&roles).filter(|(_, role)| role.is_none()).map(|(name, _)| name.clone()).collect();
-    if !without_role.is_empty() {
-        problems.push(ReadProblem::NoRole { columns: without_role });
+    let asked = || {
+        let of_audiences = spec.audiences.values().flat_map(|audience| &audience.quasi);
+        let given = table.columns.iter().map(|column| &column.name).chain(of_audiences);
+        given.map(String::as_str).chain(key_names(table))
+    };
+    let known = FileColumns::of_file(names, asked());
+    if roles.contains(&None) {
+        problems.push(ReadProblem::NoRole { columns: known.only(|position| roles[position].is_none()) });
     }
     let mut unknown: Vec<String> = Vec::new();
     for name in table.columns.iter().map(|column| column.name.as_str()).chain(key_names(table)) {
@@ -23,7 +28,7 @@ pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec
         }
     }
     if !unknown.is_empty() {
-        problems.push(ReadProblem::UnknownColumn { columns: unknown, known: names.to_vec() });
+        problems.push(ReadProblem::UnknownColumn { columns: unknown, known });
     }
     for (name, role) in names.iter().zip(&roles) {
         if *role == Some(Role::Identifier) && joins_tables(name, spec, table) {
@@ -35,16 +40,17 @@ pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec
 
 /// Names that occur twice or are empty.
 pub(super) fn check_names(names: &[String]) -> Vec<ReadProblem> {
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in names {
-        *times.entry(name).or_default() += 1;
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (position, name) in names.iter().enumerate() {
+        places.entry(name).or_default().push(position);
     }
     let mut problems = Vec::new();
     for (position, name) in names.iter().enumerate() {
         if name.is_empty() {
             problems.push(ReadProblem::EmptyColumnName { position: position + 1 });
-        } else if let Some(times @ 2..) = times.remove(name.as_str()) {
-            problems.push(ReadProblem::DuplicateColumn { column: name.clone(), times });
+        } else if let Some(places) = places.remove(name.as_str()).filter(|places| places.len() > 1) {
+            let columns = FileColumns::by_position(places);
+            problems.push(ReadProblem::DuplicateColumn { columns });
         }
     }
     problems
@@ -69,7 +75,9 @@ fn joins_tables(name: &str, spec: &Spec, table: &TableSpec) -> bool {
     let key = table.key.as_deref().or(table.person.as_deref());
     let is_pointed_to = || {
         let mut parents = spec.tables.iter().filter_map(|other| other.parent.as_ref());
+        let mut columns = spec.tables.iter().flat_map(|other| &other.columns);
         parents.any(|parent| parent.table == table.name)
+            || columns.any(|column| column.references.as_ref() == Some(&table.name))
     };
     is_foreign_key || (key == Some(name) && is_pointed_to())
 }
@@ -138,6 +146,6 @@ mod tests {
     fn names_must_be_there_and_differ() {
         let messages: Vec<String> =
             check_names(&names(&["a", "", "b", "a", "a"])).iter().map(ToString::to_string).collect();
-        assert_eq!(messages, ["column 'a' occurs 3 times", "column 2 has no name"]);
+        assert_eq!(messages, ["3 columns have the same name: column 1, column 4, column 5", "column 2 has no name"]);
     }
 }

@@ -1,17 +1,71 @@
 //! [`read_rows`]: record batches of a query as a [`Table`], so that a query engine needs no other way to codes.
 //!
 //! Types are those of the batch: text stays text whatever it looks like.
+//!
+//! # Guarantee
+//! [`PrivateRows`] are a batch and the table that was read from it, and nobody can put another batch beside the table.
+//! What is verified by the table can therefore be copied from the batch.
+
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use kohort_model::{Column, NULL, Notation, Role, Table, Texts, ValueType};
+use kohort_model::{Column, Hierarchy, NULL, Notation, Role, Table, Texts, ValueType};
+use kohort_verify::ReadAsTable;
 use rayon::prelude::*;
 
 use super::arrow::distinct_texts;
 use super::problem::ReadProblem;
 use crate::arrow_text::{ArrowOrder, Fixed, TextForm};
 
-/// Reads the rows of a batch as a table, each column in the role it has at its position. Cells of plain columns are
-/// not read: they leave as they came.
+/// Rows of a query, and the table that they were read as.
+pub struct PrivateRows {
+    batch: RecordBatch,
+    table: Table,
+}
+
+/// Whether cells of plain columns are read, although they leave as they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainCells {
+    /// They are, so that somebody can compare them.
+    Read,
+    /// All of them are null in the table.
+    Skipped,
+}
+
+impl PrivateRows {
+    /// The rows as they came.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// The rows as a table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The table alone: from here on nothing says which rows it was read from.
+    pub fn into_table(self) -> Table {
+        self.table
+    }
+
+    /// Takes the texts of a column for values of another type.
+    pub fn set_type(&mut self, position: usize, value_type: ValueType) {
+        self.table.columns[position].value_type = value_type;
+    }
+
+    /// Puts the texts of a column below a tree.
+    pub fn set_hierarchy(&mut self, position: usize, hierarchy: Arc<Hierarchy>) {
+        self.table.columns[position].hierarchy = Some(hierarchy);
+    }
+}
+
+impl ReadAsTable for PrivateRows {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// Reads the rows of a batch as a table, each column in the role it has at its position.
 ///
 /// # Errors
 /// Every column that can't have its role.
@@ -20,7 +74,8 @@ pub fn read_rows(
     name: &str,
     roles: &[Role],
     person: Option<usize>,
-) -> Result<Table, Vec<ReadProblem>> {
+    plain: PlainCells,
+) -> Result<PrivateRows, Vec<ReadProblem>> {
     let n_rows = batch.num_rows();
     let read: Vec<Result<Column, ReadProblem>> = (0..batch.num_columns())
         .into_par_iter()
@@ -37,7 +92,7 @@ pub fn read_rows(
                 texts: Texts::new(),
                 ids: Vec::new(),
             };
-            if matches!(role, Role::Plain | Role::Drop) {
+            if role == Role::Drop || (role == Role::Plain && plain == PlainCells::Skipped) {
                 column.ids = vec![NULL; n_rows];
                 return Ok(column);
             }
@@ -61,7 +116,11 @@ pub fn read_rows(
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(Table { name: name.to_owned(), columns, n_rows, person }) } else { Err(problems) }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let table = Table { name: name.to_owned(), columns, n_rows, person };
+    Ok(PrivateRows { batch: batch.clone(), table })
 }
 
 /// How many columns one thread looks at, at least: all of them where rows are few, since handing them to another thread

@@ -10,6 +10,7 @@ use kohort_model::{Progress, Schema, SchemaProblems, Spec, Table};
 
 use super::load::{Origin, Original, load};
 use super::problem::ReadProblems;
+use super::release::ReleaseProblem;
 
 /// Private tables that hang together, and how to write what they keep in the form they had.
 #[derive(Clone, Debug)]
@@ -35,6 +36,9 @@ pub enum LoadProblem {
     /// Files with problems of their own.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<ReadProblems>),
+    /// A release folder that is not as its manifest says.
+    #[error(transparent)]
+    Release(#[from] ReleaseProblem),
     /// Rows that do not hang together.
     #[error(transparent)]
     Schema(#[from] SchemaProblems),

@@ -303,7 +303,13 @@ mod tests {
             ReleasedColumn { name: "ward".into(), source: 1, cells: Cells::Copied },
         ];
         let released = ReleasedTable { name: "patient".into(), rows: (0..10_000).collect(), columns };
-        let release = verify_release(Release { tables: vec![released] }, &table, &[Requirement::K(2)]).unwrap();
+        let release = verify_release(
+            Release { tables: vec![released] },
+            &table,
+            &[Requirement::K(2)],
+            kohort_verify::SuppressionLimit::NOBODY,
+        )
+        .unwrap();
         (LoadedTable { table, origin }, release)
     }
 

@@ -8,25 +8,49 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::nullif::nullif;
 use arrow_select::take::take;
-use kohort_model::{Block, BlockCells, NULL, Texts};
-use kohort_verify::Verified;
+use kohort_model::{BlockCells, NULL, Texts};
+use kohort_verify::{BlockOf, Verified};
 use rayon::prelude::*;
 
-use crate::read::columns_together;
+use crate::read::{PrivateRows, columns_together};
 
-/// Some rows of a verified block, of it the columns at these positions; its own cells are taken from the private rows
-/// it was made from.
+/// A verified block of an A-view with the rows that it shows.
+pub type VerifiedRows = Verified<BlockOf<Arc<PrivateRows>>>;
+
+/// Some rows of a verified block, of it the columns at these positions. Cells that leave as they are come from the
+/// private rows that the block was verified with, and there is no way to name others:
+///
+/// ```compile_fail,E0061
+/// use arrow_array::RecordBatch;
+/// use kohort_io::{VerifiedRows, write_rows};
+///
+/// fn mix(verified: &VerifiedRows, others: &RecordBatch) {
+///     let _ = write_rows(verified, others, 0..1, &[0], others.schema());
+/// }
+/// ```
+///
+/// Nor can other rows be put under a block that was verified:
+///
+/// ```compile_fail,E0451
+/// use std::sync::Arc;
+///
+/// use kohort_io::{PrivateRows, VerifiedRows};
+/// use kohort_verify::BlockOf;
+///
+/// fn exchange(verified: VerifiedRows, others: Arc<PrivateRows>) -> BlockOf<Arc<PrivateRows>> {
+///     BlockOf { private: others, ..verified.into_inner() }
+/// }
+/// ```
 ///
 /// # Errors
 /// Where the schema is another than the block's: a fault of the caller.
 pub fn write_rows(
-    block: &Verified<Block>,
-    private: &RecordBatch,
+    verified: &VerifiedRows,
     rows: Range<usize>,
     positions: &[usize],
     schema: SchemaRef,
 ) -> Result<RecordBatch, ArrowError> {
-    let block = block.get();
+    let (block, private) = (verified.get().block(), verified.get().private().batch());
     let n_rows = rows.len();
     let sources = UInt32Array::from(block.rows[rows.clone()].to_vec());
     let arrays: Result<Vec<ArrayRef>, ArrowError> = positions

@@ -251,9 +251,11 @@ fn typed_columns_are_typed_and_exotic_ones_are_refused_as_quasi() {
     table.columns.extend(["blob", "late"].map(|name| kohort_model::spec::ColumnSpec {
         name: name.to_owned(),
         role: Role::Drop,
+        references: None,
         value_type: None,
         hierarchy: None,
         requirements: Vec::new(),
+        sensitive_to: Vec::new(),
     }));
     let loaded = load(folder.path(), &Spec::new(1), &table, &Silent).unwrap();
     let types: Vec<ValueType> = loaded.table.columns.iter().map(|column| column.value_type).collect();
@@ -324,7 +326,13 @@ fn many_labels_survive_pages_and_batches() {
         labels: loaded.table.columns[0].texts.clone(),
         ids: loaded.table.columns[0].ids.clone(),
     };
-    let release = kohort_verify::verify_release(release, &loaded.table, &[kohort_model::Requirement::K(1)]).unwrap();
+    let release = kohort_verify::verify_release(
+        release,
+        &loaded.table,
+        &[kohort_model::Requirement::K(1)],
+        kohort_verify::SuppressionLimit::NOBODY,
+    )
+    .unwrap();
     for format in Format::ALL {
         let out = folder.path().join(format.extension());
         write(&release, &loaded, &out, Some(format), Existing::Refuse).unwrap();

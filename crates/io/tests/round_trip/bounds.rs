@@ -15,7 +15,7 @@ use kohort_model::{
     Cells, Manifest, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Silent, Spec, Texts, ValueType,
     hierarchy::Rule,
 };
-use kohort_verify::{Verified, verify_against, verify_alone, verify_release};
+use kohort_verify::{RowsOf, Verified, verify_against, verify_alone, verify_release};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -70,7 +70,13 @@ fn labelled(loaded: &LoadedTable, labels: &[[&str; 4]]) -> Verified<Release> {
         cells: cells(source),
     });
     let table = ReleasedTable { name: "patient".to_owned(), rows: vec![0, 1, 2, 3], columns: columns.collect() };
-    verify_release(Release { tables: vec![table] }, &loaded.table, &[Requirement::K(1)]).unwrap()
+    verify_release(
+        Release { tables: vec![table] },
+        &loaded.table,
+        &[Requirement::K(1)],
+        kohort_verify::SuppressionLimit::NOBODY,
+    )
+    .unwrap()
 }
 
 fn write(
@@ -144,7 +150,7 @@ fn bounds_are_labels_again_when_they_are_read() {
             assert_eq!(column.role, Role::Quasi);
         }
         let all: Vec<usize> = (0..6).collect();
-        assert_eq!(verify_alone(table, &all, &[]).unwrap().classes, release.findings().classes);
+        assert_eq!(verify_alone(table, &all, &[], RowsOf::PersonsEach).unwrap().classes, release.findings().classes);
         let none = kohort_verify::Suppressed { rows: 0, persons: 0 };
         verify_against(table, &loaded.table, &[], none).unwrap();
     }

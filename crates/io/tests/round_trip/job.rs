@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WriteProblem, WrittenFile, load, write_release};
-use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Orphans, TableSpec};
+use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Order, Orphans, TableSpec};
 use kohort_model::{
     Achieved, BeforeAfter, Cells, ColumnManifest, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable,
     Requirement, RequirementManifest, Risk, Role, Silent, Spec, TableManifest, Texts,
@@ -17,9 +17,11 @@ pub(crate) fn table_spec(file: &str, names: &[String], csv: CsvSpec) -> TableSpe
     let columns = names.iter().enumerate().map(|(position, name)| ColumnSpec {
         name: name.clone(),
         role: role(position),
+        references: None,
         value_type: None,
         hierarchy: None,
         requirements: Vec::new(),
+        sensitive_to: Vec::new(),
     });
     TableSpec {
         name: "patient".to_owned(),
@@ -50,7 +52,13 @@ pub(crate) fn release(loaded: &LoadedTable, rows: Vec<u32>) -> Verified<Release>
         },
     });
     let table = ReleasedTable { name: "patient".to_owned(), rows, columns: columns.collect() };
-    verify_release(Release { tables: vec![table] }, &loaded.table, &[Requirement::K(1)]).unwrap()
+    verify_release(
+        Release { tables: vec![table] },
+        &loaded.table,
+        &[Requirement::K(1)],
+        kohort_verify::SuppressionLimit::share(1.0),
+    )
+    .unwrap()
 }
 
 pub(crate) fn write(
@@ -71,19 +79,29 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         (column.name.clone(), known)
     });
     let n_rows = loaded.table.n_rows as u64;
-    let none = BeforeAfter { before: 1.0, after: 1.0 };
+    let none = BeforeAfter { before: Some(1.0), after: 1.0 };
     Manifest {
         kohort: "0".to_owned(),
         algorithm: "none".to_owned(),
+        order: Order::Sorted,
         requirement: RequirementManifest {
             k: 1,
             person_k: false,
             collusion_k: None,
+            coalitions: BTreeMap::new(),
+            steer: None,
             delta_presence: None,
             max_suppressed: 0.0,
             sensitive: BTreeMap::new(),
         },
-        achieved: Achieved { k, audiences: BTreeMap::new(), collusion_k: None, sensitive: BTreeMap::new() },
+        achieved: Achieved {
+            k,
+            audiences: BTreeMap::new(),
+            collusion_k: None,
+            coalitions: BTreeMap::new(),
+            learned: BTreeMap::new(),
+            sensitive: BTreeMap::new(),
+        },
         persons: Persons { n_in: n_rows, n_out: file.n_rows, suppressed: n_rows - file.n_rows },
         classes: 1,
         loss: Loss::default(),
@@ -102,6 +120,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         registers: Vec::new(),
         register: None,
         previous: None,
+        notes: Vec::new(),
+        accepted_risks: Vec::new(),
         verified: true,
     }
 }

@@ -31,6 +31,16 @@ pub enum SchemaFault {
         /// The rows.
         rows: Vec<u64>,
     },
+    /// References to rows that are not there.
+    #[error("{} with a reference in '{column}' to no row of '{target}'", listed(.rows))]
+    Dangling {
+        /// The column.
+        column: String,
+        /// The table it references.
+        target: String,
+        /// The rows.
+        rows: Vec<u64>,
+    },
     /// Rows without a key.
     #[error("{} without a key in '{column}'", listed(.rows))]
     NullKeys {
@@ -74,6 +84,7 @@ impl SchemaProblem {
             SchemaFault::Orphans { .. } => {
                 "correct the foreign key, or leave such rows out with orphans = \"drop\" in this table"
             }
+            SchemaFault::Dangling { .. } => "correct the reference, or leave the cell empty",
             SchemaFault::NullKeys { .. } | SchemaFault::RepeatedKeys { .. } => "a key names one row and only one",
             SchemaFault::Childless { .. } => "allow such persons with childless = \"keep\" in this table",
             SchemaFault::MissingColumn { .. } => "name a column of the file as key, person or foreign_key",

@@ -2,10 +2,10 @@
 
 use super::{
     Childless, Choose, Cuts, Keys, Leftovers, Objective, Order, Orphans, Pairing, RegisterMethod, RegisterMissing,
-    RegisterRows,
+    RegisterRows, Unmatched,
 };
-use crate::Distance;
 use crate::hierarchy::{DateLevel, MaskSide};
+use crate::{Distance, Steer};
 
 pub(super) const TOP: &[&str] = &[
     "k",
@@ -25,6 +25,7 @@ pub(super) const TOP: &[&str] = &[
     "tables",
     "audiences",
     "collusion",
+    "steer",
     "registers",
     "register",
 ];
@@ -44,9 +45,22 @@ pub(super) const TABLE: &[&str] = &[
     "columns",
 ];
 pub(super) const PARENT: &[&str] = &["table", "foreign_key"];
-pub(super) const COLUMN: &[&str] =
-    &["role", "type", "hierarchy", "l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
-/// The keys of a column that only a sensitive one may have.
+pub(super) const COLUMN: &[&str] = &[
+    "role",
+    "references",
+    "type",
+    "hierarchy",
+    "sensitive_to",
+    "l",
+    "entropy_l",
+    "recursive_cl",
+    "t",
+    "distance",
+    "alpha",
+    "beta",
+    "enhanced_beta",
+];
+/// The keys of a column that only one that is sensitive to somebody may have; those of a coalition's column.
 pub(super) const REQUIREMENTS: &[&str] =
     &["l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
@@ -55,9 +69,11 @@ pub(super) const DATAFLY: &[&str] = &["block"];
 pub(super) const FULL_DOMAIN: &[&str] = &["objective"];
 pub(super) const CLUSTERING: &[&str] = &["threshold", "cluster_limit", "pairing"];
 pub(super) const AUDIENCE: &[&str] = &["quasi", "k"];
-pub(super) const COLLUSION: &[&str] = &["k"];
+/// The keys of `[collusion]` itself; every other key is a coalition's name.
+pub(super) const COLLUSION: &[&str] = &["k", "person_k", "sensitive"];
+pub(super) const COALITION: &[&str] = &["audiences", "k", "person_k", "sensitive"];
 pub(super) const REGISTER_FILE: &[&str] = &["file", "key", "columns", "date", "sha256", "previous"];
-pub(super) const REGISTER: &[&str] = &["method", "missing", "release"];
+pub(super) const REGISTER: &[&str] = &["method", "missing", "release", "unmatched"];
 
 pub(super) const PRESETS: &[(&str, u32)] = &[("ema", 12), ("cms", 11)];
 pub(super) const LEFTOVERS: &[(&str, Leftovers)] = &[("merge", Leftovers::Merge), ("suppress", Leftovers::Suppress)];
@@ -65,6 +81,7 @@ pub(super) const ORDERS: &[(&str, Order)] = &[("sorted", Order::Sorted), ("input
 pub(super) const KEYS: &[(&str, Keys)] = &[("surrogate", Keys::Surrogate), ("keep", Keys::Keep)];
 pub(super) const ORPHANS: &[(&str, Orphans)] = &[("refuse", Orphans::Refuse), ("drop", Orphans::Drop)];
 pub(super) const CHILDLESS: &[(&str, Childless)] = &[("refuse", Childless::Refuse), ("keep", Childless::Keep)];
+pub(super) const STEERS: &[(&str, Steer)] = &[("all", Steer::All), ("common", Steer::Common)];
 pub(super) const CUTS: &[(&str, Cuts)] = &[("strict", Cuts::Strict), ("relaxed", Cuts::Relaxed)];
 pub(super) const CHOOSE: &[(&str, Choose)] = &[("widest", Choose::Widest), ("round-robin", Choose::RoundRobin)];
 pub(super) const OBJECTIVES: &[(&str, Objective)] = &[("lm", Objective::Lm), ("dm", Objective::Dm)];
@@ -86,6 +103,7 @@ pub(super) const REGISTER_MISSING: &[(&str, RegisterMissing)] =
     &[("skip", RegisterMissing::Skip), ("refuse", RegisterMissing::Refuse)];
 pub(super) const REGISTER_ROWS: &[(&str, RegisterRows)] =
     &[("all", RegisterRows::All), ("microdata", RegisterRows::Microdata)];
+pub(super) const UNMATCHED: &[(&str, Unmatched)] = &[("doubt", Unmatched::Doubt), ("count", Unmatched::Count)];
 
 /// The known word that a mistyped one resembles most, if any does.
 pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {

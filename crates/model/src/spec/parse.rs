@@ -7,6 +7,7 @@
 //! Columns that `person`, `key`, `foreign_key` or an audience name and that are not listed are added, as keys or as
 //! quasi columns.
 
+mod collusion;
 mod column;
 mod links;
 mod section;
@@ -75,14 +76,21 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
 
     let mut tables = read_tables(reader, &top);
     links::check_parents(reader, &tables);
-    links::check_algorithm(reader, &reader.place_of(&top, "algorithm"), algorithm, tables.len());
+    links::check_algorithm(reader, &reader.place_of(&top, "algorithm"), algorithm, &tables);
+    let keys = reader.word(&top, "keys", keys::KEYS).unwrap_or(Keys::Surrogate);
+    links::check_references(reader, &top, keys, &tables);
     let audiences = links::read_audiences(reader, &top, &mut tables);
-    let collusion_k = links::read_collusion(reader, &top, &audiences);
+    collusion::check_sensitive_to(reader, &audiences, &tables);
+    let coalitions = collusion::read_collusion(reader, &top, &audiences, &tables);
+    let steer = collusion::read_steer(reader, &top, &audiences);
+    if leftovers == Leftovers::Suppress && !audiences.is_empty() {
+        reader.note(&reader.place_of(&top, "leftovers"), SpecFault::SuppressWithAudiences);
+    }
     let registers = links::read_registers(reader, &top, &tables);
     if top.has("registers") && order == Order::Input {
         reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);
     }
-    let register = links::read_register_use(reader, &top);
+    let register = links::read_register_use(reader, &top, &registers);
     let delta_presence = read_delta_presence(reader, &top);
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {
         reader.note(&reader.place_of(&top, "delta_presence"), SpecFault::PresenceIsPublic);
@@ -96,7 +104,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         max_suppressed: max_suppressed.unwrap_or(0.0),
         leftovers,
         order,
-        keys: reader.word(&top, "keys", keys::KEYS).unwrap_or(Keys::Surrogate),
+        keys,
         seed,
         mondrian: read_mondrian(reader, &top),
         datafly,
@@ -104,7 +112,8 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         clustering: read_clustering(reader, &top),
         tables: tables.into_iter().map(TableDraft::finish).collect(),
         audiences,
-        collusion_k,
+        coalitions,
+        steer,
         registers,
         register,
         delta_presence,

@@ -151,6 +151,27 @@ pub enum SpecFault {
         /// The role it was given.
         role: Role,
     },
+    /// A key by its role alone: no table is joined by it.
+    #[error("the column is a key, but it joins no tables and names nobody")]
+    KeyLinksNothing,
+    /// A reference in a column that is no key.
+    #[error("only a key references a table, and this column is {role}")]
+    ReferencesOnRole {
+        /// The column's role.
+        role: Role,
+    },
+    /// A reference in a column that joins tables in another way, too.
+    #[error("the column is the table's person, key or foreign key already")]
+    ReferencesTwice,
+    /// References with something that counts rows of one table only.
+    #[error("references can't be combined with {with}")]
+    ReferencesWith {
+        /// What it can't be combined with.
+        with: &'static str,
+    },
+    /// References that would show private keys.
+    #[error("a reference is released renumbered or not at all, so \"keep\" can't be combined with references")]
+    ReferencesKept,
     /// More than one column of persons' own k.
     #[error("a second person_k column: '{first}' is one already")]
     SecondPersonK {
@@ -234,6 +255,60 @@ pub enum SpecFault {
     /// A quasi column that no audience has.
     #[error("quasi, but no audience has it")]
     QuasiWithoutAudience,
+    /// An audience that the spec does not name.
+    #[error("there is no audience '{name}'")]
+    UnknownAudience {
+        /// The name.
+        name: String,
+        /// The audience it resembles most.
+        nearest: Option<String>,
+    },
+    /// A column that is to be kept from an audience that knows it.
+    #[error("audience '{audience}' knows column '{column}', so it can't be kept from it")]
+    KnownAlready {
+        /// The audience.
+        audience: String,
+        /// The column.
+        column: String,
+    },
+    /// A column that is sensitive to some audiences and not quasi for others.
+    #[error("only a quasi column is sensitive to some audiences and not to others, and this one is {role}")]
+    SensitiveToOnRole {
+        /// The column's role.
+        role: Role,
+    },
+    /// A requirement that is not defined where cells are generalized.
+    #[error("{what} is not defined for a quasi column, whose cells may be generalized")]
+    NotOfLabels {
+        /// The requirement or distance.
+        what: &'static str,
+    },
+    /// A setting that asks for nothing.
+    #[error("asks for nothing")]
+    AsksNothing {
+        /// How a requirement might be written.
+        example: &'static str,
+    },
+    /// A coalition's requirement on a column that is neither sensitive nor known to others alone.
+    #[error("column '{column}' is {role}, not sensitive")]
+    NotSensitive {
+        /// The column.
+        column: String,
+        /// Its role.
+        role: Role,
+    },
+    /// A coalition of one audience or none.
+    #[error("a coalition has at least two audiences")]
+    CoalitionOfOne,
+    /// A coalition that is called as all audiences together are.
+    #[error("'all' is the name of all audiences together")]
+    CoalitionNamedAll,
+    /// Each person's own k, and no column of it.
+    #[error("no column is person_k, so nobody has a k of their own")]
+    NoPersonK,
+    /// Rows shall be left out to make classes smaller, and audiences' classes can't do without them.
+    #[error("\"suppress\" is not available with audiences")]
+    SuppressWithAudiences,
     /// A setting for audiences without any.
     #[error("there are no audiences it could apply to")]
     WithoutAudiences,
@@ -249,6 +324,9 @@ pub enum SpecFault {
     /// Presence bounded, and given away.
     #[error("release = \"microdata\" says that presence is public, so it can't be bounded")]
     PresenceIsPublic,
+    /// A setting for registers without a key, and registers that have one.
+    #[error("registers with a key say who is in them, so nobody is in doubt")]
+    UnmatchedWithKey,
     /// The order that gives register rows away.
     #[error("\"input\" would tell register rows from the others")]
     OrderWithRegister,
@@ -282,7 +360,9 @@ impl SpecFault {
             }
             SpecFault::UnknownWord { nearest: None, .. } => return None,
             SpecFault::UnknownKey { nearest: None, known } => return Some(format!("known here: {}", known.join(", "))),
-            SpecFault::UnknownTable { nearest, .. } | SpecFault::UnknownColumn { nearest, .. } => {
+            SpecFault::UnknownTable { nearest, .. }
+            | SpecFault::UnknownColumn { nearest, .. }
+            | SpecFault::UnknownAudience { nearest, .. } => {
                 return nearest.as_deref().map(did_you_mean);
             }
             SpecFault::Missing { example, .. } => return Some(format!("for example {example}")),
@@ -321,6 +401,14 @@ impl SpecFault {
                 "steps are for numbers, dates for dates and timestamps, masks and flat for any"
             }
             SpecFault::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
+            SpecFault::KeyLinksNothing => {
+                "equal numbers in such a column tell people apart: give it role \"drop\", or \"quasi\" if others could \
+                 know it, or say whose key it holds, for example { role = \"key\", references = \"doctor\" }"
+            }
+            SpecFault::ReferencesOnRole { .. } => "give it role \"key\", or take references out",
+            SpecFault::ReferencesTwice => "take references out, or copy the column under another name",
+            SpecFault::ReferencesWith { .. } => "drop the column, or release without it",
+            SpecFault::ReferencesKept => "take keys = \"keep\" out, or drop the columns with references",
             SpecFault::PersonKOfChild => "move the column to the table of persons, or give it another role",
             SpecFault::SecondPersonK { .. } => "keep one, and give the other another role",
             SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
@@ -340,6 +428,22 @@ impl SpecFault {
             SpecFault::Twice { .. } => "keep one of the two",
             SpecFault::AudienceKnowsNothing => "name the columns it could know, or leave the audience out",
             SpecFault::QuasiWithoutAudience => "add it to the audiences that could know it, or give it another role",
+            SpecFault::KnownAlready { .. } => "take the audience out, or the column out of what the audience knows",
+            SpecFault::SensitiveToOnRole { .. } => {
+                "take sensitive_to out: a sensitive column is sensitive to every audience, and others are not shown to \
+                 be anybody's"
+            }
+            SpecFault::NotOfLabels { .. } => "ask for l, or for t with distance \"equal\"",
+            SpecFault::AsksNothing { example } => return Some(format!("for example {example}")),
+            SpecFault::NotSensitive { .. } => {
+                "name a sensitive column, or a quasi column that no audience of the coalition knows"
+            }
+            SpecFault::CoalitionOfOne => "name two audiences or more, for example audiences = [\"insurer\", \"hr\"]",
+            SpecFault::CoalitionNamedAll => "say what all must not learn in [collusion] itself, or choose another name",
+            SpecFault::NoPersonK => "take person_k out",
+            SpecFault::SuppressWithAudiences => {
+                "take leftovers out: with max_suppressed only persons who fit into no class are left out"
+            }
             SpecFault::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
             SpecFault::WithoutRegisters => "add for example [registers.voters] with file and key",
             SpecFault::RegisterWithoutPerson => {
@@ -347,6 +451,7 @@ impl SpecFault {
             }
             SpecFault::RegistersWithAndWithoutKey => "give each of them a key, or none",
             SpecFault::PresenceIsPublic => "take delta_presence out, or release = \"microdata\"",
+            SpecFault::UnmatchedWithKey => "take unmatched out",
             SpecFault::OrderWithRegister => "take order out, or set order = \"sorted\"",
         };
         Some(hint.to_owned())

@@ -28,13 +28,14 @@ mod tests {
             ("/properties/datafly", keys::DATAFLY),
             ("/properties/full_domain", keys::FULL_DOMAIN),
             ("/properties/clustering", keys::CLUSTERING),
-            ("/properties/collusion", keys::COLLUSION),
             ("/properties/register", keys::REGISTER),
             ("/$defs/table", keys::TABLE),
             ("/$defs/table/properties/parent", keys::PARENT),
             ("/$defs/column", keys::COLUMN),
             ("/$defs/hierarchy", keys::HIERARCHY),
             ("/$defs/audience", keys::AUDIENCE),
+            ("/$defs/coalition", keys::COALITION),
+            ("/$defs/requirements", keys::REQUIREMENTS),
             ("/$defs/register_file", keys::REGISTER_FILE),
         ];
         for (pointer, known) in sections {
@@ -51,6 +52,16 @@ mod tests {
     }
 
     #[test]
+    fn whatever_else_stands_in_collusion_is_a_coalition() {
+        let schema = schema();
+        let collusion = schema.pointer("/properties/collusion").unwrap();
+        let described: BTreeSet<&str> =
+            collusion["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(described, keys::COLLUSION.iter().copied().collect());
+        assert_eq!(collusion["additionalProperties"]["$ref"], "#/$defs/coalition");
+    }
+
+    #[test]
     fn the_schema_and_the_parser_know_the_same_words() {
         fn words<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
             words.iter().map(|(word, _)| *word).collect()
@@ -62,6 +73,7 @@ mod tests {
             ("/properties/leftovers", words(keys::LEFTOVERS)),
             ("/properties/order", words(keys::ORDERS)),
             ("/properties/keys", words(keys::KEYS)),
+            ("/properties/steer", words(keys::STEERS)),
             ("/properties/mondrian/properties/cuts", words(keys::CUTS)),
             ("/properties/mondrian/properties/choose", words(keys::CHOOSE)),
             ("/properties/full_domain/properties/objective", words(keys::OBJECTIVES)),
@@ -69,6 +81,7 @@ mod tests {
             ("/properties/register/properties/method", words(keys::REGISTER_METHODS)),
             ("/properties/register/properties/missing", words(keys::REGISTER_MISSING)),
             ("/properties/register/properties/release", words(keys::REGISTER_ROWS)),
+            ("/properties/register/properties/unmatched", words(keys::UNMATCHED)),
             ("/$defs/table/properties/decimal", words(keys::DECIMALS)),
             ("/$defs/table/properties/orphans", words(keys::ORPHANS)),
             ("/$defs/table/properties/childless", words(keys::CHILDLESS)),

@@ -55,6 +55,11 @@ impl Started {
         psql_with(&url, PASSWORD, &["--tuples-only", "--set=ON_ERROR_STOP=1", "-c", sql]).await
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn stop(mut self) {
         terminate(&self.child);
         wait_for(&mut self.lines, "stopped");

@@ -12,6 +12,7 @@ use kohort_server::{Configuration, Server};
 use kohort_sql::access::Accounts;
 use kohort_sql::parser::parse;
 use kohort_sql::policy::ComplianceLog;
+use kohort_sql::worker::Workers;
 use kohort_sql::{Engine, Outcome, Role};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -46,6 +47,7 @@ pub(crate) struct Served {
     pub(crate) port: u16,
     pub(crate) server: Arc<Server>,
     pub(crate) engine: Engine,
+    pub(crate) workers: Arc<Workers>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -94,11 +96,12 @@ pub(crate) async fn serve_engine(engine: Engine, configuration: Configuration) -
     let tls = configuration.check().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let server = Server::new(engine.clone(), configuration, tls).unwrap();
+    let workers = Workers::start(PathBuf::from(env!("CARGO_BIN_EXE_kohort-serve")), 1).unwrap();
+    let server = Server::new(engine.clone(), configuration, tls, Arc::clone(&workers)).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = Arc::clone(&server);
     let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });
-    Served { port, server, engine, stop: Some(stop), task }
+    Served { port, server, engine, workers, stop: Some(stop), task }
 }
 
 /// Serves a data folder, whose users are in memory.

@@ -17,3 +17,4 @@ mod logins;
 mod psql;
 mod settings;
 mod transactions;
+mod workers;

@@ -80,3 +80,25 @@ async fn a_transaction_that_only_reads_changes_nothing() {
     owner.rows("DELETE FROM people WHERE visit = 5").await.unwrap();
     assert_eq!(owner.rows("EXECUTE ask").await.unwrap(), [["4"]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_has_changed_nothing_keeps_nobody_from_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, mut owner) = serve_people(folder.path()).await;
+    let mut n_people = 4;
+    for idle in [
+        "BEGIN",
+        "BEGIN READ ONLY; SELECT count(*) FROM people",
+        "BEGIN; SELECT count(*) FROM people",
+        "BEGIN; SELECT nothing",
+        "BEGIN; INSERT INTO people VALUES (9, 'Ida', '10'); SELECT nothing",
+    ] {
+        let mut other = connect(&served, OWNER).await;
+        let _ = other.rows(idle).await;
+        n_people += 1;
+        // This would wait for the other's turn, and fail, if the other held one.
+        owner.rows(&format!("INSERT INTO people VALUES ({n_people}0, 'P{n_people}', '10')")).await.unwrap();
+        assert_eq!(owner.rows("SELECT count(*) FROM people").await.unwrap(), [[n_people.to_string()]], "{idle}");
+        other.rows("ROLLBACK").await.unwrap();
+    }
+}

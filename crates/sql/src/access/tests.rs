@@ -1,6 +1,7 @@
 //! Users and grants in memory, and read again from their records.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::*;
 

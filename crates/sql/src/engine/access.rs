@@ -253,24 +253,46 @@ impl Session {
         views: &[UsedView],
         access: Access,
     ) -> SendableRecordBatchStream {
-        let (Role::Analyst, Some(login)) = (self.role, self.login.clone()) else { return stream };
-        let shared = Arc::clone(&self.shared);
-        let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
         let schema = stream.schema();
-        let watched = stream.map(move |batch| {
-            let Some(accounts) = shared.accounts.get() else { return batch };
-            let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
-            let problem = match revoked {
-                _ if accounts.role(&login).is_none() => AccessProblem::LoginGone,
-                Some(view) => AccessProblem::ViewNotGranted { view: view.clone() },
-                None if !names.is_empty() && !holds(accounts, &login, &access) => {
-                    AccessProblem::PairNotGranted { granted: Vec::new() }
+        let state = Some((stream, Box::pin(self.until_revoked(views, access))));
+        let watched = futures::stream::unfold(state, |state| async {
+            let (mut stream, mut revoked) = state?;
+            tokio::select! {
+                biased;
+                problem = &mut revoked => {
+                    Some((Err(DataFusionError::External(Box::new(SqlError::Access(problem)))), None))
                 }
-                None => return batch,
-            };
-            Err(DataFusionError::External(Box::new(SqlError::Access(problem))))
+                batch = stream.next() => Some((batch?, Some((stream, revoked)))),
+            }
         });
         Box::pin(RecordBatchStreamAdapter::new(schema, watched))
+    }
+
+    /// Ends once views may not be read any more for what they were asked for.
+    pub(super) fn until_revoked(
+        &self,
+        views: &[UsedView],
+        access: Access,
+    ) -> impl Future<Output = AccessProblem> + Send + use<> {
+        let (shared, role, login) = (Arc::clone(&self.shared), self.role, self.login.clone());
+        let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
+        async move {
+            let (Role::Analyst, Some(login), Some(accounts)) = (role, login, shared.accounts.get()) else {
+                return std::future::pending().await;
+            };
+            let problem = |accounts: &Accounts| {
+                let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
+                match revoked {
+                    _ if accounts.role(&login).is_none() => Some(AccessProblem::LoginGone),
+                    Some(view) => Some(AccessProblem::ViewNotGranted { view: view.clone() }),
+                    None if !names.is_empty() && !holds(accounts, &login, &access) => {
+                        Some(AccessProblem::PairNotGranted { granted: Vec::new() })
+                    }
+                    None => None,
+                }
+            };
+            accounts.once(problem).await
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use kohort_io::{ReadProblem, TableBatches};
+use kohort_io::{FileColumns, ReadProblem, TableBatches};
 use kohort_store::StoreError;
 
 use crate::SqlError;
@@ -59,12 +59,13 @@ impl FileRows {
         let found = Arc::clone(batches.schema());
         let mut positions = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
-            let is_it = |other: &&Arc<Field>| other.name() == field.name();
-            let times = found.fields().iter().filter(is_it).count();
-            if times > 1 {
-                return Err(unreadable(&file, ReadProblem::DuplicateColumn { column: field.name().clone(), times }));
+            let is_it = |other: &Arc<Field>| other.name() == field.name();
+            let places: Vec<usize> = (0..found.fields().len()).filter(|&at| is_it(&found.fields()[at])).collect();
+            if places.len() > 1 {
+                let columns = FileColumns::by_position(places);
+                return Err(unreadable(&file, ReadProblem::DuplicateColumn { columns }));
             }
-            positions.push(found.fields().iter().position(|other| other.name() == field.name()));
+            positions.push(places.first().copied());
         }
         let (n_columns, n_known) = (found.fields().len(), positions.iter().flatten().count());
         if n_known < n_columns {

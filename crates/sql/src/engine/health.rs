@@ -7,7 +7,8 @@ use crate::parser::Access;
 use crate::policy::{LogEntry, LogOutcome};
 
 impl Session {
-    /// Tries to read the store, where there is one, and to write to the log, without which nothing is answered.
+    /// Tries to read the store, where there is one, to write to its folder, and to write to the log, without which nothing
+    /// is answered.
     ///
     /// # Errors
     /// What can't be done.
@@ -15,7 +16,11 @@ impl Session {
         self.check_login()?;
         if let Some(data) = &self.shared.data {
             let store = data.store.clone();
-            blocking(move || store.read()?.tables().map(drop)).await?;
+            blocking(move || {
+                store.read()?.tables()?;
+                store.try_writing()
+            })
+            .await?;
         }
         let (time, statement) = ((self.shared.clock)(), "SHOW kohort.health");
         let entry = LogEntry::new(time, self.role.word(), statement, &Access::default(), LogOutcome::Answered);

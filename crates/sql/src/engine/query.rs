@@ -1,6 +1,8 @@
 //! Runs what is DataFusion's: queries, options, and changes of rows. What makes or drops something is in
 //! [`super::catalog`], what changes rows of the data folder in [`super::stored`].
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -10,6 +12,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::expr::GroupingSet;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::DataFrame;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 
@@ -105,6 +108,7 @@ impl Session {
         access: &Access,
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
+        let asked_for = granted.as_ref().unwrap_or(access).clone();
         let mut changed = changed_table(&plan);
         let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
         let mut turn = None;
@@ -134,7 +138,7 @@ impl Session {
         }
         // A view may get another version between two looks at it: an answer is of one.
         let stream = loop {
-            let stream = frame.clone().execute_stream().await;
+            let stream = self.execute(frame.clone()).await;
             let seen = views_of(frame.logical_plan())?;
             if seen == *views {
                 break said_by_kind(stream?);
@@ -145,8 +149,26 @@ impl Session {
         match (changed, turn) {
             // Statements that change rows do so while their stream is read.
             (Some(name), _) => self.changed_rows(stream, &name).await,
-            (None, None) => Ok(Outcome::Rows(stream)),
-            (None, Some(_turn)) => Ok(Outcome::Rows(begun(stream).await?)),
+            // It is recorded as answered once there is an answer, and its turn to read views is over then.
+            (None, _turn) => {
+                tokio::select! {
+                    biased;
+                    problem = self.until_revoked(views, asked_for) => Err(problem.into()),
+                    begun = begun(stream) => Ok(Outcome::Rows(begun?)),
+                }
+            }
+        }
+    }
+
+    /// Rows of a plan, which an analyst's worker computes where the engine has workers.
+    async fn execute(&self, frame: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
+        match (self.role, self.shared.workers.get()) {
+            (Role::Analyst, Some(workers)) => {
+                let context = Arc::new(frame.task_ctx());
+                let plan = frame.create_physical_plan().await?;
+                workers.execute(plan, context, self.login.as_deref().unwrap_or_default())
+            }
+            _ => frame.execute_stream().await,
         }
     }
 

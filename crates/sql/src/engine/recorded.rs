@@ -1,7 +1,16 @@
-//! [`Asked`]: each statement is recorded once, however it ends.
+//! [`Asked`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks off.
 
 use std::collections::HashSet;
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
+use futures::{Stream, StreamExt};
 
 use super::{Described, Session, Shared};
 use crate::SqlError;
@@ -65,6 +74,63 @@ impl Drop for Asked {
             let entry = self.entry(LogOutcome::Stopped, Vec::new());
             // Nobody is left to be told.
             let _ = self.shared.log().record(entry);
+        }
+    }
+}
+
+/// Rows of an answer. Where they fail, or nobody waits for the next any more, they are recorded as broken off. Whoever has
+/// read some and asks for no others, as of a cursor, breaks nothing off.
+pub(super) struct Answered {
+    rows: SendableRecordBatchStream,
+    shared: Arc<Shared>,
+    entry: LogEntry,
+    /// Whether somebody waits for rows.
+    is_awaited: bool,
+}
+
+impl Answered {
+    pub(super) fn watch(
+        session: &Session,
+        rows: SendableRecordBatchStream,
+        entry: LogEntry,
+    ) -> SendableRecordBatchStream {
+        Box::pin(Answered { rows, shared: Arc::clone(&session.shared), entry, is_awaited: false })
+    }
+
+    fn record(&mut self) -> io::Result<()> {
+        self.is_awaited = false;
+        let entry = LogEntry { time: (self.shared.clock)(), outcome: LogOutcome::BrokenOff, ..self.entry.clone() };
+        self.shared.log().record(entry)
+    }
+}
+
+impl Stream for Answered {
+    type Item = Result<RecordBatch, DataFusionError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.is_awaited = true;
+        let next = ready!(self.rows.poll_next_unpin(context));
+        self.is_awaited = false;
+        let Some(Err(error)) = next else { return Poll::Ready(next) };
+        let error = match self.record() {
+            Ok(()) => error,
+            Err(unwritten) => DataFusionError::External(Box::new(SqlError::Log(unwritten))),
+        };
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl RecordBatchStream for Answered {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        if self.is_awaited {
+            // Nobody is left to be told.
+            let _ = self.record();
         }
     }
 }

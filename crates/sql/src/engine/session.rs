@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -17,19 +16,18 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
-use futures::TryStreamExt;
 use kohort_model::{Progress, Silent};
 
 use super::granted::GrantedViews;
 use super::growth::check_growth;
-use super::recorded::Asked;
+use super::recorded::{Answered, Asked};
 use super::transactions::Transaction;
 use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::access::{Accounts, Login};
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
-use crate::policy::{ImportDefaults, LogEntry, LogOutcome, UsedView};
+use crate::policy::{ImportDefaults, LogOutcome, UsedView};
 use crate::store::Reading;
 use crate::view::{AView, ViewProblem};
 
@@ -60,6 +58,9 @@ pub struct Session {
     pub(super) progress: Arc<dyn Progress + Send + Sync>,
     /// The change under way.
     pub(super) transaction: Option<Transaction>,
+    /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so that a session that only reads,
+    /// or that idles after BEGIN as drivers do, keeps nobody from writing.
+    pub(super) has_begun: bool,
     /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
     pub(super) is_transaction_lost: bool,
     /// Whether statements run that a data folder has kept.
@@ -103,6 +104,7 @@ impl Session {
             login,
             progress: Arc::new(Silent),
             transaction: None,
+            has_begun: false,
             is_transaction_lost: false,
             is_restoring: false,
         }
@@ -145,22 +147,11 @@ impl Session {
         };
         let entry = asked.end(answer.as_ref().map_or_else(LogOutcome::of, |_| LogOutcome::Answered), views.clone())?;
         Ok(match answer.map_err(|error| self.told(error))? {
-            Outcome::Rows(stream) => Outcome::Rows(self.watched(self.while_granted(stream, &views, granted), entry)),
+            Outcome::Rows(stream) => {
+                Outcome::Rows(Answered::watch(self, self.while_granted(stream, &views, granted), entry))
+            }
             done => done,
         })
-    }
-
-    /// Rows that are recorded as broken off where they fail on their way.
-    fn watched(&self, stream: SendableRecordBatchStream, entry: LogEntry) -> SendableRecordBatchStream {
-        let (shared, schema) = (Arc::clone(&self.shared), stream.schema());
-        let record = move |error: DataFusionError| {
-            let entry = LogEntry { time: (shared.clock)(), outcome: LogOutcome::BrokenOff, ..entry.clone() };
-            match shared.log().record(entry) {
-                Ok(()) => error,
-                Err(unwritten) => DataFusionError::External(Box::new(SqlError::Log(unwritten))),
-            }
-        };
-        Box::pin(RecordBatchStreamAdapter::new(schema, stream.map_err(record)))
     }
 
     /// Runs a statement that a data folder has kept, as if it had never been away.

@@ -57,9 +57,9 @@ impl Session {
             transaction.change.insert(&name, &batch)?;
             Ok(())
         };
-        match self.transaction {
-            None => self.at_once(insert).await?,
-            Some(_) => self.in_transaction(async |transaction| insert(transaction)).await?,
+        match self.is_in_transaction() {
+            false => self.at_once(insert).await?,
+            true => self.in_transaction(async |transaction| insert(transaction)).await?,
         }
         changed_count(n_rows).map(Some)
     }

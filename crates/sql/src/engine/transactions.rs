@@ -1,7 +1,8 @@
 //! Transactions of the data folder.
 //!
 //! A statement that changes rows outside of a transaction is one by itself. A statement that fails leaves nothing behind,
-//! and the transaction around it goes on. Statements that make or drop tables stand outside of transactions. Names of
+//! and the transaction around it goes on. A transaction takes its turn to write with its first change or savepoint; until then
+//! each of its statements reads the latest state that was committed. Statements that make or drop tables stand outside of transactions. Names of
 //! savepoints mean the latest of them, as in PostgreSQL.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,9 +86,24 @@ impl Session {
                 _ => Err(SqlError::TransactionLost),
             };
         }
+        if self.has_begun {
+            match &step {
+                TransactionStep::Commit | TransactionStep::Rollback => {
+                    self.has_begun = false;
+                    return done(if step == TransactionStep::Commit { "committed" } else { "rolled back" });
+                }
+                TransactionStep::Savepoint(_) => self.start_changing().await?,
+                TransactionStep::Release(name) | TransactionStep::RollbackTo(name) => {
+                    return Err(SqlError::NoSavepoint { name: name.clone() });
+                }
+                TransactionStep::Begin => return Err(SqlError::InTransaction),
+                TransactionStep::BeginReadOnly => {}
+            }
+        }
         match (step, &mut self.transaction) {
+            (TransactionStep::Begin, None) if self.shared.data.is_none() => Err(SqlError::NoDataFolder),
             (TransactionStep::Begin, None) => {
-                self.transaction = Some(self.begin().await?);
+                self.has_begun = true;
                 done("began a transaction")
             }
             (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
@@ -122,13 +138,29 @@ impl Session {
 
     /// Whether a transaction is under way.
     pub fn is_in_transaction(&self) -> bool {
-        self.transaction.is_some()
+        self.transaction.is_some() || self.has_begun
     }
 
     /// Forgets the transaction under way, if there is one: nothing of it is kept.
     pub fn give_up_transaction(&mut self) {
         self.transaction = None;
+        self.has_begun = false;
         self.is_transaction_lost = false;
+    }
+
+    /// Forgets the changes of a transaction after an error, unless a savepoint leads back to some of them. For clients whose
+    /// transaction can then only end, so that nobody waits for it until they end it.
+    pub fn give_up_unless_marked(&mut self) {
+        if self.transaction.as_ref().is_some_and(|transaction| transaction.savepoints.is_empty()) {
+            self.transaction = None;
+        }
+    }
+
+    /// Takes the turn of a transaction that has changed nothing yet.
+    async fn start_changing(&mut self) -> Result<(), SqlError> {
+        self.transaction = Some(self.begin().await?);
+        self.has_begun = false;
+        Ok(())
     }
 
     /// Waits until nobody else changes the data folder.
@@ -149,6 +181,9 @@ impl Session {
         &mut self,
         work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
+        if self.has_begun {
+            self.start_changing().await?;
+        }
         let is_own = self.transaction.is_none();
         let mut transaction = match self.transaction.take() {
             Some(open) => open,
@@ -202,10 +237,10 @@ impl Session {
     }
 
     pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {
-        match (self.is_transaction_lost, &self.transaction) {
+        match (self.is_transaction_lost, self.is_in_transaction()) {
             (true, _) => Err(SqlError::TransactionLost),
-            (false, Some(_)) => Err(SqlError::NotInTransaction),
-            (false, None) => Ok(()),
+            (false, true) => Err(SqlError::NotInTransaction),
+            (false, false) => Ok(()),
         }
     }
 }

@@ -61,6 +61,8 @@ impl SqlError {
             SqlError::Unreadable { .. } => "22P04",
             SqlError::Damaged { .. } | SqlError::NewerFormat { .. } => "XX001",
             SqlError::OutOfMemory => "53200",
+            SqlError::NoWorker { .. } => "53000",
+            SqlError::WorkerLost | SqlError::StatementFault { .. } => "XX000",
             SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
             SqlError::TooManyGroupings { .. } => "54000",
             SqlError::NoValue => "23502",

@@ -4,10 +4,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{LetterCase, Pattern, Point};
 
 /// How two values are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Comparison {
     /// `=`
     Equal,
@@ -74,7 +76,7 @@ impl fmt::Display for Comparison {
 }
 
 /// What is asked of the value behind a label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Condition {
     /// The value compares so with a literal.
     Compare(Comparison, Point),

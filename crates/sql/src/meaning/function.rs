@@ -183,6 +183,11 @@ impl CouldMatch {
         self.comparison == Comparison::Equal
     }
 
+    /// How cells are compared.
+    pub fn comparison(&self) -> Comparison {
+        self.comparison
+    }
+
     /// What its two arguments are.
     pub fn sides(&self) -> (&Side, &Side) {
         (&self.left, &self.right)

@@ -1,7 +1,9 @@
 //! [`Pattern`]: LIKE and ILIKE over single texts.
 
+use serde::{Deserialize, Serialize};
+
 /// Whether upper and lower case differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LetterCase {
     /// LIKE.
     Matters,
@@ -10,7 +12,8 @@ pub enum LetterCase {
 }
 
 /// A pattern of LIKE: `%` is any text, `_` any character.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "(String, char, LetterCase)", into = "(String, char, LetterCase)")]
 pub struct Pattern {
     text: String,
     escape: char,
@@ -106,6 +109,18 @@ impl Pattern {
     /// Whether every text matches.
     pub fn matches_everything(&self) -> bool {
         self.parts == [Part::AnyText]
+    }
+}
+
+impl From<(String, char, LetterCase)> for Pattern {
+    fn from((text, escape, letter_case): (String, char, LetterCase)) -> Pattern {
+        Pattern::new(&text, Some(escape), letter_case)
+    }
+}
+
+impl From<Pattern> for (String, char, LetterCase) {
+    fn from(pattern: Pattern) -> (String, char, LetterCase) {
+        (pattern.text, pattern.escape, pattern.letter_case)
     }
 }
 

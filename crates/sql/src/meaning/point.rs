@@ -3,9 +3,11 @@
 use std::hash::{Hash, Hasher};
 
 use kohort_model::{Notation, Value, ValueType};
+use serde::{Deserialize, Serialize};
 
 /// A value that owns its text. Equal points are spelled alike; whether two *values* are equal, [`Point::value`] tells.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "(String, String)", into = "(String, String)")]
 pub struct Point {
     text: Box<str>,
     /// `None` for text, whose value is the text itself.
@@ -35,6 +37,31 @@ impl Point {
     /// Its text, as it was spelled.
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+/// The text and the word of its type.
+impl From<Point> for (String, String) {
+    fn from(point: Point) -> (String, String) {
+        let value_type = match point.value() {
+            Value::Text(_) => ValueType::Text,
+            Value::Integer(_) => ValueType::Integer,
+            Value::Decimal(_) => ValueType::Decimal,
+            Value::Float(_) => ValueType::Float,
+            Value::Date(_) => ValueType::Date,
+            Value::Timestamp(_) => ValueType::Timestamp,
+            Value::Boolean(_) => ValueType::Boolean,
+        };
+        (point.text.into(), value_type.word().to_owned())
+    }
+}
+
+impl TryFrom<(String, String)> for Point {
+    type Error = &'static str;
+
+    fn try_from((text, word): (String, String)) -> Result<Point, &'static str> {
+        let value_type = ValueType::from_word(&word).ok_or("there is no such type")?;
+        Point::parse(&text, value_type).ok_or("a text is not of its type")
     }
 }
 

@@ -70,7 +70,7 @@ impl Tree {
         self.hierarchy.node(label).or_else(|| (label == ANYTHING).then(|| self.hierarchy.root()))
     }
 
-    #[cfg(test)]
+    /// The hierarchy it was made of.
     pub(super) fn hierarchy(&self) -> &Arc<Hierarchy> {
         &self.hierarchy
     }

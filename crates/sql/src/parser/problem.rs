@@ -52,6 +52,12 @@ pub enum ParseFault {
     /// A statement where a query should be.
     #[error("expected a query, found another statement")]
     NoQuery,
+    /// A clause that the query engine would read and then ignore.
+    #[error("{clause} is not supported")]
+    Ignored {
+        /// The clause as people write it.
+        clause: &'static str,
+    },
     /// A statement that would take too much of the stack.
     #[error("the statement has more than {most} operators, joins or UNIONs inside each other")]
     TooDeep {
@@ -111,6 +117,9 @@ impl ParseProblem {
                 "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
                     .into(),
             ),
+            ParseFault::Ignored { .. } => {
+                Some("leave it out; to_char takes a format in quotes such as '%Y-%m-%d'".into())
+            }
             ParseFault::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
             ParseFault::TooManyTables { .. } => {
                 Some("name each query of WITH once or twice, or ask in several steps".into())

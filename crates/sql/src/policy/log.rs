@@ -2,14 +2,15 @@
 //!
 //! # Guarantee
 //! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
-//! is the caller's.
+//! is the caller's. An entry is in the file whole or not at all: what a full disk left of one is taken back, and what a crash
+//! left of one never runs into the next.
 //! # Cost
 //! The last [`MOST_KEPT`] entries are in memory, or fewer where they are long; the file, where there is one, has them all.
 //! What is long in an entry is cut, with a digest of all of it: who asks decides how long that is.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +37,15 @@ pub struct ComplianceLog {
     entries: VecDeque<LogEntry>,
     /// Bytes of the entries together.
     n_bytes: usize,
-    file: Option<File>,
+    file: Option<LogFile>,
+}
+
+/// The file of a log, of which every line is an entry.
+#[derive(Debug)]
+struct LogFile {
+    file: File,
+    /// Whether the last line is only a part of an entry.
+    is_torn: bool,
 }
 
 /// One statement that was asked.
@@ -179,10 +188,11 @@ impl ComplianceLog {
     /// Where the file can't be opened.
     pub fn with_file(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.create(true).append(true);
+        options.create(true).read(true).append(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(ComplianceLog { file: Some(options.open(path)?), ..ComplianceLog::default() })
+        let file = LogFile::new(options.open(path)?)?;
+        Ok(ComplianceLog { file: Some(file), ..ComplianceLog::default() })
     }
 
     /// Adds an entry.
@@ -192,7 +202,7 @@ impl ComplianceLog {
     /// record has to refuse then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
         let written = match &mut self.file {
-            Some(file) => file.write_all((entry.to_json() + "\n").as_bytes()),
+            Some(file) => file.append(&entry),
             None => Ok(()),
         };
         self.n_bytes += entry.n_bytes();
@@ -240,6 +250,34 @@ impl ComplianceLog {
             texts(entries, |entry| Some(entry.outcome.word())),
         ];
         RecordBatch::try_new(Self::schema(), columns).expect("every column has a cell per entry, of its type")
+    }
+}
+
+impl LogFile {
+    fn new(mut file: File) -> io::Result<Self> {
+        let is_torn = match file.seek(SeekFrom::End(0))? {
+            0 => false,
+            _ => {
+                file.seek(SeekFrom::End(-1))?;
+                let mut last = [0];
+                file.read_exact(&mut last)?;
+                last != *b"\n"
+            }
+        };
+        Ok(LogFile { file, is_torn })
+    }
+
+    fn append(&mut self, entry: &LogEntry) -> io::Result<()> {
+        let before = if self.is_torn { "\n" } else { "" };
+        let line = format!("{before}{}\n", entry.to_json());
+        let length = self.file.metadata()?.len();
+        let written = self.file.write_all(line.as_bytes());
+        match &written {
+            Ok(()) => self.is_torn = false,
+            // Where not even this can be undone, the next entry begins a line of its own.
+            Err(_) => self.is_torn |= self.file.set_len(length).is_err(),
+        }
+        written
     }
 }
 
@@ -313,6 +351,19 @@ mod tests {
         let path = folder.path().join("log.jsonl");
         ComplianceLog::with_file(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_line_that_a_crash_tore_does_not_run_into_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        std::fs::write(&path, "{\"outcome\":\"answered\"}\n{\"outco").unwrap();
+        let mut log = ComplianceLog::with_file(&path).unwrap();
+        log.record(entry("SELECT 1")).unwrap();
+        log.record(entry("SELECT 2")).unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        let whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert_eq!(written.lines().map(whole).collect::<Vec<_>>(), [true, false, true, true]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{cast, concat_batches, take_record_batch};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, internal_err};
@@ -24,19 +24,22 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements, PlanProperties,
-    ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
+    Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::TryStreamExt;
+use kohort_model::Hierarchy;
+use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use crate::meaning::{CouldMatch, MeaningProblem, PairFinder};
+use crate::meaning::{Carried, CouldMatch, MeaningProblem, PairFinder};
 
 /// The rule that replaces nested loops over cells that could be equal.
 #[derive(Debug, Default)]
@@ -126,6 +129,57 @@ impl PairsExec {
             metrics: ExecutionPlanMetricsSet::new(),
         })
     }
+
+    /// What a process needs to execute it, beside its inputs; `None` where it holds a function that is not ours.
+    pub(crate) fn carried(&self, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<CarriedPairs> {
+        let Condition { function, left, right, is_left_first } = &self.condition;
+        Some(CarriedPairs {
+            function: Carried::of(function, hierarchies)?,
+            left: *left,
+            right: *right,
+            is_left_first: *is_left_first,
+            projection: self.projection.clone(),
+        })
+    }
+
+    /// The operator that was carried; `None` where it was not written by [`PairsExec::carried`].
+    pub(crate) fn of(
+        carried: CarriedPairs,
+        left: Arc<dyn ExecutionPlan>,
+        right: Arc<dyn ExecutionPlan>,
+        hierarchies: &[Arc<Hierarchy>],
+    ) -> Option<PairsExec> {
+        let CarriedPairs { function, left: left_column, right: right_column, is_left_first, projection } = carried;
+        let function = Arc::new(function.function(hierarchies)?);
+        let (left_schema, right_schema) = (left.schema(), right.schema());
+        let all: Vec<&Arc<Field>> = left_schema.fields().iter().chain(right_schema.fields()).collect();
+        let fields = projection.iter().map(|&place| all.get(place).copied().cloned()).collect::<Option<Vec<_>>>()?;
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::new(Schema::new(fields))),
+            Partitioning::UnknownPartitioning(right.output_partitioning().partition_count()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Some(PairsExec {
+            left,
+            right,
+            condition: Condition { function, left: left_column, right: right_column, is_left_first },
+            projection,
+            properties: Arc::new(properties),
+            found: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+}
+
+/// A [`PairsExec`] without its inputs.
+#[derive(Serialize, Deserialize)]
+pub struct CarriedPairs {
+    function: Carried,
+    left: usize,
+    right: usize,
+    is_left_first: bool,
+    projection: Vec<usize>,
 }
 
 impl fmt::Debug for PairsExec {

@@ -8,15 +8,17 @@
 //! the column has labels, null elsewhere. Who gave a reader's purpose and recipient nothing refuses everything.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::row::{RowConverter, SortField};
+use kohort_io::{PrivateRows, VerifiedRows};
 use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
-use kohort_verify::{Verified, verify_block};
+use kohort_verify::verify_block;
 use rayon::prelude::*;
 
-use super::build::read_table;
+use super::build::read_private;
 use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found};
 use super::materialized::StoredRead;
@@ -40,7 +42,7 @@ pub enum Chosen {
 /// What came of some private rows.
 pub(super) struct Shown {
     /// Rows that may leave.
-    pub(super) block: Option<Verified<Block>>,
+    pub(super) block: Option<VerifiedRows>,
     /// Private rows that wait for others of their classes.
     pub(super) waiting: Vec<u32>,
 }
@@ -71,9 +73,10 @@ impl Version {
         matching: Option<Matching<'_>>,
     ) -> Result<Shown, ViewProblem> {
         let definition = &self.definition;
-        let mut table = read_table(definition, rows, &self.fingerprint)?;
-        self.attach(&mut table)?;
-        let Found { class_of_row, person_of_row, hashes } = directory.find(&table)?;
+        let mut private = read_private(definition, rows, &self.fingerprint)?;
+        self.attach(&mut private)?;
+        let table = private.table();
+        let Found { class_of_row, person_of_row, hashes } = directory.find(table)?;
         let is_chosen: Vec<bool> = match chosen {
             Chosen::All => vec![true; directory.n_classes()],
             Chosen::Complete => directory.complete(&class_of_row),
@@ -99,7 +102,8 @@ impl Version {
             Some(policy_of_row) => Wishes { policy_of_row },
             None => Wishes::of(definition, policies, rows),
         };
-        let block = self.verified(directory, rows, &table, &wishes, &class_of_row, &mut places, reader, matching)?;
+        let private = Arc::new(private);
+        let block = self.verified(directory, private, &wishes, &class_of_row, &mut places, reader, matching)?;
         Ok(Shown { block, waiting })
     }
 
@@ -108,11 +112,11 @@ impl Version {
     /// # Errors
     /// Where what is kept does not hold.
     pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewProblem> {
-        let StoredRead { rows, table, class_of_row, policy_of_row, .. } = stored;
+        let StoredRead { private, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
-        let mut places = (0..table.n_rows as u32).collect();
-        let directory = self.directory(reader.pair);
-        let block = self.verified(directory, rows, table, &wishes, class_of_row, &mut places, reader, None)?;
+        let mut places = (0..private.table().n_rows as u32).collect();
+        let (directory, private) = (self.directory(reader.pair), Arc::clone(private));
+        let block = self.verified(directory, private, &wishes, class_of_row, &mut places, reader, None)?;
         Ok(Shown { block, waiting: Vec::new() })
     }
 
@@ -121,15 +125,14 @@ impl Version {
     fn verified(
         &self,
         directory: &Directory,
-        rows: &RecordBatch,
-        table: &Table,
+        private: Arc<PrivateRows>,
         wishes: &Wishes,
         class_of_row: &[u32],
         places: &mut Vec<u32>,
         reader: Reader,
         matching: Option<Matching<'_>>,
-    ) -> Result<Option<Verified<Block>>, ViewProblem> {
-        let (definition, policies) = (&self.definition, self.policies.as_deref());
+    ) -> Result<Option<VerifiedRows>, ViewProblem> {
+        let (definition, policies, table) = (&self.definition, self.policies.as_deref(), private.table());
         let pair = match definition.purposes {
             crate::parser::Purposes::Apart => reader.pair,
             crate::parser::Purposes::Together => None,
@@ -143,9 +146,9 @@ impl Version {
             return Ok(None);
         }
         let shown = Showing { version: self, directory, table, consent: &consent, class_of_row };
-        let block = shown.block(rows, places)?;
+        let block = shown.block(private.batch(), places)?;
         let requirements = self.requirements_of_block();
-        let verified = verify_block(block, table, &consent, definition.disclosure, &requirements);
+        let verified = verify_block(block, private, &consent, definition.disclosure, &requirements);
         verified.map(Some).map_err(ViewProblem::Unverified)
     }
 
@@ -153,7 +156,7 @@ impl Version {
     /// and the class is the same.
     fn requirements_of_block(&self) -> Vec<Requirement> {
         let mut requirements = self.definition.requirements();
-        requirements.retain(|requirement| !matches!(requirement, Requirement::TCloseness { .. }));
+        requirements.retain(|requirement| !requirement.compares_with_release());
         requirements
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::Schema;
-use kohort_io::{check_labels, read_rows, texts_by_value};
+use kohort_io::{PlainCells, PrivateRows, check_labels, read_rows, texts_by_value};
 use kohort_model::{Progress, Role, Table};
 
 use super::consent::Wishes;
@@ -73,8 +73,9 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         let column = definition.columns[definition.identifier].name.clone();
         return Err(ViewProblem::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
     }
-    let mut table = read_table(definition, rows, &fingerprint)?;
-    attach(&mut table, definition, &trees)?;
+    let mut private = read_private(definition, rows, &fingerprint)?;
+    attach(&mut private, definition, &trees)?;
+    let table = private.into_table();
     let wishes = Wishes::of(definition, policies.map(Arc::as_ref), rows);
     check_one_policy_each(definition, &table, &wishes)?;
     let pairs: Vec<Option<PairId>> = match (definition.purposes, policies) {
@@ -112,20 +113,14 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
 
 /// The rows of a view's query. Plain cells leave as they are and need not be read, but where nothing else tells that they
 /// changed.
-pub(super) fn read_table(
+pub(super) fn read_private(
     definition: &Definition,
     rows: &RecordBatch,
     fingerprint: &Fingerprint,
-) -> Result<Table, ViewProblem> {
-    let roles = definition.roles();
-    let mut read_as = roles.clone();
-    if !fingerprint.tells_all_changes() {
-        read_as.iter_mut().filter(|role| **role == Role::Plain).for_each(|role| *role = Role::Sensitive);
-    }
-    let table = read_rows(rows, &definition.name, &read_as, Some(definition.identifier));
-    let mut table = table.map_err(ViewProblem::Columns)?;
-    table.columns.iter_mut().zip(roles).for_each(|(column, role)| column.role = role);
-    Ok(table)
+) -> Result<PrivateRows, ViewProblem> {
+    let plain = if fingerprint.tells_all_changes() { PlainCells::Skipped } else { PlainCells::Read };
+    let private = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier), plain);
+    private.map_err(ViewProblem::Columns)
 }
 
 /// Whether all rows of a person are under one policy. Where policies are found by the identifier, they are.
@@ -179,19 +174,20 @@ fn meanings(
 }
 
 /// Gives columns their trees.
-pub(super) fn attach(table: &mut Table, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
+pub(super) fn attach(private: &mut PrivateRows, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
     let catalog = match trees {
-        Trees::Of(version) => return version.attach(table),
+        Trees::Of(version) => return version.attach(private),
         Trees::Catalog(catalog) => catalog,
     };
-    for (column, said) in table.columns.iter_mut().zip(&definition.columns) {
+    for (position, said) in definition.columns.iter().enumerate() {
+        let column = &private.table().columns[position];
         match &said.hierarchy {
             Some(name) => {
                 // Rules see the values in their own order, so that no tree depends on the order of rows.
                 let values = texts_by_value(column);
                 let tree = catalog.tree_for(name, None, &values, column.value_type, &column.notation);
                 let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
-                column.hierarchy = Some(tree.map_err(fault)?);
+                private.set_hierarchy(position, tree.map_err(fault)?);
             }
             None if said.role == Role::Quasi => {
                 if let Some(problem) = check_labels(column) {

@@ -13,7 +13,7 @@
 //! that about one block is in memory. Elsewhere everything that is needed is read first.
 //!
 //! # Guarantee
-//! Rows leave only as a `Verified<Block>`. Errors from below are cut down to their kind: their messages may hold cells.
+//! Rows leave only as [`VerifiedRows`], with the cells of the very rows that were verified. Errors from below are cut down to their kind: their messages may hold cells.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,9 +38,8 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, execute_stream,
 };
 use futures::TryStreamExt;
-use kohort_io::write_rows;
-use kohort_model::{Block, Role, Silent, Table};
-use kohort_verify::Verified;
+use kohort_io::{VerifiedRows, write_rows};
+use kohort_model::{Role, Silent, Table};
 
 use super::assemble::{Chosen, Matching, Shown};
 use super::build::{Sources, Trees, build};
@@ -94,6 +93,23 @@ impl AnonymizeExec {
         );
         let (job, properties, metrics) = (Arc::new(job), Arc::new(properties), ExecutionPlanMetricsSet::new());
         Ok(AnonymizeExec { job, schema, projection, properties, pushed: Vec::new(), metrics })
+    }
+
+    /// What joins above let through, where it is taken.
+    pub(crate) fn pushed_down(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.pushed
+    }
+
+    /// The same, with conditions on its columns in place of those that joins above would find.
+    pub(crate) fn with_pushed_down(&self, pushed: Vec<Arc<dyn PhysicalExpr>>) -> AnonymizeExec {
+        AnonymizeExec {
+            job: Arc::clone(&self.job),
+            schema: Arc::clone(&self.schema),
+            projection: self.projection.clone(),
+            properties: Arc::clone(&self.properties),
+            pushed,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
     }
 
     /// What joins above let through, of quasi columns alone.
@@ -174,14 +190,7 @@ impl ExecutionPlan for AnonymizeExec {
         if pushed.is_empty() {
             return Ok(propagation);
         }
-        let narrowed = AnonymizeExec {
-            job: Arc::clone(&self.job),
-            schema: Arc::clone(&self.schema),
-            projection: self.projection.clone(),
-            properties: Arc::clone(&self.properties),
-            pushed: self.pushed.iter().cloned().chain(pushed).collect(),
-            metrics: ExecutionPlanMetricsSet::new(),
-        };
+        let narrowed = self.with_pushed_down(self.pushed.iter().cloned().chain(pushed).collect());
         Ok(propagation.with_updated_node(Arc::new(narrowed)))
     }
 
@@ -233,18 +242,13 @@ struct Output {
 impl Output {
     /// A block as batches, less the rows that do not show what is asked: a class is chosen for what some of its rows
     /// show, and how many others it has is nobody's business.
-    fn batches(
-        &self,
-        rows: &RecordBatch,
-        block: Option<&Verified<Block>>,
-        asked: &[Comparison],
-    ) -> Result<Vec<RecordBatch>> {
-        let Some(block) = block else { return Ok(Vec::new()) };
-        let n_rows = block.get().rows.len();
+    fn batches(&self, verified: Option<&VerifiedRows>, asked: &[Comparison]) -> Result<Vec<RecordBatch>> {
+        let Some(verified) = verified else { return Ok(Vec::new()) };
+        let n_rows = verified.get().block().rows.len();
         let mut batches = Vec::new();
         for start in (0..n_rows).step_by(self.n_rows_per_batch) {
             let range = start..(start + self.n_rows_per_batch).min(n_rows);
-            let shown = write_rows(block, rows, range, &self.projection, Arc::clone(&self.schema))?;
+            let shown = write_rows(verified, range, &self.projection, Arc::clone(&self.schema))?;
             let shown = asked.iter().try_fold(shown, |shown, comparison| comparison.filter(shown))?;
             if shown.num_rows() > 0 {
                 self.metrics.record_output(shown.num_rows());
@@ -321,7 +325,7 @@ impl Reading {
         let told = |problem: ViewProblem| external(problem.for_reader(job.role, &job.version.definition.name));
         let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
         self.memory = memory;
-        let batches = self.output.batches(&rows, shown.block.as_ref(), &job.comparisons)?;
+        let batches = self.output.batches(shown.block.as_ref(), &job.comparisons)?;
         let batches = batches.into_iter().map(Ok).collect();
         if !shown.waiting.is_empty() {
             self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
@@ -405,7 +409,7 @@ impl Job {
             }
             Source::Unread(_) => Err(interrupted(self)),
             Source::Stored(stored) => {
-                let rows = stored.rows.clone();
+                let rows = stored.private.batch().clone();
                 let schema = rows.schema();
                 Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(rows)]))))
             }
@@ -466,7 +470,7 @@ impl Job {
     }
 
     /// Everything the view shows, where all rows are there.
-    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<Verified<Block>>, ViewProblem> {
+    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewProblem> {
         self.show(rows, Rest::Nothing).map(|shown| shown.block)
     }
 

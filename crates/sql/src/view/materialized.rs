@@ -1,19 +1,21 @@
 //! Materialized A-views: classes and rows that are kept, and follow the table they are made from.
 //!
 //! ```text
-//! rows that changed -> members -> core::changing (which rule) -> effects -> verify_step -> hidden tables of the store
-//!                                                                                             |
-//!                                    SELECT: classes whose labels could match -> their rows -> Verified<Block>
+//! rows that changed -> members -> core::changing (which rule) -> effects -> verify_step -> Verified<Step>
+//!                                                                                                |
+//!                                                                                  hidden tables of the store
+//!                                                                                                |
+//!                                       SELECT: classes whose labels could match -> their rows -> VerifiedRows
 //! ```
 //!
 //! Everything a view is made of stands in hidden tables of the store and changes in the transaction that changes its
 //! table. What is kept in memory beside them only finds things faster, and is made from them when a folder is opened.
 //!
 //! # Guarantee
-//! What readers of all snapshots can combine is argued in `kohort_core::changing`; each step is recounted by
-//! `verify_step` before it is committed, but under `CHANGES PAPER`, what a refresh tells together with what was shown
-//! before by `verify_refresh`, and each block by `verify_block` before it leaves. A row is shown as it was when it was
-//! admitted, with what its person allowed then.
+//! What readers of all snapshots can combine is argued in `kohort_core::changing`. Who is in which crowd is written from
+//! the `Verified<Step>` that `verify_step` gives, or from the `Verified<Refresh>` of `verify_refresh`, which also looks at
+//! what was shown before; only under `CHANGES PAPER` from effects that nobody verified. Each block is counted by
+//! `verify_block` before it leaves. A row is shown as it was when it was admitted, with what its person allowed then.
 //! # Paper
 //! `[EPS+12]` section 7
 //! # Deviations
@@ -21,6 +23,7 @@
 
 mod cells;
 mod classes;
+mod crowds;
 mod follow;
 mod layout;
 mod ledger;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kohort_core::anonymize;
 use kohort_model::{Column, NULL, Notation, Progress, Requirement, Role, Table, Texts, ValueType};
-use kohort_verify::verify_release;
+use kohort_verify::{SuppressionLimit, verify_release};
 
 use super::assign::Assigner;
 use super::consent::Wishes;
@@ -41,7 +41,8 @@ impl Partition<'_> {
             let spec = self.definition.spec();
             let made = anonymize(&part, &spec, &requirements, progress).map_err(ViewProblem::Unreachable)?;
             let loss = made.loss.ncp;
-            let release = verify_release(made.release, &part, &requirements).map_err(ViewProblem::Unverified)?;
+            let limit = SuppressionLimit::share(spec.max_suppressed);
+            let release = verify_release(made.release, &part, &requirements, limit).map_err(ViewProblem::Unverified)?;
             let findings = release.findings();
             (summary.k, summary.n_classes, summary.ncp) = (findings.k, findings.classes, loss);
             assigned.classes(release.get(), &in_classes);

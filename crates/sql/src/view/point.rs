@@ -62,12 +62,12 @@ impl AView {
     ) -> Option<RecordBatch> {
         let reader = self.reader(&stored.version, options).ok()?;
         let schema = Arc::new(self.schema().project(projection).ok()?);
-        let Some(block) = stored.version.stored_block(stored, reader).ok()?.block else {
+        let Some(verified) = stored.version.stored_block(stored, reader).ok()?.block else {
             return Some(RecordBatch::new_empty(schema));
         };
-        let answers = matching(block.get(), asked)?;
-        let n_rows = block.get().rows.len();
-        let shown = write_rows(&block, &stored.rows, 0..n_rows, projection, schema).ok()?;
+        let block = verified.get().block();
+        let answers = matching(block, asked)?;
+        let shown = write_rows(&verified, 0..block.rows.len(), projection, schema).ok()?;
         if answers.iter().all(|&answers| answers) {
             return Some(shown);
         }

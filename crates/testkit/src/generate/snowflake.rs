@@ -218,8 +218,10 @@ fn grow(name: String, draft: &TableDraft, parent: Option<&Grown>, own_k: Option<
     let column_spec = |column: &Column| ColumnSpec {
         name: column.name.clone(),
         role: column.role,
+        references: None,
         value_type: None,
         hierarchy: None,
+        sensitive_to: Vec::new(),
         requirements: asked
             .iter()
             .find(|(name, _)| *name == column.name)

@@ -103,12 +103,8 @@ pub fn naive_loss(table: &Table, release: &Release, requirements: &[Requirement]
 
 /// The k each person of a class needs, person by person.
 fn needed_ks(table: &Table, requirements: &[Requirement], rows: &[u32]) -> Vec<u32> {
-    let k = requirements.iter().map(|requirement| if let Requirement::K(k) = requirement { *k } else { 1 });
-    let k = k.max().unwrap_or(1);
-    let own_k = requirements.iter().find_map(|requirement| match requirement {
-        Requirement::PersonK { column } => table.column(column),
-        _ => None,
-    });
+    let k = requirements.iter().filter_map(Requirement::k).max().unwrap_or(1);
+    let own_k = requirements.iter().find_map(|requirement| table.column(requirement.own_k_column()?));
     let mut needed: BTreeMap<String, u32> = BTreeMap::new();
     for &row in rows {
         let own = own_k.and_then(|column| column.cell(row as usize)).map_or(0, |text| text.parse().expect("a number"));

@@ -1,11 +1,12 @@
-//! The least LM any release of a tiny table can have, by trying every partition of its rows.
+//! Whether a tiny table has a release at all, and the least LM any release of it can have, by trying every partition of
+//! its rows.
 //!
 //! # Cost
 //! the Bell number of the rows times 2 to their number where persons may be left out: seven rows at most
 
 use kohort_model::{Column, Hierarchy, Requirement, Role, Table, Value};
 
-use super::{Verdict, cell_loss, persons, stands};
+use super::{Verdict, cell_loss, person, persons, stands};
 
 /// The least LM of all partitions whose classes may stand, `None` where there is none. At most the given share of
 /// persons may be left out. Partitions that rounding might allow are allowed.
@@ -14,17 +15,9 @@ use super::{Verdict, cell_loss, persons, stands};
 /// Where the table has more than seven rows.
 pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Option<f64> {
     assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
-    let all: Vec<u32> = (0..table.n_rows as u32).collect();
-    let allowed = (max_suppressed * persons(table, &all).len() as f64 + 1e-9).floor() as usize;
     let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let mut least: Option<f64> = None;
-    for left_out in 0u32..1 << table.n_rows {
-        let (gone, kept): (Vec<u32>, Vec<u32>) = all.iter().partition(|&&row| left_out >> row & 1 == 1);
-        let gone_persons = persons(table, &gone);
-        let split = persons(table, &kept).intersection(&gone_persons).count() > 0;
-        if split || gone_persons.len() > allowed || kept.is_empty() {
-            continue;
-        }
+    for (gone, kept) in ways_to_leave_out(table, max_suppressed) {
         for classes in partitions(&kept) {
             if classes.iter().any(|class| stands(table, requirements, class, &kept) == Verdict::Fails) {
                 continue;
@@ -38,6 +31,64 @@ pub fn least_lm(table: &Table, requirements: &[Requirement], max_suppressed: f64
         }
     }
     least
+}
+
+/// Whether some partition of the rows, less those of at most the given share of persons, has only classes that stand.
+///
+/// # Panics
+/// Where the table has more than seven rows.
+pub fn can_be_released(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Verdict {
+    assert!(table.n_rows <= 7, "there are too many partitions of more than seven rows");
+    best(ways_to_leave_out(table, max_suppressed).flat_map(|(_, kept)| {
+        let all_stand =
+            |classes: Vec<Vec<u32>>| worst(classes.iter().map(|class| stands(table, requirements, class, &kept)));
+        partitions(&kept).into_iter().map(all_stand).collect::<Vec<_>>()
+    }))
+}
+
+/// Whether everybody, less at most the given share of persons, may be one class. Where each person has one row, that is
+/// whether there is a release at all: what holds for two classes holds for both together.
+///
+/// # Panics
+/// Where the table has more than twelve persons.
+pub fn can_be_one_class(table: &Table, requirements: &[Requirement], max_suppressed: f64) -> Verdict {
+    best(ways_to_leave_out(table, max_suppressed).map(|(_, kept)| stands(table, requirements, &kept, &kept)))
+}
+
+/// Rows that are left out and rows that stay, for every set of at most the given share of persons; somebody stays.
+fn ways_to_leave_out(table: &Table, max_suppressed: f64) -> impl Iterator<Item = (Vec<u32>, Vec<u32>)> {
+    let all: Vec<u32> = (0..table.n_rows as u32).collect();
+    let names: Vec<String> = persons(table, &all).into_iter().collect();
+    assert!(names.len() <= 12, "there are too many sets of more than twelve persons");
+    let person_of_row: Vec<usize> =
+        all.iter().map(|&row| names.binary_search(&person(table, row)).expect("it is the name of a person")).collect();
+    let allowed = (max_suppressed * names.len() as f64 + 1e-9).floor() as u32;
+    let sets = (0u32..(1 << names.len()) - 1).filter(move |left_out| left_out.count_ones() <= allowed);
+    sets.map(move |left_out| all.iter().partition(|&&row| left_out >> person_of_row[row as usize] & 1 == 1))
+}
+
+fn best(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let mut best = Verdict::Fails;
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Holds => return Verdict::Holds,
+            Verdict::TooClose => best = Verdict::TooClose,
+            Verdict::Fails => {}
+        }
+    }
+    best
+}
+
+fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let mut worst = Verdict::Holds;
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Fails => return Verdict::Fails,
+            Verdict::TooClose => worst = Verdict::TooClose,
+            Verdict::Holds => {}
+        }
+    }
+    worst
 }
 
 /// Every way to put rows into classes.

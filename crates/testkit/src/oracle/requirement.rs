@@ -43,16 +43,14 @@ pub fn stands(table: &Table, requirements: &[Requirement], class: &[u32], releas
 pub fn judge(table: &Table, requirement: &Requirement, class: &[u32], release: &[u32]) -> Verdict {
     let n_persons = persons(table, class).len();
     let exactly = |holds: bool| if holds { Verdict::Holds } else { Verdict::Fails };
-    let column = requirement.column().map(|name| table.column(name).expect("the column is there"));
-    let column = match (requirement, column) {
-        (Requirement::K(k), _) => return exactly(n_persons >= *k as usize),
-        (Requirement::PersonK { .. }, Some(column)) => {
-            let largest = own_ks(table, column, release, class).into_iter().max().unwrap_or(0);
-            return exactly(n_persons >= largest);
-        }
-        (_, Some(column)) => column,
-        (_, None) => unreachable!("every other requirement has a column"),
-    };
+    if let Some(k) = requirement.k() {
+        return exactly(n_persons >= k as usize);
+    }
+    let column = requirement.column().and_then(|name| table.column(name)).expect("the column is there");
+    if requirement.own_k_column().is_some() {
+        let largest = own_ks(table, column, release, class).into_iter().max().unwrap_or(0);
+        return exactly(n_persons >= largest);
+    }
     let ranks = ranks(column);
     let counts = holders(table, &ranks, class);
     let all = holders(table, &ranks, release);

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use kohort_model::{Cells, Column, NULL, Release, Role, Schema, SchemaParent, SchemaTable, Table};
+use kohort_model::{Cells, Column, NULL, Release, Role, Schema, SchemaParent, SchemaReference, SchemaTable, Table};
 
 use super::covers;
 use crate::random::Random;
@@ -306,6 +306,14 @@ pub fn as_read(release: &Release, originals: &[Table], schema: &Schema) -> (Vec<
             table: parent.table,
             foreign_key: position(at, parent.foreign_key).expect("foreign keys are released"),
         }),
+        references: noted
+            .references
+            .iter()
+            .map(|reference| SchemaReference {
+                table: reference.table,
+                column: position(at, reference.column).expect("references are released"),
+            })
+            .collect(),
     };
     let schema = Schema { tables: schema.tables.iter().enumerate().map(schema_table).collect() };
     (tables, schema)

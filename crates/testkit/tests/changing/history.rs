@@ -8,7 +8,9 @@ use kohort_core::changing::{
 };
 use kohort_model::{Hierarchy, Requirement};
 use kohort_testkit::random::Random;
-use kohort_verify::{AtomStep, Refresh, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step};
+use kohort_verify::{
+    AtomStep, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step,
+};
 
 use super::attacker::{Attacker, Row, Tuple, stands};
 
@@ -143,15 +145,18 @@ impl View {
         let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).unwrap();
         self.happened.kept += refreshed.kept.len();
         let effects = refreshed.effects(&old, &new, self.ledger.unused().unwrap());
-        let before = old_atoms(&self.ledger).iter().map(|old| self.step_members(&old.members)).collect();
+        let before = old_atoms(&self.ledger).iter().map(|old| (old.atom.0, self.step_members(&old.members))).collect();
         // Whoever waits is hidden here until they have another row.
         self.ledger.write(&effects);
         self.index.follow(&self.trees, &effects);
         let after = old_atoms(&self.ledger);
         self.happened.parted += after.iter().filter(|atom| !old.contains(atom)).count();
-        let after = after
-            .iter()
-            .map(|atom| (self.labels(&self.ledger.classes()[&atom.class]), self.step_members(&atom.members)));
+        let after = after.iter().map(|atom| RefreshedAtom {
+            class: atom.class.0,
+            atom: atom.atom.0,
+            labels: self.labels(&self.ledger.classes()[&atom.class]),
+            members: self.step_members(&atom.members),
+        });
         let refresh = Refresh { before, after: after.collect() };
         if let Err(problems) = verify_refresh(refresh, &self.columns(), &self.setting.requirements) {
             panic!("{problems}");
@@ -254,6 +259,8 @@ impl View {
                 atom.map_or_else(Vec::new, |(_, members)| self.step_members(&members))
             };
             AtomStep {
+                class: class.0,
+                atom: atom.0,
                 labels_before: labels(before),
                 labels: labels(&self.ledger).expect("classes stay"),
                 before: members(was),
@@ -290,6 +297,7 @@ impl View {
         let text =
             |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string().into())).collect() };
         StepMember {
+            row: member.key.0,
             person: member.person.0,
             k: member.k,
             paths: self.trees.iter().zip(&member.nodes).map(path).collect(),

@@ -18,7 +18,7 @@ pub(super) struct Persons {
 
 impl Persons {
     /// By the tables' person columns where they have them, else by the order of rows.
-    pub(super) fn match_up(releases: &[Table]) -> Result<Self, Violations> {
+    pub(super) fn match_up(releases: &[&Table]) -> Result<Self, Violations> {
         if releases.iter().all(|release| release.person.is_none()) {
             return Self::by_order(releases).map_err(Violations::from);
         }
@@ -75,7 +75,7 @@ impl Persons {
         Ok(Persons { of_rows, first_rows, n_in_all })
     }
 
-    fn by_order(releases: &[Table]) -> Result<Self, Violation> {
+    fn by_order(releases: &[&Table]) -> Result<Self, Violation> {
         let n_rows = releases.first().map_or(0, |release| release.n_rows);
         if let Some(other) = releases.iter().find(|release| release.n_rows != n_rows) {
             return Err(Violation::RowsUnmatched {

@@ -28,6 +28,12 @@ fn of_one_column(column: impl Fn(&[&str]) -> Column, releases: &[&[&str]]) -> Ve
     releases.iter().enumerate().map(|(n, cells)| table(&format!("r{n}"), vec![column(cells)])).collect()
 }
 
+/// Audits releases of which nothing says how their rows are ordered.
+fn audit(releases: &[Table], audiences: &[Knows], k: Option<u64>) -> Result<AuditFindings, Violations> {
+    let releases = releases.iter().map(|table| AuditedRelease { table: table.clone(), order: None });
+    super::audit(&releases.collect::<Vec<_>>(), audiences, k)
+}
+
 fn knows(audience: &str, columns: &[&str]) -> Knows {
     Knows { audience: audience.to_owned(), columns: columns.iter().map(|&column| column.to_owned()).collect() }
 }
@@ -243,4 +249,20 @@ proptest! {
         let distinct: BTreeSet<&BTreeSet<u8>> = can_be.iter().collect();
         prop_assert_eq!(found.audiences[0].together.classes, distinct.len() as u64);
     }
+}
+
+#[test]
+fn rows_of_a_sorted_release_are_never_matched_by_their_order() {
+    // Row by row everybody would hide among two; the persons behind the rows are others in the second file.
+    let releases = of_one_column(|cells| numbers("x", cells), &[&["1", "1", "2", "2"], &["1", "1", "2", "2"]]);
+    let audited = |orders: [Option<Order>; 2]| {
+        let releases: Vec<AuditedRelease> =
+            releases.iter().zip(orders).map(|(table, order)| AuditedRelease { table: table.clone(), order }).collect();
+        super::audit(&releases, &[knows("all", &["x"])], Some(2))
+    };
+    assert_eq!(audited([None, Some(Order::Input)]).unwrap().audiences[0].together.smallest, 2);
+    let refused = audited([Some(Order::Input), Some(Order::Sorted)]).unwrap_err();
+    assert_eq!(refused.0, [Violation::RowsSorted { release: "r1".to_owned() }]);
+    let one = AuditedRelease { table: releases[0].clone(), order: Some(Order::Sorted) };
+    assert!(super::audit(&[one], &[knows("all", &["x"])], Some(2)).is_ok(), "one release needs no matching");
 }

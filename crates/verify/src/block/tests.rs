@@ -48,7 +48,7 @@ fn requirements() -> Vec<Requirement> {
 }
 
 fn verified(block: Block, consent: &Consent, disclosure: Disclosure) -> Result<(), Vec<Violation>> {
-    let verified = verify_block(block, &patients(), consent, disclosure, &requirements());
+    let verified = verify_block(block, patients(), consent, disclosure, &requirements());
     verified.map(|_| ()).map_err(|violations| violations.0)
 }
 
@@ -65,7 +65,7 @@ fn name(column: &str) -> String {
 
 #[test]
 fn a_true_block_is_verified_and_only_classes_are_counted() {
-    let verified = verify_block(block(), &patients(), &consent(), Disclosure::Class, &requirements()).unwrap();
+    let verified = verify_block(block(), patients(), &consent(), Disclosure::Class, &requirements()).unwrap();
     let findings = verified.findings();
     assert_eq!((findings.classes, findings.k, findings.persons), (1, 3, 3));
 }

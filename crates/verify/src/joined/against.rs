@@ -16,17 +16,17 @@ use kohort_model::spec::RegisterRows;
 use kohort_model::{Column, JoinedRegister, Requirement, Table, Texts};
 use rayon::prelude::*;
 
-use super::AskedOfJoin;
 use super::alone::ReadTables;
 use super::count::unmet;
-use super::crowd::Crowd;
-use super::shape::{check_join, copied_columns};
+use super::crowd::Boxes;
+use super::join::check_join;
+use super::shape::copied_columns;
+use super::{AskedOfJoin, ToldApart};
 use crate::against::joined as joined_cells;
 use crate::assignment::Network;
 use crate::candidates::PointTree;
 use crate::cells::CellIds;
 use crate::count::smallest;
-use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
 use crate::roll::own_ks;
 use crate::structure::check_table;
@@ -49,7 +49,7 @@ pub fn verify_joined_against(
 ) -> Result<Findings, Violations> {
     let mut violations = check_table(original);
     violations.extend(check_table(&joined.rows));
-    violations.extend(check_join(original, joined));
+    violations.extend(check_join(original, joined, asked.told_apart));
     if violations.is_empty() {
         violations.extend(other_columns(released, original, joined));
     }
@@ -63,7 +63,7 @@ pub fn verify_joined_against(
         Some(values) => values.columns.iter().skip(1).zip(private).collect(),
     };
     let mut findings = read.count(&copied, asked)?;
-    let origins = Origins::new(&read, joined);
+    let origins = Origins::new(&read, joined, asked.told_apart);
     violations.extend(origins.too_few(asked.requirements));
     violations.extend(origins.without_private());
     violations.extend(origins.rows_without_origin(asked.rows));
@@ -79,6 +79,7 @@ pub fn verify_joined_against(
         }
         violations.extend(origins.values_without_origin(&copied, groups));
     }
+    violations.extend(asked.limit.exceeded(suppressed.persons, original.n_rows as u64));
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -130,7 +131,7 @@ fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) 
 struct Origins<'a> {
     read: &'a ReadTables<'a>,
     joined: &'a JoinedRegister,
-    runs: Vec<Runs>,
+    boxes: Boxes<'a>,
     /// Per class the persons its cells hold.
     held: Vec<u64>,
     /// Per class the private rows its cells hold.
@@ -138,38 +139,19 @@ struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister) -> Self {
+    fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister, told_apart: ToldApart) -> Self {
         let labels: Vec<&Texts> = read.quasi.iter().map(|column| &column.texts).collect();
-        let crowd = Crowd::new(joined, &labels);
-        let columns = &joined.rows.columns;
-        let runs: Vec<Runs> =
-            columns.par_iter().zip(&labels).map(|(column, labels)| Runs::new(&Coverage::new(column, labels))).collect();
         let labels_of = |class: usize| -> Vec<u32> {
             let row = read.classes.rows(class)[0] as usize;
             read.quasi.iter().map(|column| column.ids[row]).collect()
         };
-        let held = (0..read.classes.len()).into_par_iter().map(|class| crowd.held(&labels_of(class))).collect();
-        let mut origins = Origins { read, joined, runs, held, private: Vec::new() };
-        let tree = PointTree::new(
-            columns.len(),
-            (0..joined.n_microdata).flat_map(|row| origins.place(row)).collect(),
-            joined.n_microdata,
-        );
-        origins.private =
-            (0..read.classes.len()).into_par_iter().map(|class| tree.within(&origins.sides(class))).collect();
-        origins
-    }
-
-    /// Where a joined row stands.
-    fn place(&self, row: usize) -> Vec<u32> {
-        let columns = self.runs.iter().zip(&self.joined.rows.columns);
-        columns.map(|(runs, column)| runs.position(column.ids[row])).collect()
-    }
-
-    /// What the cells of a class hold.
-    fn sides(&self, class: usize) -> Vec<(u32, u32)> {
-        let row = self.read.classes.rows(class)[0] as usize;
-        self.runs.iter().zip(&self.read.quasi).map(|(runs, column)| runs.run(column.ids[row])).collect()
+        let cells: Vec<Vec<u32>> = (0..read.classes.len()).map(labels_of).collect();
+        let boxes = Boxes::new(joined, &labels, &cells);
+        let held = boxes.held().into_iter().map(|heads| heads.count(told_apart)).collect();
+        let coordinates = (0..joined.n_microdata).flat_map(|row| boxes.place(row)).collect();
+        let tree = PointTree::new(joined.rows.columns.len(), coordinates, joined.n_microdata);
+        let private = (0..read.classes.len()).into_par_iter().map(|class| tree.within(boxes.sides(class))).collect();
+        Origins { read, joined, boxes, held, private }
     }
 
     fn n_classes(&self) -> usize {
@@ -182,11 +164,9 @@ impl<'a> Origins<'a> {
 
     /// Classes whose cells hold too few persons.
     fn too_few(&self, requirements: &[Requirement]) -> Vec<Violation> {
-        let of_k = |requirement: &Requirement| match requirement {
-            Requirement::K(k) => {
-                unmet(requirement, &self.read.classes, &self.held, &vec![u64::from(*k); self.n_classes()])
-            }
-            _ => None,
+        let of_k = |requirement: &Requirement| {
+            let needed = vec![u64::from(requirement.k()?); self.n_classes()];
+            unmet(requirement, &self.read.classes, &self.held, &needed)
         };
         requirements.iter().filter_map(of_k).collect()
     }
@@ -206,19 +186,15 @@ impl<'a> Origins<'a> {
             RegisterRows::All => self.joined.n_microdata + self.joined.n_register,
             RegisterRows::Microdata => self.joined.n_microdata,
         };
-        let columns = &self.joined.rows.columns;
-        let cells: Vec<CellIds<'_>> =
-            columns.iter().map(|column| CellIds::by_id(&column.ids[..n_rows], column.texts.len())).collect();
-        let points = Classes::group(&cells.iter().collect::<Vec<_>>(), n_rows);
-        let coordinates = (0..points.len()).flat_map(|point| self.place(points.rows(point)[0] as usize)).collect();
-        let tree = PointTree::new(columns.len(), coordinates, points.len());
-        let candidates: Vec<Vec<u32>> =
-            (0..self.n_classes()).into_par_iter().map(|class| tree.within(&self.sides(class))).collect();
-        let supplies = (0..points.len()).map(|point| points.rows(point).len() as u32).collect();
-        let lacking = match assign(&candidates, self.sizes(), supplies) {
-            Ok(lacking) => lacking,
-            Err(violation) => return Some(violation),
-        };
+        let mut lacking = self.boxes.lacking_by_turns(n_rows, &self.sizes(), &self.held);
+        if lacking.iter().any(|&n| n > 0) {
+            // Rows given out one by one may have gone to the wrong classes.
+            let candidates = self.boxes.held_rows(n_rows);
+            lacking = match assign(&candidates, self.sizes(), vec![1; n_rows]) {
+                Ok(lacking) => lacking,
+                Err(violation) => return Some(violation),
+            };
+        }
         let n: u64 = lacking.iter().map(|&n| u64::from(n)).sum();
         let first = lacking.iter().position(|&n| n > 0)?;
         Some(Violation::WithoutOrigin { n, first_row: u64::from(self.read.classes.rows(first)[0]) + 1 })

@@ -86,8 +86,8 @@ impl<'a> ReadTables<'a> {
                 skipped.push(Skipped::Presence);
                 let sizes: Vec<u64> = sizes.iter().map(|&size| u64::from(size)).collect();
                 for requirement in asked.requirements {
-                    if let Requirement::K(k) = requirement {
-                        let needed = vec![u64::from(*k); sizes.len()];
+                    if let Some(k) = requirement.k() {
+                        let needed = vec![u64::from(k); sizes.len()];
                         violations.extend(unmet(requirement, &self.classes, &sizes, &needed));
                     }
                 }
@@ -96,12 +96,8 @@ impl<'a> ReadTables<'a> {
         let mut of_groups = None;
         if let Some((values, groups)) = &self.values {
             violations.extend(self.mismatch(groups, asked.rows));
-            let visible: Vec<Requirement> = asked
-                .requirements
-                .iter()
-                .filter(|requirement| !matches!(requirement, Requirement::PersonK { .. }))
-                .cloned()
-                .collect();
+            let visible: Vec<Requirement> =
+                asked.requirements.iter().filter(|requirement| requirement.own_k_column().is_none()).cloned().collect();
             let sensitive = Sensitive::measured(copied, None, &visible, &mut violations);
             let most = groups.iter().copied().max().unwrap_or(0);
             let quasi = vec![CellIds::by_id(groups.as_slice(), most as usize + 1)];
@@ -135,6 +131,7 @@ impl<'a> ReadTables<'a> {
             suppressed: None,
             tables: Vec::new(),
             audiences: Vec::new(),
+            coalitions: Vec::new(),
             collusion_k: None,
             joined: Some(JoinedFindings { groups, group_k, presence: None, together: None }),
         })

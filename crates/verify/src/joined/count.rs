@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 
 use kohort_model::register::SENSITIVE_TABLE;
 use kohort_model::spec::RegisterRows;
-use kohort_model::{JoinedRegister, NULL, Presence, Requirement, Table};
+use kohort_model::{JoinedRegister, NULL, Requirement, Table};
 use rayon::prelude::*;
 
-use super::crowd::{Crowd, said_otherwise};
-use super::{AskedOfJoin, CellsOf, Shown, Values};
+use super::crowd::{Boxes, said_otherwise};
+use super::faces::Faces;
+use super::presence::{Sureness, asked_k};
+use super::{AskedOfJoin, CellsOf, Heads, Shown, Values};
 use crate::cells::CellIds;
 use crate::count::{count, smallest};
 use crate::coverage::Coverage;
@@ -33,17 +35,16 @@ impl Shown<'_> {
         let n_private: Vec<u32> = (0..classes.len())
             .map(|class| classes.rows(class).iter().filter(|&&row| is_private(row)).count() as u32)
             .collect();
-        let sizes = self.sizes(&classes, joined, asked.rows);
+        let sizes = self.sizes(&classes, joined, asked);
         violations.extend(
             classes_where(&classes, |class| n_private[class] == 0)
                 .map(|(n, first_row)| Violation::ClassWithoutPrivate { n, first_row }),
         );
         violations.extend(self.too_small(&classes, &sizes, original, joined, asked.requirements));
-        let presence = presence(&classes, &n_private, |class| match asked.rows {
-            RegisterRows::All => classes.rows(class).len() as u64,
-            RegisterRows::Microdata => sizes[class].max(u64::from(n_private[class])),
-        });
-        violations.extend(presence.beyond(asked.delta_presence, joined, self.rows));
+        let k = asked_k(asked.requirements);
+        let faces = Faces { shown: self, classes: &classes, joined, n_private: &n_private, k };
+        let presence = Sureness::of(&faces, asked, &sizes);
+        violations.extend(presence.violation(&classes, asked));
         let of_groups = match &self.values {
             None => None,
             Some(values) => {
@@ -97,6 +98,7 @@ impl Shown<'_> {
             suppressed: None,
             tables: Vec::new(),
             audiences: Vec::new(),
+            coalitions: Vec::new(),
             collusion_k: None,
             joined: Some(JoinedFindings { groups, group_k, presence: Some(presence.shares), together }),
         })
@@ -112,20 +114,27 @@ impl Shown<'_> {
     }
 
     /// How many persons count in each class.
-    fn sizes(&self, classes: &Classes, joined: &JoinedRegister, rows: RegisterRows) -> Vec<u64> {
-        match rows {
+    fn sizes(&self, classes: &Classes, joined: &JoinedRegister, asked: AskedOfJoin<'_>) -> Vec<u64> {
+        match asked.rows {
             RegisterRows::All => {
                 let counts = self.counting_rows(joined);
-                let size = |class| classes.rows(class).iter().filter(|&&row| counts[row as usize]).count() as u64;
+                let size = |class| {
+                    let mut heads = Heads::default();
+                    let counting = classes.rows(class).iter().filter(|&&row| counts[row as usize]);
+                    counting.for_each(|&row| heads.add(joined, self.rows[row as usize]));
+                    heads.count(asked.told_apart)
+                };
                 (0..classes.len()).into_par_iter().map(size).collect()
             }
             RegisterRows::Microdata => {
-                let crowd = Crowd::new(joined, &self.quasi.iter().map(|&(labels, _)| labels).collect::<Vec<_>>());
-                let held = |class: usize| {
+                let labels: Vec<_> = self.quasi.iter().map(|&(labels, _)| labels).collect();
+                let cells_of = |class: usize| {
                     let row = classes.rows(class)[0] as usize;
-                    crowd.held(&self.quasi.iter().map(|(_, ids)| ids[row]).collect::<Vec<_>>())
+                    self.quasi.iter().map(|(_, ids)| ids[row]).collect()
                 };
-                (0..classes.len()).into_par_iter().map(held).collect()
+                let cells: Vec<Vec<u32>> = (0..classes.len()).map(cells_of).collect();
+                let held = Boxes::new(joined, &labels, &cells).held();
+                held.into_iter().map(|heads| heads.count(asked.told_apart)).collect()
             }
         }
     }
@@ -260,44 +269,6 @@ impl Values<'_> {
         let wrong = |&row: &usize| compare(row - 1, row).is_gt();
         let first = (1..self.rows.len()).find(wrong)?;
         Some(Violation::SensitiveOrder { first_row: first as u64 + 1 })
-    }
-}
-
-/// How sure presence is, and where it is most and least sure.
-struct Sureness {
-    shares: Presence,
-    /// Per class its share and first row.
-    of_classes: Vec<(f64, u32)>,
-}
-
-fn presence(classes: &Classes, n_private: &[u32], n_persons: impl Fn(usize) -> u64) -> Sureness {
-    let mut shares = Presence::default();
-    let mut of_classes = Vec::with_capacity(classes.len());
-    let (mut sum, mut total) = (0.0, 0.0);
-    for (class, &n) in n_private.iter().enumerate() {
-        let n = f64::from(n);
-        let share = n / n_persons(class).max(1) as f64;
-        shares.highest = shares.highest.max(share);
-        shares.certain += u64::from(share >= 1.0);
-        shares.classes[((share * 10.0 - 1e-9).ceil() as usize).clamp(1, 10) - 1] += 1;
-        sum += share * n;
-        total += n;
-        of_classes.push((share, classes.rows(class)[0]));
-    }
-    shares.average = if total > 0.0 { sum / total } else { 0.0 };
-    Sureness { shares, of_classes }
-}
-
-impl Sureness {
-    /// Classes beyond the bounds asked for. Of register persons in no class a reader knows that they are absent.
-    fn beyond(&self, asked: Option<(f64, f64)>, joined: &JoinedRegister, rows: &[u32]) -> Option<Violation> {
-        let (least, most) = asked?;
-        let beyond = |&&(share, _): &&(f64, u32)| share < least - 1e-9 || share > most + 1e-9;
-        let n_classes = self.of_classes.iter().filter(beyond).count() as u64;
-        let n_used = rows.iter().filter(|&&row| row as usize >= joined.n_microdata).count();
-        let absent = if least > 0.0 { (joined.n_register - n_used) as u64 } else { 0 };
-        let first_row = self.of_classes.iter().filter(beyond).map(|&(_, row)| u64::from(row) + 1).min().unwrap_or(0);
-        (n_classes > 0 || absent > 0).then_some(Violation::Presence { least, most, n_classes, absent, first_row })
     }
 }
 

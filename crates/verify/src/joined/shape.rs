@@ -2,7 +2,7 @@
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::RegisterRows;
-use kohort_model::{Cells, InRegister, JoinedRegister, NULL, Release, ReleasedColumn, ReleasedTable, Role, Table};
+use kohort_model::{Cells, JoinedRegister, Release, ReleasedColumn, ReleasedTable, Role, Table};
 
 use crate::Violation;
 use crate::recoding::{KeyColumns, columns, source_rows};
@@ -15,53 +15,6 @@ pub(super) fn copied_columns(original: &Table) -> Vec<usize> {
         Role::Identifier | Role::Quasi | Role::Key | Role::PersonK | Role::Drop => false,
     };
     (0..original.columns.len()).filter(is_copied).collect()
-}
-
-/// Whether the join is one of this table: its quasi columns and cells, and everybody once.
-pub(super) fn check_join(original: &Table, joined: &JoinedRegister) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let n_persons = joined.n_microdata + joined.n_register;
-    let differing = joined.persons.iter().filter_map(|person| match person {
-        InRegister::Differs(row) => Some(*row as usize),
-        InRegister::Absent | InRegister::Same => None,
-    });
-    let mut is_said = vec![false; joined.rows.n_rows.saturating_sub(n_persons)];
-    let mut is_sound = true;
-    for row in differing {
-        let said = row.checked_sub(n_persons).and_then(|at| is_said.get_mut(at));
-        is_sound &= said.is_some_and(|said| !std::mem::replace(said, true));
-    }
-    let counts = [joined.n_microdata, joined.persons.len()].iter().all(|&n| n == original.n_rows);
-    if !counts || !is_sound || joined.rows.n_rows < n_persons {
-        violations.push(Violation::JoinOfAnother);
-        return violations;
-    }
-    let quasi = original.with_role(Role::Quasi);
-    let names = quasi.iter().map(|&position| &original.columns[position].name);
-    if !names.eq(joined.rows.columns.iter().map(|column| &column.name)) {
-        violations.push(Violation::JoinOfAnother);
-        return violations;
-    }
-    for (&position, column) in quasi.iter().zip(&joined.rows.columns) {
-        let private = &original.columns[position];
-        if place(original.n_rows, |row| private.cell(row) != column.cell(row)).is_some() {
-            violations.push(Violation::JoinOfAnother);
-        }
-    }
-    if let Some(person) = original.person_column() {
-        let mut met = vec![false; person.texts.len()];
-        let (mut n, mut first_row) = (0, 0);
-        for (row, &id) in (1..).zip(&person.ids) {
-            if id == NULL || std::mem::replace(&mut met[id as usize], true) {
-                n += 1;
-                first_row = if first_row == 0 { row } else { first_row };
-            }
-        }
-        if n > 0 {
-            violations.push(Violation::PersonTwice { column: person.name.clone(), n, first_row });
-        }
-    }
-    violations
 }
 
 /// Whether tables, columns and rows are those that a release beside a register has.

@@ -1,10 +1,13 @@
 //! The register of the paper, spoiled in every way; and an attacker who looks everybody up.
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
-use kohort_model::{Column, InRegister, ReleasedColumn, ReleasedTable, Role, ValueType};
+use kohort_model::{Column, Notation, ReleasedColumn, ReleasedTable, Respelled, Role, ValueType};
 
 use super::*;
 use crate::{Findings, Skipped, Violation};
+
+/// How many of the private persons may be left out.
+const LIMIT: SuppressionLimit = SuppressionLimit::share(0.5);
 
 /// Private rows A to G, then G1, G2, U, V, X, Y of the register.
 const PLACES: [(i32, i32); 13] =
@@ -37,15 +40,18 @@ fn original() -> Table {
 
 /// The join; `said` is what the register says otherwise of E.
 fn join(said: Option<(i32, i32)>) -> JoinedRegister {
-    let mut places = PLACES.to_vec();
-    let mut persons = vec![InRegister::Same; 7];
+    // Behind the register's persons what it says of A to G.
+    let mut places = [&PLACES[..], &PLACES[..7]].concat();
+    let mut persons: Vec<InRegister> = (13..20).map(InRegister::Same).collect();
     persons[3] = InRegister::Absent;
     if let Some(place) = said {
-        places.push(place);
-        persons[4] = InRegister::Differs(13);
+        places[17] = place;
+        persons[4] = InRegister::Differs(17);
     }
+    let names = ["G1", "G2", "U", "V", "X", "Y", "A", "B", "C", "D", "E", "F", "G"];
     let rows = Table { name: "t".to_owned(), columns: quasi(&places), n_rows: places.len(), person: None };
-    JoinedRegister { rows, n_microdata: 7, n_register: 6, persons }
+    let key_prints = names.into_iter().map(crate::key_print).collect();
+    JoinedRegister { rows, n_microdata: 7, n_register: 6, persons, key_prints, respelled: Vec::new() }
 }
 
 fn recoded(name: &str, source: usize, cells: &[&str]) -> ReleasedColumn {
@@ -74,7 +80,14 @@ fn release() -> Release {
 const K: [Requirement; 1] = [Requirement::K(3)];
 
 fn asked(requirements: &[Requirement]) -> AskedOfJoin<'_> {
-    AskedOfJoin { requirements, delta_presence: None, rows: RegisterRows::All, previous: &[] }
+    AskedOfJoin {
+        requirements,
+        delta_presence: None,
+        rows: RegisterRows::All,
+        told_apart: ToldApart::ByKey,
+        previous: &[],
+        limit: LIMIT,
+    }
 }
 
 fn spoiled(spoil: impl FnOnce(&mut Release)) -> Vec<Violation> {
@@ -117,6 +130,34 @@ fn set(table: &mut Table, column: usize, row: usize, text: &str) {
 const NOBODY: Suppressed = Suppressed { rows: 0, persons: 0 };
 
 #[test]
+fn a_release_that_leaves_out_more_private_persons_than_asked_is_never_verified() {
+    let mut release = release();
+    // The last class, with G of the private table and two of the register.
+    for (table, n) in [(0, 9), (1, 6)] {
+        release.tables[table].rows.truncate(n);
+        for column in &mut release.tables[table].columns {
+            match &mut column.cells {
+                Cells::Recoded { ids, .. } | Cells::Surrogate { ids } => ids.truncate(n),
+                Cells::Copied => {}
+            }
+        }
+    }
+    let requirements = [Requirement::K(2)];
+    let verify = |limit| {
+        let asked = AskedOfJoin { limit, ..asked(&requirements) };
+        verify_joined(release.clone(), &original(), &join(None), asked)
+    };
+    let verified = verify(SuppressionLimit::share(0.15)).unwrap();
+    assert_eq!(verified.findings().suppressed, Some(Suppressed { rows: 1, persons: 1 }));
+    let exceeded = Violation::TooManySuppressed { n: 1, n_persons: 7, limit: 0.14 };
+    assert_eq!(verify(SuppressionLimit::share(0.14)).unwrap_err().0, std::slice::from_ref(&exceeded));
+    let asked = AskedOfJoin { limit: SuppressionLimit::share(0.14), ..asked(&requirements) };
+    let admitted = Suppressed { rows: 1, persons: 1 };
+    let against = verify_joined_against(&written(&release), &original(), &join(None), asked, admitted);
+    assert_eq!(against.unwrap_err().0, [exceeded]);
+}
+
+#[test]
 fn the_release_of_the_paper_is_verified_in_memory_and_as_files() {
     let l = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l: 2 }];
     let verified = verify_joined(release(), &original(), &join(None), asked(&l)).unwrap();
@@ -128,7 +169,8 @@ fn the_release_of_the_paper_is_verified_in_memory_and_as_files() {
     };
     check(verified.findings());
     let presence = verified.findings().joined.as_ref().unwrap().presence.unwrap();
-    assert_eq!((presence.highest, presence.certain), (2.0 / 3.0, 0));
+    // By what is shown, all of a class of 3 may be private: its group of 4 has one other class.
+    assert_eq!((presence.highest, presence.certain), (1.0, 0));
     let files = written(&release());
     check(&verify_joined_written(&files, &verified, &original(), &join(None), asked(&l)).unwrap());
     let alone = verify_joined_alone(&files, asked(&l)).unwrap();
@@ -256,8 +298,12 @@ fn private_rows_alone_hide_among_those_their_cells_hold() {
     assert_eq!(verify_joined_against(&files, &original(), &join(None), asked, NOBODY).unwrap().skipped, []);
     let mut fewer = join(None);
     fewer.n_register = 1;
-    fewer.rows.n_rows = 8;
-    fewer.rows.columns.iter_mut().for_each(|column| column.ids.truncate(8));
+    fewer.rows.n_rows = 15;
+    fewer.rows.columns.iter_mut().for_each(|column| drop(column.ids.drain(8..13)));
+    fewer.key_prints.drain(1..6);
+    for person in &mut fewer.persons {
+        *person = person.row().map_or(InRegister::Absent, |row| InRegister::Same(row - 5));
+    }
     let against = verify_joined_against(&files, &original(), &fewer, asked, NOBODY).unwrap_err().0;
     assert!(matches!(against[..], [Violation::Unmet { n_classes: 4, .. }]), "{against:?}");
 }
@@ -313,8 +359,116 @@ fn a_join_of_another_table_is_refused() {
     let found = verify_joined(release(), &original(), &other, asked(&K)).unwrap_err().0;
     assert_eq!(found, [Violation::JoinOfAnother]);
     let mut shared = join(Some((4, 2)));
-    shared.persons[5] = InRegister::Differs(13);
+    shared.persons[5] = InRegister::Differs(17);
     assert_eq!(verify_joined(release(), &original(), &shared, asked(&K)).unwrap_err().0, [Violation::JoinOfAnother]);
+}
+
+/// The same join by values alone, in which D is in no register.
+fn by_values(unmatched: Unmatched) -> (JoinedRegister, ToldApart) {
+    let joined = JoinedRegister { key_prints: Vec::new(), ..join(None) };
+    (joined, ToldApart::ByValues(unmatched))
+}
+
+#[test]
+fn persons_who_may_be_the_same_count_once_unless_the_publisher_vouches_for_them() {
+    // C and D with V: D, whom no register row matches, may be V under other values.
+    let verify = |unmatched| {
+        let (joined, told_apart) = by_values(unmatched);
+        let asked = AskedOfJoin { told_apart, ..asked(&K) };
+        let in_memory = verify_joined(release(), &original(), &joined, asked).map(|found| found.findings().k);
+        let files = written(&release());
+        let against = verify_joined_against(&files, &original(), &joined, asked, NOBODY).map(|found| found.k);
+        [in_memory, against].map(|found| found.map_err(|violations| violations.0))
+    };
+    for found in verify(Unmatched::Count) {
+        assert_eq!(found, Ok(3));
+    }
+    for found in verify(Unmatched::Doubt) {
+        let violations = found.unwrap_err();
+        assert!(
+            matches!(violations[..], [Violation::Unmet { n_classes: 1, reached: 2.0, first_row: 4, .. }]),
+            "{violations:?}"
+        );
+    }
+}
+
+/// A private table of one decimal column beside register rows, all counted as others: a join of spellings.
+fn join_of_spellings(private: &[&str], register: &[&str], value_type: ValueType) -> (Table, JoinedRegister) {
+    let column =
+        |texts: &[&str]| Column::from_cells("x", Role::Quasi, texts.iter().map(|&text| Some(text))).typed(value_type);
+    let table = |columns: Vec<Column>, n_rows| Table { name: "t".to_owned(), columns, n_rows, person: None };
+    let all = [private, register].concat();
+    let rows = table(vec![column(&all)], all.len());
+    let persons = vec![InRegister::Absent; private.len()];
+    let (n_microdata, n_register) = (private.len(), register.len());
+    let joined =
+        JoinedRegister { rows, n_microdata, n_register, persons, key_prints: Vec::new(), respelled: Vec::new() };
+    (table(vec![column(private)], private.len()), joined)
+}
+
+#[test]
+fn a_join_of_spellings_is_refused_whatever_their_type() {
+    let cases = [
+        (ValueType::Decimal, "12.50", "12.5", "12.51"),
+        (ValueType::Float, "1e1", "10.0", "10.5"),
+        (ValueType::Integer, "7", "7", "8"),
+        (ValueType::Timestamp, "2020-01-01T01:00:00+01:00", "2020-01-01 00:00", "2020-01-01 01:00"),
+        (ValueType::Boolean, "true", "TRUE", "false"),
+        (ValueType::Text, "Jose\u{301}", "Jos\u{e9}", "Jose"),
+        (ValueType::Text, "7", "7", "07"),
+    ];
+    for (value_type, private, same, other) in cases {
+        for unmatched in [Unmatched::Count, Unmatched::Doubt] {
+            let found = |register: &str| {
+                let (original, joined) = join_of_spellings(&["a", private], &["b", register], value_type);
+                join::check_join(&original, &joined, ToldApart::ByValues(unmatched))
+            };
+            assert_eq!(found(same), [Violation::NotMatched { n: 1, first_row: 2 }], "{value_type}");
+            assert_eq!(found(other), [], "{value_type}");
+        }
+    }
+}
+
+#[test]
+fn a_join_that_counts_a_person_of_one_key_twice_is_refused() {
+    let names = |private: [&str; 2], register: [&str; 2]| {
+        let (mut original, mut joined) = join_of_spellings(&["1", "2"], &["3", "4"], ValueType::Integer);
+        original.columns.push(Column::from_cells("id", Role::Key, private.map(Some)));
+        original.person = Some(1);
+        joined.key_prints = register.into_iter().map(crate::key_print).collect();
+        join::check_join(&original, &joined, ToldApart::ByKey)
+    };
+    assert_eq!(names(["7", "8"], ["9", "10"]), []);
+    assert_eq!(names(["7", "8"], ["7.0", "10"]), [Violation::NotMatched { n: 1, first_row: 1 }]);
+    assert_eq!(names(["7", "8"], ["9.0", "9"]), [Violation::RegisterPersonTwice { n: 1 }]);
+    assert_eq!(names(["7", "8"], ["07", "007"]), []);
+    let twice = Violation::PersonTwice { column: "id".to_owned(), n: 1, first_row: 2 };
+    assert_eq!(names(["e\u{301}", "\u{e9}"], ["9", "10"]), [twice]);
+}
+
+#[test]
+fn what_the_register_is_said_to_say_must_be_what_it_says() {
+    let by_key = |spoil: &dyn Fn(&mut JoinedRegister)| {
+        let mut joined = join(Some((4, 2)));
+        spoil(&mut joined);
+        join::check_join(&original(), &joined, ToldApart::ByKey)
+    };
+    assert_eq!(by_key(&|_| ()), []);
+    let misread = |row| [Violation::RegisterMisread { n: 1, first_row: row }];
+    assert_eq!(by_key(&|joined| joined.persons[4] = InRegister::Same(17)), misread(5));
+    assert_eq!(by_key(&|joined| joined.persons[0] = InRegister::Differs(13)), misread(1));
+    assert_eq!(by_key(&|joined| joined.key_prints.swap(6, 7)), [Violation::RegisterMisread { n: 2, first_row: 1 }]);
+    // As the reader of a register that writes 4 as 5 would have it.
+    let respelled = |as_read: &str| {
+        by_key(&|joined| {
+            let text = joined.rows.columns[0].ids[12];
+            let as_read = [as_read].into_iter().collect();
+            let respelled = Respelled { column: 0, notation: Notation::default(), as_read, texts: vec![text] };
+            joined.respelled.push(respelled);
+        })
+    };
+    assert_eq!(respelled("4.0"), []);
+    assert_eq!(respelled("5"), [Violation::OtherValue { column: "qi1".to_owned(), n: 1 }]);
 }
 
 /// An earlier release of one class with these cells, whose group has these values.

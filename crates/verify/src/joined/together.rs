@@ -29,6 +29,9 @@ use crate::grouping::Classes;
 use crate::roll::own_ks;
 use crate::{TogetherFindings, Violation, Violations};
 
+/// Comparisons of shares allow for rounding.
+const TOLERANCE: f64 = 1e-9;
+
 /// Positions of values that a cell covers, per quasi column.
 type Sides = Vec<(u32, u32)>;
 
@@ -46,11 +49,7 @@ impl Shown<'_> {
     ) -> Result<TogetherFindings, Violations> {
         let mut violations = Vec::new();
         let own_k = own_ks(original, None, None, asked.requirements, &mut violations);
-        let k = asked.requirements.iter().find_map(|requirement| match requirement {
-            Requirement::K(k) => Some(u64::from(*k)),
-            _ => None,
-        });
-        let k = k.unwrap_or(1);
+        let k = asked.requirements.iter().find_map(Requirement::k).map_or(1, u64::from);
         let places = Places::new(joined);
         let mut earlier = Vec::with_capacity(asked.previous.len());
         for release in asked.previous {
@@ -118,7 +117,7 @@ impl Shown<'_> {
         let mut reached = Vec::new();
         for (position, column) in original.with_role(Role::Sensitive).into_iter().enumerate() {
             let column = &original.columns[column];
-            let l = least_values(requirements, &column.name);
+            let of_column = AskedOfValues::of(requirements, &column.name, k);
             let (mut n_common, mut n_changes, mut fewest) = (0, 0, None::<u64>);
             let mut all = Counts::new();
             for rows in members.values() {
@@ -136,7 +135,7 @@ impl Shown<'_> {
                     let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
                     let common = common.count() as u64;
                     if !before.is_empty() && common > 0 {
-                        shares_few |= common < l;
+                        shares_few |= !of_column.suffice(common);
                         fewest = Some(fewest.map_or(common, |fewest| fewest.min(common)));
                     }
                 }
@@ -146,10 +145,10 @@ impl Shown<'_> {
                     let mut of_all = Counts::new();
                     let mut any = false;
                     for before in groups.into_iter().filter_map(|group| release.counts(position, group)) {
-                        any |= are_few(before, &now, k, l);
+                        any |= of_column.tell(before, &now);
                         before.iter().for_each(|(&value, n)| *of_all.entry(value).or_default() += n);
                     }
-                    any || (!of_all.is_empty() && are_few(&of_all, &now, k, l))
+                    any || (!of_all.is_empty() && of_column.tell(&of_all, &now))
                 });
                 n_changes += u64::from(changes);
             }
@@ -158,7 +157,7 @@ impl Shown<'_> {
                 for group in &release.values[position] {
                     group.iter().for_each(|(&value, n)| *before.entry(value).or_default() += n);
                 }
-                !before.is_empty() && are_few(&before, &all, k, l)
+                !before.is_empty() && of_column.tell(&before, &all)
             };
             if n_common > 0 {
                 violations.push(Violation::PreviousCommon { column: column.name.clone(), n: n_common });
@@ -173,33 +172,53 @@ impl Shown<'_> {
     }
 }
 
-/// How many distinct values are asked for.
-fn least_values(requirements: &[Requirement], column: &str) -> u64 {
-    let mut least = 1;
-    for requirement in requirements.iter().filter(|requirement| requirement.column() == Some(column)) {
-        least = least.max(match requirement {
-            Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => u64::from(*l),
-            Requirement::EntropyL { l, .. } => l.ceil() as u64,
-            Requirement::Alpha { alpha, .. } => (1.0 / alpha - 1e-9).ceil() as u64,
+/// What is asked of the values that groups of two releases have in common, or that one has beside the other's.
+struct AskedOfValues<'a> {
+    /// Those on the column.
+    requirements: Vec<&'a Requirement>,
+    k: u64,
+}
+
+impl<'a> AskedOfValues<'a> {
+    fn of(requirements: &'a [Requirement], column: &str, k: u64) -> Self {
+        let of_column = |requirement: &&Requirement| requirement.sensitive_column() == Some(column);
+        AskedOfValues { requirements: requirements.iter().filter(of_column).collect(), k }
+    }
+
+    /// Whether so many distinct values are as many as every requirement asks for, each of them being held by as many
+    /// persons as any other, which is the best that so many values can do.
+    fn suffice(&self, n_distinct: u64) -> bool {
+        let n = n_distinct as f64;
+        self.requirements.iter().all(|requirement| match requirement {
+            Requirement::DistinctL { l, .. } | Requirement::RecursiveCL { l, .. } => n_distinct >= u64::from(*l),
+            Requirement::EntropyL { l, .. } => n.ln() >= l.ln() - TOLERANCE,
+            Requirement::Alpha { alpha, .. } => 1.0 / n <= alpha + TOLERANCE,
+            // These say nothing of how many there are.
             Requirement::K(_)
             | Requirement::PersonK { .. }
             | Requirement::TCloseness { .. }
             | Requirement::Beta { .. }
-            | Requirement::EnhancedBeta { .. } => 1,
-        });
+            | Requirement::EnhancedBeta { .. } => true,
+        })
     }
-    least
+
+    /// Whether one has everything the other has and something more, and so little more that it says whose it is.
+    fn tell(&self, before: &Counts<'_>, now: &Counts<'_>) -> bool {
+        let Some(more) = beside(now, before).or_else(|| beside(before, now)) else { return false };
+        let n_persons: u64 = more.values().sum();
+        n_persons < self.k || !self.suffice(more.len() as u64)
+    }
 }
 
-/// Whether one has all values of the other and a few more.
-fn are_few(before: &Counts<'_>, now: &Counts<'_>, k: u64, l: u64) -> bool {
-    let beyond = |these: &Counts<'_>, those: &Counts<'_>| -> Vec<u64> {
-        let beyond = these.iter().map(|(value, &n)| n.saturating_sub(*those.get(value).unwrap_or(&0)));
-        beyond.filter(|&n| n > 0).collect()
-    };
-    let (came, went) = (beyond(now, before), beyond(before, now));
-    let few = |changed: &[u64]| !changed.is_empty() && (changed.iter().sum::<u64>() < k || (changed.len() as u64) < l);
-    (came.is_empty() && few(&went)) || (went.is_empty() && few(&came))
+/// What one has beside all that the other has; `None` where it lacks something of the other, or has nothing more.
+fn beside<'v>(all: &Counts<'v>, part: &Counts<'v>) -> Option<Counts<'v>> {
+    let mut more = all.clone();
+    for (value, n) in part {
+        let left = more.get_mut(value)?;
+        *left = left.checked_sub(*n)?;
+    }
+    more.retain(|_, n| *n > 0);
+    (!more.is_empty()).then_some(more)
 }
 
 /// The cells of a column, as values of the private one.
@@ -409,4 +428,66 @@ fn groups_of(earlier: &[Earlier<'_>], way: &[u32]) -> Vec<u32> {
 /// Whether registers described a person alike all the way.
 fn is_known(earlier: &[Earlier<'_>], way: &[u32], person: u32) -> bool {
     earlier.iter().zip(way).all(|(release, &class)| class == NULL || release.known[person as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: &str = "x";
+
+    fn l(l: u32) -> Requirement {
+        Requirement::DistinctL { column: X.to_owned(), l }
+    }
+
+    fn entropy(l: f64) -> Requirement {
+        Requirement::EntropyL { column: X.to_owned(), l }
+    }
+
+    fn alpha(alpha: f64) -> Requirement {
+        Requirement::Alpha { column: X.to_owned(), alpha }
+    }
+
+    /// The fewest distinct values that suffice.
+    fn least(requirements: &[Requirement]) -> u64 {
+        let asked = AskedOfValues::of(requirements, X, 2);
+        (1..100).find(|&n| asked.suffice(n)).unwrap()
+    }
+
+    #[test]
+    fn as_many_values_suffice_as_the_strictest_requirement_asks_for() {
+        assert_eq!(least(&[]), 1);
+        assert_eq!(least(&[Requirement::K(7), l(3)]), 3);
+        assert_eq!(least(&[Requirement::RecursiveCL { column: X.to_owned(), c: 0.5, l: 4 }, l(3)]), 4);
+        assert_eq!([2.0, 2.1, 3.0].map(|bound| least(&[entropy(bound)])), [2, 3, 3]);
+        assert_eq!([1.0, 0.5, 0.4, 1.0 / 3.0, 0.3].map(|share| least(&[alpha(share)])), [1, 2, 3, 3, 4]);
+        let elsewhere = Requirement::DistinctL { column: "y".to_owned(), l: 9 };
+        assert_eq!(least(&[elsewhere, l(2)]), 2);
+    }
+
+    /// Texts, one per person.
+    fn group(values: &'static str) -> Counts<'static> {
+        let mut counts = Counts::new();
+        for place in 0..values.len() {
+            *counts.entry(Some(Value::Text(&values[place..=place]))).or_default() += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn few_values_beside_all_of_another_group_tell_whose_they_are() {
+        let requirements = [l(2)];
+        let asked = AskedOfValues::of(&requirements, X, 3);
+        let tells = |one: &'static str, other: &'static str| {
+            assert_eq!(asked.tell(&group(one), &group(other)), asked.tell(&group(other), &group(one)));
+            asked.tell(&group(one), &group(other))
+        };
+        assert!(tells("aab", "aabc"), "one person came");
+        assert!(tells("aab", "aabcd"), "two did, and three are asked");
+        assert!(tells("aab", "aabccc"), "three did, with one value");
+        assert!(!tells("aab", "aabccd"));
+        assert!(!tells("aab", "aab"), "nobody did");
+        assert!(!tells("aab", "abc"), "somebody came and somebody went");
+        assert!(tells("aab", "aaab"), "the value was there before");
+    }
 }

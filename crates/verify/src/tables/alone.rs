@@ -5,7 +5,7 @@ use kohort_model::{NULL, Requirement, Role, Table};
 use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
 use super::forest::Forest;
 use super::keys::KeyCells;
-use super::shape::{ReleasedLink, Shape, same_count};
+use super::shape::{LinkKind, Reference, ReleasedLink, Shape, same_count};
 use crate::cells::CellIds;
 use crate::roll::Sensitive;
 use crate::structure::{check_table, place};
@@ -22,21 +22,33 @@ pub fn verify_tables_alone(
     links: &[ReleasedLink],
     requirements: &[Vec<Requirement>],
 ) -> Result<Findings, Violations> {
-    same_count("the requirements", requirements.len(), released.len()).map_err(Violations)?;
     let shape = Shape::of_links(links, released).map_err(Violations)?;
-    let mut violations = check_tables(released, &shape);
+    let unused = keys_that_join_nothing(released, &shape);
+    if unused.is_empty() { count(released, &shape, requirements) } else { Err(Violations(unused)) }
+}
+
+/// Counts tables as if they were released as they are, but for references: nobody would be the same as anybody then.
+///
+/// # Errors
+/// What keeps the tables from being joined and counted.
+pub fn measure_tables(tables: &[Table], links: &[ReleasedLink]) -> Result<Findings, Violations> {
+    let links: Vec<ReleasedLink> = links.iter().filter(|link| link.kind == LinkKind::Parent).cloned().collect();
+    let shape = Shape::of_links(&links, tables).map_err(Violations)?;
+    count(tables, &shape, &vec![Vec::new(); tables.len()])
+}
+
+fn count(released: &[Table], shape: &Shape, requirements: &[Vec<Requirement>]) -> Result<Findings, Violations> {
+    same_count("the requirements", requirements.len(), released.len()).map_err(Violations)?;
+    let mut violations = check_tables(released, shape);
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let forest = join_read(released, &shape).map_err(Violations)?;
+    let forest = join_read(released, shape).map_err(Violations)?;
     let mut skipped = Vec::new();
     let mut rolls = Vec::with_capacity(released.len());
     for (table, read) in released.iter().enumerate() {
-        let asked = counted_here(&requirements[table], &shape, table);
-        skipped.extend(requirements[table].iter().filter_map(|requirement| match requirement {
-            Requirement::PersonK { column } => Some(Skipped::PersonK { column: column.clone() }),
-            _ => None,
-        }));
+        let asked = counted_here(&requirements[table], shape, table);
+        skipped.extend(requirements[table].iter().filter_map(Skipped::own_k));
         let quasi = read.with_role(Role::Quasi).into_iter().map(|position| &read.columns[position]);
         let quasi = quasi.map(|column| CellIds::by_text(&column.ids, &column.texts)).collect();
         let copied: Vec<_> = read.columns.iter().map(|column| (column, column)).collect();
@@ -44,12 +56,17 @@ pub fn verify_tables_alone(
         let sensitive = Sensitive::measured(&copied, None, &asked, &mut found);
         violations.extend(found.into_iter().map(|violation| violation.in_table(&read.name)));
         let roll = roll_of_rows(read.n_rows, quasi, sensitive);
-        rolls.push(TableRoll { name: &read.name, roll, requirements: asked });
+        rolls.push(TableRoll {
+            name: &read.name,
+            roll,
+            requirements: asked,
+            references: reference_names(shape, read, table),
+        });
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let mut findings = count_tables(&shape, &forest, rolls)?;
+    let mut findings = count_tables(shape, &forest, rolls)?;
     if !findings.unmet.is_empty() {
         return Err(Violations(findings.unmet));
     }
@@ -65,6 +82,22 @@ pub(crate) fn check_tables(read: &[Table], shape: &Shape) -> Vec<Violation> {
         if table.n_rows == 0 && shape.is_of_persons(position) {
             violations.push(Violation::NoRows { table: table.name.clone() });
         }
+    }
+    violations
+}
+
+/// Key columns by which no tables are joined: nothing would count what their values give away.
+fn keys_that_join_nothing(read: &[Table], shape: &Shape) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (position, table) in read.iter().enumerate() {
+        let joins = |key: &usize| {
+            shape.key(position) == Some(*key)
+                || shape.link(position).is_some_and(|link| link.foreign_key == *key)
+                || shape.references(position).iter().any(|reference| reference.column == *key)
+        };
+        let unused = table.with_role(Role::Key).into_iter().filter(|key| !joins(key));
+        let unused = unused.map(|key| Violation::KeyJoinsNothing { column: table.columns[key].name.clone() });
+        violations.extend(unused.map(|violation| violation.in_table(&table.name)));
     }
     violations
 }
@@ -95,8 +128,29 @@ pub(crate) fn join_read(read: &[Table], shape: &Shape) -> Result<Forest, Vec<Vio
         }
         parents[table] = met;
     }
+    let mut targets = Vec::with_capacity(read.len());
+    for (table, own) in read.iter().enumerate() {
+        let mut of_table = Vec::new();
+        for reference in shape.references(table) {
+            let column = &own.columns[reference.column];
+            let target = &read[reference.table];
+            let named = KeyCells::of_column(column).join(&KeyCells::of_column(&target.columns[reference.key]));
+            if let Some((n, first_row)) = place(named.len(), |row| named[row] == NULL && column.ids[row] != NULL) {
+                let (column, target) = (column.name.clone(), target.name.clone());
+                violations.push(Violation::WithoutTarget { column, target, n, first_row }.in_table(&own.name));
+            }
+            of_table.push(named);
+        }
+        targets.push(of_table);
+    }
     let n_rows = read.iter().map(|table| table.n_rows).collect();
-    if violations.is_empty() { Ok(Forest { n_rows, parents }) } else { Err(violations) }
+    if violations.is_empty() { Ok(Forest { n_rows, parents, targets }) } else { Err(violations) }
+}
+
+/// The names of a table's references, by column.
+pub(crate) fn reference_names(shape: &Shape, table: &Table, position: usize) -> Vec<String> {
+    let column = |reference: &Reference| table.columns[reference.column].name.clone();
+    shape.references(position).iter().map(column).collect()
 }
 
 #[cfg(test)]
@@ -154,6 +208,12 @@ mod tests {
             if matches!(**violation, Violation::Unmet { requirement: Requirement::K(2), n_classes: 2, .. }))
         };
         assert!(moved.iter().any(k), "{moved:?}");
+    }
+
+    #[test]
+    fn a_key_that_joins_no_tables_is_found() {
+        let unused = spoiled(|files| files[TAKES].columns[3].role = Role::Key);
+        assert_eq!(unused, [Violation::KeyJoinsNothing { column: "grade".to_owned() }.in_table("takes")]);
     }
 
     #[test]

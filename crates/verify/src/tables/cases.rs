@@ -5,6 +5,11 @@ use kohort_model::{
     SchemaTable, Table, Texts,
 };
 
+use crate::SuppressionLimit;
+
+/// How many of the students may be left out.
+pub(crate) const LIMIT: SuppressionLimit = SuppressionLimit::share(0.75);
+
 pub(crate) const STUDENT: usize = 0;
 pub(crate) const TAKES: usize = 1;
 pub(crate) const BOOKS: usize = 2;
@@ -76,7 +81,7 @@ fn with_tree(table: &mut Table, column: usize, paths: &str) {
 }
 
 pub(crate) fn schema() -> Schema {
-    let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent };
+    let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent, references: Vec::new() };
     let hangs = |table, foreign_key| Some(SchemaParent { table, foreign_key });
     Schema {
         tables: vec![

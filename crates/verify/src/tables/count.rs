@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::Requirement;
+use kohort_model::{NULL, Requirement};
 
 use super::forest::Forest;
 use super::shape::Shape;
+use super::symmetry;
 use crate::cells::CellIds;
 use crate::count::{N_SMALLEST, count_classes};
 use crate::roll::{Roll, Shares};
-use crate::{Counted, Findings, TableFindings, Violation, Violations};
+use crate::{Counted, Findings, ReferenceFindings, TableFindings, Violation, Violations};
 
 /// The rows of one table, to be counted.
 pub(crate) struct TableRoll<'a> {
@@ -19,6 +20,8 @@ pub(crate) struct TableRoll<'a> {
     pub(crate) roll: Roll<'a>,
     /// What is asked of it; of a child table nothing but what its sensitive columns must satisfy.
     pub(crate) requirements: Vec<Requirement>,
+    /// The names of its references, by column.
+    pub(crate) references: Vec<String>,
 }
 
 /// The requirements of a table that are counted there: those on classes in person tables, those on values in all.
@@ -50,15 +53,22 @@ pub(crate) fn count_tables(
     mut rolls: Vec<TableRoll<'_>>,
 ) -> Result<Findings, Violations> {
     let cells: Vec<Vec<&CellIds<'_>>> = rolls.iter().map(|table| table.roll.quasi.iter().collect()).collect();
-    let looks = forest.looks(shape, &cells);
-    let orbits = forest.orbits(shape, looks);
+    let orbits = match shape.has_references() {
+        false => forest.orbits(shape, forest.looks(shape, &cells)),
+        true => {
+            let name = |table: usize, reference: usize| {
+                (rolls[table].name.to_owned(), rolls[table].references[reference].clone())
+            };
+            symmetry::orbits(shape, forest, &cells, name).map_err(Violations)?
+        }
+    };
     for (table, persons) in forest.persons(shape).into_iter().enumerate() {
         let n_persons = forest.n_rows[shape.root(table)];
         rolls[table].roll.persons = (!shape.is_of_persons(table)).then(|| CellIds::by_id(persons, n_persons));
     }
     let mut all = Whole::default();
     let mut violations = Vec::new();
-    for (table, TableRoll { name, roll, requirements }) in rolls.iter().enumerate() {
+    for (table, TableRoll { name, roll, requirements, .. }) in rolls.iter().enumerate() {
         if roll.n_rows == 0 && !shape.is_of_persons(table) {
             all.tables.push(nothing_in(name));
             continue;
@@ -68,6 +78,16 @@ pub(crate) fn count_tables(
             Ok(findings) => all.take(name, findings, None),
             Err(Violations(more)) => violations.extend(more.into_iter().map(|violation| violation.in_table(name))),
         }
+    }
+    for (table, found) in all.tables.iter_mut().enumerate() {
+        let references = rolls[table].references.iter().zip(&forest.targets[table]);
+        found.references = references
+            .map(|(column, targets)| ReferenceFindings {
+                column: column.clone(),
+                kept: targets.iter().filter(|&&target| target != NULL).count() as u64,
+                removed: None,
+            })
+            .collect();
     }
     if violations.is_empty() { Ok(all.findings()) } else { Err(Violations(violations)) }
 }
@@ -116,6 +136,7 @@ impl Whole {
             classes: findings.classes,
             k,
             sensitive: findings.sensitive,
+            references: Vec::new(),
             suppressed: None,
         });
     }
@@ -138,6 +159,7 @@ impl Whole {
             suppressed: None,
             tables: self.tables,
             audiences: Vec::new(),
+            coalitions: Vec::new(),
             collusion_k: None,
             joined: None,
         }
@@ -146,5 +168,13 @@ impl Whole {
 
 /// A child table of which every row is left out shows nothing.
 fn nothing_in(name: &str) -> TableFindings {
-    TableFindings { table: name.to_owned(), rows: 0, classes: 0, k: None, sensitive: Vec::new(), suppressed: None }
+    TableFindings {
+        table: name.to_owned(),
+        rows: 0,
+        classes: 0,
+        k: None,
+        sensitive: Vec::new(),
+        references: Vec::new(),
+        suppressed: None,
+    }
 }

@@ -54,6 +54,25 @@ impl Trees {
         Trees { tables: (0..shape.n_tables()).map(of_table).collect() }
     }
 
+    /// How many looks a table has.
+    pub(crate) fn n_looks(&self, table: usize) -> usize {
+        self.tables[table].rows.len()
+    }
+
+    /// The looks of a tree's rows, its own first, with their tables; a look that stands there several times may be
+    /// listed several times.
+    pub(crate) fn nodes(&self, shape: &Shape, table: usize, look: u32) -> Vec<(usize, u32)> {
+        let mut nodes = vec![(table, look)];
+        let mut next = 0;
+        while let Some(&(table, look)) = nodes.get(next) {
+            for (at, child) in shape.children(table).enumerate() {
+                nodes.extend(self.tables[table].children[at][look as usize].iter().map(|&(look, _)| (child, look)));
+            }
+            next += 1;
+        }
+        nodes
+    }
+
     /// A row that has a look.
     pub(crate) fn row(&self, table: usize, look: u32) -> usize {
         self.tables[table].rows[look as usize] as usize

@@ -21,6 +21,8 @@ pub(crate) struct Forest {
     pub(crate) n_rows: Vec<usize>,
     /// Per table and row the row of the parent table, which exists; empty for person tables.
     pub(crate) parents: Vec<Vec<u32>>,
+    /// Per table, reference and row the row that is referenced, [`kohort_model::NULL`] where none is.
+    pub(crate) targets: Vec<Vec<Vec<u32>>>,
 }
 
 impl Forest {

@@ -33,6 +33,11 @@ impl<'a> KeyCells<'a> {
         }
     }
 
+    /// Whether a row has no key.
+    pub(crate) fn is_null(&self, row: usize) -> bool {
+        self.ids[row] == NULL
+    }
+
     /// How many keys are null or those of an earlier row, and the first such row, numbered from 1.
     pub(crate) fn unusable(&self) -> Option<(u64, u64)> {
         match self.texts {

@@ -3,7 +3,7 @@
 use kohort_model::{NULL, Requirement, Schema, Table};
 
 use super::keys::KeyCells;
-use super::shape::Shape;
+use super::shape::{Reference, Shape};
 use crate::Violation;
 use crate::cells::CellIds;
 use crate::roll::OwnK;
@@ -14,6 +14,8 @@ pub(crate) struct Lineage {
     pub(crate) parents: Vec<Vec<u32>>,
     /// Per table and row the row of the person table, [`NULL`] for orphans and what hangs off them.
     pub(crate) persons: Vec<Vec<u32>>,
+    /// Per table, reference and row the row that is referenced, [`NULL`] where none is.
+    pub(crate) targets: Vec<Vec<Vec<u32>>>,
 }
 
 impl Lineage {
@@ -23,8 +25,18 @@ impl Lineage {
     /// Keys that do not tell rows apart.
     pub(crate) fn of(shape: &Shape, schema: &Schema, originals: &[Table]) -> Result<Lineage, Vec<Violation>> {
         let mut violations = Vec::new();
-        let mut lineage =
-            Lineage { parents: vec![Vec::new(); originals.len()], persons: vec![Vec::new(); originals.len()] };
+        let targets = |table: usize| -> Vec<Vec<u32>> {
+            let named = |to: &Reference| {
+                let key = KeyCells::of_column(&originals[to.table].columns[to.key]);
+                KeyCells::of_column(&originals[table].columns[to.column]).join(&key)
+            };
+            shape.references(table).iter().map(named).collect()
+        };
+        let mut lineage = Lineage {
+            parents: vec![Vec::new(); originals.len()],
+            persons: vec![Vec::new(); originals.len()],
+            targets: (0..originals.len()).map(targets).collect(),
+        };
         for &table in &shape.top_down {
             let original = &originals[table];
             let mut keys: Vec<usize> = shape.key(table).into_iter().collect();
@@ -67,15 +79,14 @@ impl Lineage {
         for (table, original) in originals.iter().enumerate() {
             let root = shape.root(table);
             let persons = CellIds::by_id(self.persons[table].as_slice(), originals[root].n_rows);
-            for requirement in &requirements[table] {
-                let Requirement::PersonK { column: name } = requirement else { continue };
+            for name in requirements[table].iter().filter_map(Requirement::own_k_column) {
                 // A child table's column is told from the person table's by the table's name.
-                let qualified = if root == table { name.clone() } else { format!("{}.{name}", original.name) };
+                let qualified = if root == table { name.to_owned() } else { format!("{}.{name}", original.name) };
                 if own_ks[root].iter().any(|own_k| own_k.column == qualified) {
                     continue;
                 }
                 let read = match original.column(name) {
-                    None => Err(Violation::UnknownColumn { column: name.clone() }),
+                    None => Err(Violation::UnknownColumn { column: name.to_owned() }),
                     Some(column) => OwnK::read(column, None, original.n_rows, Some(&persons)),
                 };
                 match read {

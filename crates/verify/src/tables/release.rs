@@ -3,23 +3,24 @@
 //! # Guarantee
 //! Everything that [`crate::verify_release`] shows of one table, of each; every released row joins with exactly one
 //! released row of its parent table, the one it hung off before; nothing of a row that is left out is released, nor of
-//! what hung off it; every orbit satisfies every requirement.
+//! what hung off it; no more persons of a table are left out than is asked; every orbit satisfies every requirement.
 //!
 //! Released keys tell released rows apart, so what depended on a key still does.
 
 use kohort_model::{Cells, NULL, Release, ReleasedTable, Requirement, Schema, Table};
 use rayon::prelude::*;
 
+use super::alone::reference_names;
 use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
 use super::forest::Forest;
 use super::keys::KeyCells;
 use super::lineage::{Lineage, of_released};
-use super::shape::{Shape, same_count};
+use super::shape::{Reference, Shape, same_count};
 use crate::cells::CellIds;
 use crate::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::roll::{OwnK, Sensitive};
 use crate::structure::{check_table, place};
-use crate::{Findings, Suppressed, Verified, Violation, Violations};
+use crate::{Findings, Suppressed, SuppressionLimit, Verified, Violation, Violations};
 
 /// Verifies a release of many tables against the private tables it was made from. Tables, their schema and
 /// `requirements`, those of each table, are in one order.
@@ -31,6 +32,7 @@ pub fn verify_tables(
     originals: &[Table],
     schema: &Schema,
     requirements: &[Vec<Requirement>],
+    limit: SuppressionLimit,
 ) -> Result<Verified<Release>, Violations> {
     let tables = release.tables.as_slice();
     same_count("the release", tables.len(), originals.len()).map_err(Violations)?;
@@ -83,8 +85,10 @@ pub fn verify_tables(
         Err(Violations(more)) => violations.extend(more),
         Ok(mut findings) => {
             violations.append(&mut findings.unmet);
+            note_suppressed(&mut findings, tables, originals, &shape);
+            violations.extend(beyond_limit(&findings, originals, &shape, limit));
             if violations.is_empty() {
-                note_suppressed(&mut findings, tables, originals, &shape);
+                note_removed(&mut findings, tables, &forest, &lineage);
                 return Ok(Verified::attest(release, findings));
             }
         }
@@ -163,8 +167,47 @@ fn joined(
         }
         parents[table] = met;
     }
+    let mut targets = Vec::with_capacity(tables.len());
+    for (table, (released, original)) in tables.iter().zip(originals).enumerate() {
+        let mut of_table = Vec::new();
+        for (reference, private) in shape.references(table).iter().zip(&lineage.targets[table]) {
+            let (found, named) = referenced(reference, private, released, original, tables, originals);
+            violations.extend(found.into_iter().map(|violation| violation.in_table(&original.name)));
+            of_table.push(named);
+        }
+        targets.push(of_table);
+    }
     let n_rows = tables.iter().map(|table| table.rows.len()).collect();
-    if violations.is_empty() { Ok(Forest { n_rows, parents }) } else { Err(violations) }
+    if violations.is_empty() { Ok(Forest { n_rows, parents, targets }) } else { Err(violations) }
+}
+
+/// Per released row the released row it references, or [`NULL`], and what is wrong with that.
+fn referenced(
+    reference: &Reference,
+    private: &[u32],
+    released: &ReleasedTable,
+    original: &Table,
+    tables: &[ReleasedTable],
+    originals: &[Table],
+) -> (Vec<Violation>, Vec<u32>) {
+    let (target, of_target) = (&tables[reference.table], &originals[reference.table]);
+    let cells = KeyCells::of_release(released, reference.column, original);
+    let keys = KeyCells::of_release(target, reference.key, of_target);
+    let (Some(cells), Some(keys)) = (cells, keys) else { return (Vec::new(), vec![NULL; released.rows.len()]) };
+    let named = cells.join(&keys);
+    let (column, name) = (&original.columns[reference.column].name, &of_target.name);
+    let mut violations = Vec::new();
+    if let Some((n, first_row)) = place(named.len(), |row| named[row] == NULL && !cells.is_null(row)) {
+        let (column, target) = (column.clone(), name.clone());
+        violations.push(Violation::WithoutTarget { column, target, n, first_row });
+    }
+    let is_false =
+        |row: usize| named[row] != NULL && target.rows[named[row] as usize] != private[released.rows[row] as usize];
+    if let Some((n, first_row)) = place(named.len(), is_false) {
+        let (column, target) = (column.clone(), name.clone());
+        violations.push(Violation::FalseReference { column, target, n, first_row });
+    }
+    (violations, named)
 }
 
 /// What becomes of a released row when tables are joined.
@@ -205,9 +248,26 @@ fn rolls<'a>(
             asked.push(requirement);
             roll.own_k.push(own_k);
         }
-        TableRoll { name: &original.name, roll, requirements: asked }
+        TableRoll {
+            name: &original.name,
+            roll,
+            requirements: asked,
+            references: reference_names(shape, original, table),
+        }
     };
     tables.iter().zip(originals).enumerate().map(roll).collect()
+}
+
+/// References that private rows have and released ones don't.
+fn note_removed(findings: &mut Findings, tables: &[ReleasedTable], forest: &Forest, lineage: &Lineage) {
+    for (table, released) in tables.iter().enumerate() {
+        for (position, found) in findings.tables[table].references.iter_mut().enumerate() {
+            let (public, private) = (&forest.targets[table][position], &lineage.targets[table][position]);
+            let rows = released.rows.iter().zip(public);
+            let removed = rows.filter(|&(&source, &target)| target == NULL && private[source as usize] != NULL);
+            found.removed = Some(removed.count() as u64);
+        }
+    }
 }
 
 /// Rows left out, and persons with them.
@@ -221,6 +281,16 @@ fn note_suppressed(findings: &mut Findings, tables: &[ReleasedTable], originals:
         findings.tables[table].suppressed = Some(suppressed);
     }
     findings.suppressed = Some(all);
+}
+
+/// Tables of persons of whom too many are left out; each row is one.
+fn beyond_limit(findings: &Findings, originals: &[Table], shape: &Shape, limit: SuppressionLimit) -> Vec<Violation> {
+    let of_table = |(table, original): (usize, &Table)| {
+        let suppressed = findings.tables[table].suppressed.filter(|_| shape.is_of_persons(table))?;
+        let violation = limit.exceeded(suppressed.persons, original.n_rows as u64)?;
+        Some(violation.in_table(&original.name))
+    };
+    originals.iter().enumerate().filter_map(of_table).collect()
 }
 
 #[cfg(test)]

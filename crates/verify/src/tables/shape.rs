@@ -5,17 +5,28 @@ use kohort_model::{Schema, Table};
 use crate::Violation;
 use crate::recoding::KeyColumns;
 
-/// How one released table hangs off another.
+/// How one released table points to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedLink {
-    /// The table that hangs off another.
+    /// What the link says about its rows.
+    pub kind: LinkKind,
+    /// The table that points to another.
     pub child: String,
-    /// Its column that holds the parent's key.
+    /// Its column that holds the other's key.
     pub foreign_key: String,
     /// The other table.
     pub parent: String,
     /// The other table's key.
     pub key: String,
+}
+
+/// What a link says about the rows that hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// They belong to the row it names.
+    Parent,
+    /// They name a row that they do not belong to.
+    Reference,
 }
 
 impl ReleasedLink {
@@ -24,23 +35,31 @@ impl ReleasedLink {
     /// # Panics
     /// Where the schema is not one of these tables.
     pub fn of(schema: &Schema, tables: &[Table]) -> Vec<ReleasedLink> {
-        let link = |(child, table): (usize, &kohort_model::SchemaTable)| {
-            let parent = table.parent?;
-            let key = schema.tables[parent.table].key.expect("a table that others hang off has a key");
-            Some(ReleasedLink {
-                child: table.name.clone(),
-                foreign_key: tables[child].columns[parent.foreign_key].name.clone(),
-                parent: schema.tables[parent.table].name.clone(),
-                key: tables[parent.table].columns[key].name.clone(),
-            })
+        let link = |kind, child: usize, foreign_key: usize, parent: usize| {
+            let key = schema.tables[parent].key.expect("a table that others point to has a key");
+            ReleasedLink {
+                kind,
+                child: schema.tables[child].name.clone(),
+                foreign_key: tables[child].columns[foreign_key].name.clone(),
+                parent: schema.tables[parent].name.clone(),
+                key: tables[parent].columns[key].name.clone(),
+            }
         };
-        schema.tables.iter().enumerate().filter_map(link).collect()
+        let mut links = Vec::new();
+        for (child, table) in schema.tables.iter().enumerate() {
+            links.extend(table.parent.map(|to| link(LinkKind::Parent, child, to.foreign_key, to.table)));
+            let references = table.references.iter();
+            links.extend(references.map(|to| link(LinkKind::Reference, child, to.column, to.table)));
+        }
+        links
     }
 }
 
 /// Which table hangs off which, and by what.
 pub(crate) struct Shape {
     links: Vec<Option<Link>>,
+    /// Per table its references, by column.
+    references: Vec<Vec<Reference>>,
     /// Parents before children.
     pub(crate) top_down: Vec<usize>,
 }
@@ -56,12 +75,27 @@ pub(crate) struct Link {
     pub(crate) foreign_key: usize,
 }
 
+/// A second foreign key, by positions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The column that holds it.
+    pub(crate) column: usize,
+    /// The table it leads to.
+    pub(crate) table: usize,
+    /// That table's key column.
+    pub(crate) key: usize,
+}
+
 impl Shape {
-    /// Of these tables, with one link or none each.
+    /// Of these tables, with one link or none each, and any number of references.
     ///
     /// # Errors
-    /// Links that lead nowhere or in a circle.
-    pub(crate) fn new(tables: &[Table], links: Vec<Option<Link>>) -> Result<Shape, Vec<Violation>> {
+    /// Links that lead nowhere or in a circle, references that lead nowhere.
+    pub(crate) fn new(
+        tables: &[Table],
+        links: Vec<Option<Link>>,
+        references: Vec<Vec<Reference>>,
+    ) -> Result<Shape, Vec<Violation>> {
         let leads_somewhere = |child: usize, link: &Link| {
             let has =
                 |table: usize, column| tables.get(table).is_some_and(|table: &Table| column < table.columns.len());
@@ -80,9 +114,14 @@ impl Shape {
             }
             next += 1;
         }
+        for (table, references) in references.iter().enumerate() {
+            let has = |table: usize, column| tables.get(table).is_some_and(|table| column < table.columns.len());
+            let leads = |reference: &Reference| has(table, reference.column) && has(reference.table, reference.key);
+            reached[table] &= references.iter().all(leads);
+        }
         let broken = (0..links.len()).filter(|&table| !reached[table]);
         let broken: Vec<_> = broken.map(|table| Violation::BrokenLink.in_table(&tables[table].name)).collect();
-        if broken.is_empty() { Ok(Shape { links, top_down }) } else { Err(broken) }
+        if broken.is_empty() { Ok(Shape { links, references, top_down }) } else { Err(broken) }
     }
 
     /// Of the private tables, as their schema says.
@@ -96,7 +135,17 @@ impl Shape {
             let key = schema.tables.get(parent.table).and_then(|parent| parent.key).unwrap_or(usize::MAX);
             Some(Link { parent: parent.table, key, foreign_key: parent.foreign_key })
         };
-        let shape = Shape::new(tables, schema.tables.iter().map(link).collect())?;
+        let references = |table: &kohort_model::SchemaTable| {
+            let key = |table: usize| schema.tables.get(table).and_then(|table| table.key).unwrap_or(usize::MAX);
+            let reference = |to: &kohort_model::SchemaReference| Reference {
+                column: to.column,
+                table: to.table,
+                key: key(to.table),
+            };
+            table.references.iter().map(reference).collect()
+        };
+        let links = schema.tables.iter().map(link).collect();
+        let shape = Shape::new(tables, links, schema.tables.iter().map(references).collect())?;
         let mut violations = Vec::new();
         for (noted, table) in schema.tables.iter().zip(tables) {
             if noted.name != table.name {
@@ -118,21 +167,41 @@ impl Shape {
         let position = |name: &str| tables.iter().position(|table| table.name == name).unwrap_or(usize::MAX);
         let column = |table: usize, name: &str| tables.get(table).and_then(|table| table.position(name));
         // A table has one key, whoever points to it.
-        let agrees = |found: &[Option<Link>], parent, key| {
-            found.iter().flatten().all(|link| link.parent != parent || link.key == key)
-        };
+        let mut key_of: Vec<Option<usize>> = vec![None; tables.len()];
         let mut found: Vec<Option<Link>> = vec![None; tables.len()];
+        let mut references: Vec<Vec<Reference>> = vec![Vec::new(); tables.len()];
+        // A column points to one table.
+        let mut taken: Vec<(usize, usize)> = Vec::new();
         let mut violations = Vec::new();
         for link in links {
             let (child, parent) = (position(&link.child), position(&link.parent));
-            match (column(child, &link.foreign_key), column(parent, &link.key)) {
-                (Some(foreign_key), Some(key)) if found[child].is_none() && agrees(&found, parent, key) => {
-                    found[child] = Some(Link { parent, key, foreign_key });
+            let columns = column(child, &link.foreign_key).zip(column(parent, &link.key));
+            let columns = columns.filter(|&(foreign_key, key)| {
+                let agrees = *key_of[parent].get_or_insert(key) == key;
+                let is_free = !taken.contains(&(child, foreign_key));
+                taken.push((child, foreign_key));
+                agrees && is_free && (link.kind == LinkKind::Reference || found[child].is_none())
+            });
+            match (columns, link.kind) {
+                (None, _) => violations.push(Violation::BrokenLink.in_table(&link.child)),
+                (Some((foreign_key, key)), LinkKind::Parent) => found[child] = Some(Link { parent, key, foreign_key }),
+                (Some((column, key)), LinkKind::Reference) => {
+                    references[child].push(Reference { column, table: parent, key });
                 }
-                _ => violations.push(Violation::BrokenLink.in_table(&link.child)),
             }
         }
-        if violations.is_empty() { Shape::new(tables, found) } else { Err(violations) }
+        references.iter_mut().for_each(|references| references.sort_unstable_by_key(|reference| reference.column));
+        if violations.is_empty() { Shape::new(tables, found, references) } else { Err(violations) }
+    }
+
+    /// A table's references, by column.
+    pub(crate) fn references(&self, table: usize) -> &[Reference] {
+        &self.references[table]
+    }
+
+    /// Whether any table has a reference.
+    pub(crate) fn has_references(&self) -> bool {
+        self.references.iter().any(|references| !references.is_empty())
     }
 
     /// How many tables there are.
@@ -157,7 +226,9 @@ impl Shape {
 
     /// A table's key, where another table points to it.
     pub(crate) fn key(&self, table: usize) -> Option<usize> {
-        self.children(table).next().and_then(|child| self.links[child]).map(|link| link.key)
+        let hanging = self.children(table).next().and_then(|child| self.links[child]).map(|link| link.key);
+        let mut references = self.references.iter().flatten();
+        hanging.or_else(|| references.find(|reference| reference.table == table).map(|reference| reference.key))
     }
 
     /// The person table that a table's rows lead to.
@@ -174,7 +245,11 @@ impl Shape {
         let names_person = schema.tables[table].key.or(originals[table].person);
         KeyColumns {
             own,
-            foreign: self.links[table].map(|link| link.foreign_key),
+            foreign: self.links[table]
+                .map(|link| link.foreign_key)
+                .into_iter()
+                .chain(self.references[table].iter().map(|reference| reference.column))
+                .collect(),
             never: names_person.filter(|_| self.is_of_persons(table) && own.is_none()),
         }
     }

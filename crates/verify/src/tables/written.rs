@@ -7,7 +7,7 @@
 use kohort_model::{Cells, Release, Requirement, Schema, Table};
 use rayon::prelude::*;
 
-use super::alone::{check_tables, join_read};
+use super::alone::{check_tables, join_read, reference_names};
 use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
 use super::lineage::{Lineage, of_released};
 use super::shape::{ReleasedLink, Shape, same_count};
@@ -87,7 +87,8 @@ pub fn verify_tables_written(
             asked.push(requirement);
             roll.own_k.push(own_k);
         }
-        rolls.push(TableRoll { name: &file.name, roll, requirements: asked });
+        let references = reference_names(&shape, file, table);
+        rolls.push(TableRoll { name: &file.name, roll, requirements: asked, references });
     }
     if !violations.is_empty() {
         return Err(Violations(violations));
@@ -99,6 +100,9 @@ pub fn verify_tables_written(
     findings.suppressed = release.findings().suppressed;
     for (counted, before) in findings.tables.iter_mut().zip(&release.findings().tables) {
         counted.suppressed = before.suppressed;
+        for (counted, before) in counted.references.iter_mut().zip(&before.references) {
+            counted.removed = before.removed;
+        }
     }
     Ok(findings)
 }
@@ -107,12 +111,12 @@ pub fn verify_tables_written(
 mod tests {
     use kohort_model::NULL;
 
-    use super::super::cases::{BOOKS, STUDENT, TAKES, release, requirements, schema, students, written};
+    use super::super::cases::{BOOKS, LIMIT, STUDENT, TAKES, release, requirements, schema, students, written};
     use super::*;
     use crate::verify_tables;
 
     fn verified() -> Verified<Release> {
-        verify_tables(release(), &students(), &schema(), &requirements()).unwrap()
+        verify_tables(release(), &students(), &schema(), &requirements(), LIMIT).unwrap()
     }
 
     fn verify(files: &[Table]) -> Result<Findings, Violations> {

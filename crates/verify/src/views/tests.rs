@@ -1,14 +1,16 @@
 //! Audiences: forged releases, and the comparison with brute force.
 
 use kohort_model::{
-    Audience, Audiences, Cells, Column, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table,
+    Audience, Audiences, Cells, Coalition, Column, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Table,
 };
 use proptest::prelude::*;
 
 use super::*;
 use crate::cases::{recoded, written};
 use crate::oracle::Naive;
-use crate::{Suppressed, measure, verify_against, verify_alone, verify_release, verify_written};
+use crate::{
+    RowsOf, Suppressed, SuppressionLimit, measure, verify_against, verify_alone, verify_release, verify_written,
+};
 
 const NOBODY: Suppressed = Suppressed { rows: 0, persons: 0 };
 
@@ -44,7 +46,7 @@ fn audience(name: &str, quasi: &str, k: u32) -> Audience {
 }
 
 fn audiences(each: &[Audience], collusion_k: Option<u32>) -> Audiences {
-    Audiences { each: each.to_vec(), collusion_k }
+    Audiences::new(each.to_vec()).with_collusion_k(collusion_k)
 }
 
 /// What all four verifications find of a table that is released as it is; they agree.
@@ -52,16 +54,22 @@ fn verified(table: &Table, asked: &Audiences) -> Result<Findings, Vec<Violation>
     let release = as_it_is(table);
     let file = written(&release, table);
     let quasi: Vec<usize> = (0..table.columns.len() - 1).collect();
-    let in_memory = verify_release(release.clone(), table, asked).map(|verified| verified.findings().clone());
-    let alone = verify_alone(&file, &quasi, asked);
+    let in_memory = verify_release(release.clone(), table, asked, SuppressionLimit::NOBODY)
+        .map(|verified| verified.findings().clone());
+    let alone = verify_alone(&file, &quasi, asked, RowsOf::PersonsEach);
     let against = verify_against(&file, table, asked, NOBODY);
     let believed = audiences(&[audience("anybody", &quasi.iter().map(|&q| name(q)).collect::<String>(), 1)], None);
-    let believed = verify_release(release, table, &believed).unwrap();
+    let believed = verify_release(release, table, &believed, SuppressionLimit::NOBODY).unwrap();
     let read_back = verify_written(&file, &believed, table, asked);
     let violations = |found: &Result<Findings, Violations>| found.as_ref().err().map(|wrong| wrong.0.clone());
     for other in [&alone, &against, &read_back] {
         assert_eq!(violations(other), violations(&in_memory));
-        let figures = |found: &Findings| (found.k, found.classes, found.audiences.clone(), found.collusion_k);
+        // From texts alone nothing says which labels overlap.
+        let figures = |found: &Findings| {
+            let mut audiences = found.audiences.clone();
+            audiences.iter_mut().for_each(|audience| audience.learned.clear());
+            (found.k, found.classes, audiences, found.collusion_k)
+        };
         assert_eq!(other.as_ref().ok().map(figures), in_memory.as_ref().ok().map(figures));
     }
     in_memory.map_err(|wrong| wrong.0)
@@ -93,6 +101,55 @@ fn a_butterfly_is_k_for_each_audience_and_not_for_both_together() {
     let [Violation::Together { violation }] = wrong.as_slice() else { panic!("{wrong:?}") };
     assert!(matches!(**violation, Violation::Unmet { n_classes: 4, class_size: 1, .. }));
     assert!(wrong[0].to_string().starts_with("all audiences together: at least 2 persons in each class: 4 classes"));
+}
+
+#[test]
+fn a_coalition_is_refused_one_sensitive_value_although_each_audience_sees_two() {
+    let l = |l| Requirement::DistinctL { column: "s".to_owned(), l };
+    let mut asked = audiences(&[audience("hr", "ab", 2), audience("insurer", "b", 2)], None);
+    asked.each[1].requirements.push(l(2));
+    let coalition = |requirement| Coalition {
+        name: Some("both".to_owned()),
+        members: vec!["hr".to_owned(), "insurer".to_owned()],
+        requirements: vec![requirement],
+    };
+    asked.each.push(audience("board", "c", 1));
+    asked.coalitions = vec![coalition(Requirement::K(2))];
+    let found = verified(&accidents(), &asked).unwrap();
+    let reached: Vec<(&str, u64, u64)> =
+        found.coalitions.iter().map(|found| (found.audience.as_str(), found.k, found.sensitive[0].l)).collect();
+    assert_eq!(reached, [("all", 1, 1), ("both", 2, 1)]);
+    asked.coalitions = vec![coalition(l(2))];
+    let wrong = verified(&accidents(), &asked).unwrap_err();
+    let [Violation::ForCoalition { coalition, violation }] = wrong.as_slice() else { panic!("{wrong:?}") };
+    assert_eq!(coalition, "both");
+    assert!(matches!(**violation, Violation::Unmet { n_classes: 1, class_size: 2, .. }));
+}
+
+#[test]
+fn what_a_column_tells_those_who_do_not_know_it_is_counted_from_labels() {
+    let table = accidents();
+    let learned = |asked: &Audiences| {
+        let verified = verify_release(as_it_is(&table), &table, asked, SuppressionLimit::NOBODY)?;
+        Ok::<_, Violations>(verified.findings().audiences[0].learned.clone())
+    };
+    let of = |requirement: Requirement| {
+        let mut asked = audiences(&[audience("hr", "ab", 2), audience("insurer", "bc", 2)], None);
+        asked.each[0].requirements.push(requirement);
+        learned(&asked)
+    };
+    let l = |l| Requirement::DistinctL { column: "c".to_owned(), l };
+    let told = LearnedFindings { column: "c".to_owned(), l: Some(2), t: 0.0, certain: 0 };
+    assert_eq!(of(l(2)).unwrap(), [told]);
+    let wrong = of(l(3)).unwrap_err().0;
+    let [Violation::ForAudience { violation, .. }] = wrong.as_slice() else { panic!("{wrong:?}") };
+    assert!(matches!(**violation, Violation::Unmet { n_classes: 2, class_size: 2, .. }));
+    let alpha = Requirement::Alpha { column: "c".to_owned(), alpha: 1.0 };
+    let undefined = Violation::NotOfLabels { column: "c".to_owned() }.for_audience("hr");
+    assert_eq!(of(alpha).unwrap_err().0, [undefined]);
+    let known = Requirement::DistinctL { column: "a".to_owned(), l: 2 };
+    let known_already = Violation::KnownAlready { column: "a".to_owned() }.for_audience("hr");
+    assert_eq!(of(known).unwrap_err().0, [known_already]);
 }
 
 #[test]
@@ -168,7 +225,7 @@ fn nobody_s_own_k_is_above_the_smallest_class_of_any_audience() {
     };
     let asked = audiences(&[audience("hr", "ab", 2), with_own_k(audience("insurer", "bc", 2))], None);
     let release = as_it_is(&accidents());
-    let wrong = verify_release(release.clone(), &original, &asked).unwrap_err().0;
+    let wrong = verify_release(release.clone(), &original, &asked, SuppressionLimit::NOBODY).unwrap_err().0;
     assert!(matches!(&wrong[..], [Violation::ForAudience { audience, .. }] if audience == "insurer"));
     let asked_of_none = audiences(&[audience("hr", "ab", 2), audience("insurer", "bc", 2)], None);
     assert!(verify_against(&written(&release, &accidents()), &original, &asked_of_none, NOBODY).is_ok());

@@ -77,7 +77,10 @@ proptest! {
         let (rows, rules) = (fold(&cells), rules(cells.len(), k, further, 1));
         let (domains, leftovers) = (domains(rows.n_columns()), Leftovers::Suppress);
         let task = Task { rows: &rows, domains: &domains, rules: &rules, allowance, leftovers, progress: &Silent };
-        let Ok(classes) = cluster.partition(&task) else { return Ok(()) };
+        let Ok(classes) = cluster.partition(&task) else {
+            prop_assert!(!all_stand_together(&task));
+            return Ok(());
+        };
         let times = times_placed(&task, &classes)?;
         prop_assert!(times.iter().all(|&times| times <= 1));
         let left_out = (0..rows.len() as u32).filter(|&row| times[row as usize] == 0);

@@ -45,7 +45,44 @@ impl Partial {
 /// Groups that can't be classes, and how many persons are left out for it.
 struct Failing {
     groups: Vec<bool>,
+    /// Per folded row whether it is left out, where persons leave with rows of several groups.
+    rows: Option<Vec<bool>>,
     n_left_out: u64,
+}
+
+impl Failing {
+    /// Whether a folded row of a group is left out.
+    fn is_left_out(&self, row: usize, group: u32) -> bool {
+        match &self.rows {
+            Some(rows) => rows[row],
+            None => self.groups[group as usize],
+        }
+    }
+}
+
+/// Whose the folded rows are.
+struct PersonRows {
+    /// Per folded row its person, numbered from 0.
+    of_row: Vec<u32>,
+    n_persons: usize,
+}
+
+impl PersonRows {
+    /// Where persons have several rows and no folded row is of two of them.
+    fn of(task: &Task<'_>) -> Option<PersonRows> {
+        task.rules.person_of_row()?;
+        let person = |row: u32| {
+            let members = task.rows.members(row);
+            let first = task.rules.person(*members.first()?);
+            members.iter().all(|&member| task.rules.person(member) == first).then_some(first)
+        };
+        let persons: Vec<u32> = (0..task.rows.len() as u32).map(person).collect::<Option<_>>()?;
+        let mut distinct = persons.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let number = |person: &u32| distinct.partition_point(|other| other < person) as u32;
+        Some(PersonRows { of_row: persons.iter().map(number).collect(), n_persons: distinct.len() })
+    }
 }
 
 /// What is asked about groups.
@@ -65,13 +102,17 @@ pub(super) struct Search<'a> {
     allowance: u64,
     /// Per folded row.
     weights: Vec<u32>,
+    /// Where persons have several rows and may leave with all of them.
+    persons: Option<PersonRows>,
     /// Columns in the order in which they are decided: those with most values first, which leave most out.
     order: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(task: &'a Task<'a>, lattice: &'a Lattice, objective: Objective) -> Search<'a> {
-        let all_stay = task.rules.measures_against_release() || task.rules.person_of_row().is_some();
+        let persons = PersonRows::of(task);
+        let leave_by_halves = task.rules.person_of_row().is_some() && persons.is_none();
+        let all_stay = task.rules.measures_against_release() || leave_by_halves;
         let mut order: Vec<usize> = (0..lattice.columns.len()).collect();
         order.sort_by_key(|&column| std::cmp::Reverse(lattice.columns[column].levels[0].n_cells));
         Search {
@@ -80,6 +121,7 @@ impl<'a> Search<'a> {
             objective,
             allowance: if all_stay { 0 } else { task.allowance },
             weights: (0..task.rows.len() as u32).map(|row| task.rows.weight(row)).collect(),
+            persons,
             order,
         }
     }
@@ -94,10 +136,10 @@ impl<'a> Search<'a> {
         let loss = match self.objective {
             Objective::Lm => self.lm(levels, &grouping, &failing),
             Objective::Dm => {
-                let sizes = self.sizes(&grouping);
+                let sizes = self.sizes(&grouping, &failing);
                 let kept = sizes.iter().zip(&failing.groups).filter(|(_, failing)| !**failing);
                 let squares: f64 = kept.map(|(&size, _)| (size as f64).powi(2)).sum();
-                squares + failing.n_left_out as f64 * self.task.rows.n_members() as f64
+                squares + failing.n_left_out as f64 * self.n_persons() as f64
             }
         };
         Some(Candidate { loss, n_left_out: failing.n_left_out, levels: levels.to_vec() })
@@ -191,7 +233,15 @@ impl<'a> Search<'a> {
         grouping
     }
 
+    /// How many persons there are to be left out.
+    fn n_persons(&self) -> usize {
+        self.persons.as_ref().map_or(self.task.rows.n_members(), |persons| persons.n_persons)
+    }
+
     fn failing(&self, grouping: &Grouping, asked: Groups) -> Failing {
+        if let Some(persons) = self.persons.as_ref().filter(|_| self.allowance > 0) {
+            return self.failing_with_persons(grouping, persons, asked);
+        }
         let rules = self.task.rules;
         let weights = grouping.weights(&self.weights);
         let mut groups: Vec<bool> = weights.iter().map(|&weight| weight < u64::from(rules.k())).collect();
@@ -202,7 +252,7 @@ impl<'a> Search<'a> {
         // Groups that share persons may stand apart and fail together, so of their unions only the weight tells.
         let all_told = rules.weight_suffices() || (asked == Groups::Unions && rules.person_of_row().is_some());
         if all_told || n_left_out > self.allowance {
-            return Failing { groups, n_left_out };
+            return Failing { groups, rows: None, n_left_out };
         }
         let stands: Vec<bool> = grouping
             .lists()
@@ -219,7 +269,51 @@ impl<'a> Search<'a> {
                 n_left_out += fails.count() as u64;
             }
         }
-        Failing { groups, n_left_out }
+        Failing { groups, rows: None, n_left_out }
+    }
+
+    /// Everybody in a group that fails leaves with all their rows, which may make further groups fail.
+    ///
+    /// A group of fewer than k persons has no part of k persons, so whoever leaves for that leaves in every vector that
+    /// the group is a union of.
+    fn failing_with_persons(&self, grouping: &Grouping, persons: &PersonRows, asked: Groups) -> Failing {
+        let lists = grouping.lists();
+        let mut is_left = vec![false; persons.n_persons];
+        let mut groups = vec![false; grouping.n_groups];
+        let mut n_left_out = 0;
+        loop {
+            let stays = |row: &u32| !is_left[persons.of_row[*row as usize] as usize];
+            let fails = |tally: &mut Tally<'_>, group: usize| {
+                let rows = || lists[group].iter().copied().filter(stays);
+                match asked {
+                    Groups::Final => rows().next().is_some() && !self.task.stands(tally, rows()),
+                    Groups::Unions => {
+                        let mut members: Vec<u32> = rows().map(|row| persons.of_row[row as usize]).collect();
+                        members.sort_unstable();
+                        members.dedup();
+                        !members.is_empty() && (members.len() as u64) < u64::from(self.task.rules.k())
+                    }
+                }
+            };
+            let newly: Vec<usize> = (0..grouping.n_groups)
+                .into_par_iter()
+                .map_init(|| Tally::new(self.task.rules), |tally, group| fails(tally, group).then_some(group))
+                .flatten()
+                .collect();
+            if newly.is_empty() || n_left_out > self.allowance {
+                break;
+            }
+            for group in newly {
+                groups[group] = true;
+                for &row in &lists[group] {
+                    let is_left = &mut is_left[persons.of_row[row as usize] as usize];
+                    n_left_out += u64::from(!*is_left);
+                    *is_left = true;
+                }
+            }
+        }
+        let rows = persons.of_row.iter().map(|&person| is_left[person as usize]).collect();
+        Failing { groups, rows: Some(rows), n_left_out }
     }
 
     /// LM times the number of cells, where rows of failing groups are left out.
@@ -228,7 +322,7 @@ impl<'a> Search<'a> {
         let mut loss: f64 = columns().map(|(column, &level)| column.levels[level].loss).sum();
         if failing.n_left_out > 0 {
             for (row, &group) in grouping.of_row.iter().enumerate() {
-                if failing.groups[group as usize] {
+                if failing.is_left_out(row, group) {
                     let gained = columns()
                         .map(|(column, &level)| 1.0 - column.levels[level].width_of_code[column.codes[row] as usize]);
                     loss += gained.sum::<f64>() * f64::from(self.weights[row]);
@@ -255,14 +349,15 @@ impl<'a> Search<'a> {
         .sum()
     }
 
-    /// How many persons each group has.
-    fn sizes(&self, grouping: &Grouping) -> Vec<u64> {
+    /// How many persons each group has who are not left out.
+    fn sizes(&self, grouping: &Grouping, failing: &Failing) -> Vec<u64> {
         if self.task.rules.person_of_row().is_none() {
             return grouping.weights(&self.weights);
         }
         let count = |tally: &mut Tally<'_>, rows: Vec<u32>| {
             tally.clear();
-            rows.iter().flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
+            let kept = rows.iter().filter(|&&row| failing.rows.as_ref().is_none_or(|left| !left[row as usize]));
+            kept.flat_map(|&row| self.task.rows.members(row)).for_each(|&member| tally.add(member));
             tally.n_persons()
         };
         grouping.lists().into_par_iter().map_init(|| Tally::new(self.task.rules), count).collect()
@@ -275,8 +370,12 @@ impl<'a> Search<'a> {
         let mut lists: Vec<Vec<u32>> = grouping
             .lists()
             .into_iter()
-            .zip(failing.groups)
-            .filter_map(|(rows, failing)| (!failing).then_some(rows))
+            .zip(0..)
+            .map(|(mut rows, group)| {
+                rows.retain(|&row| !failing.is_left_out(row as usize, group));
+                rows
+            })
+            .filter(|rows| !rows.is_empty())
             .collect();
         lists.sort_unstable_by_key(|rows| rows[0]);
         let boxes = lists.iter().flat_map(|rows| self.lattice.shown(levels, rows[0])).collect();

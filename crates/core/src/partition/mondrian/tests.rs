@@ -52,7 +52,10 @@ proptest! {
     #[test]
     fn strict_cuts_leave_no_number_column_that_could_still_be_cut(cells in random_rows(), k in 1u32..10) {
         let rows = fold(&cells);
-        let Ok(classes) = partition(&rows, k, MondrianSpec::default()) else { return Ok(()) };
+        let Ok(classes) = partition(&rows, k, MondrianSpec::default()) else {
+            prop_assert!((cells.len() as u32) < k);
+            return Ok(());
+        };
         for class in 0..classes.len() {
             for column in (0..rows.n_columns()).step_by(2) {
                 let mut weights: BTreeMap<u32, u32> = BTreeMap::new();
@@ -72,7 +75,10 @@ proptest! {
     #[test]
     fn the_tree_has_one_cut_fewer_than_classes_and_its_nodes_nest(cells in random_rows(), k in 1u32..10, spec in random_spec()) {
         let rows = fold(&cells);
-        let Ok(classes) = partition(&rows, k, spec) else { return Ok(()) };
+        let Ok(classes) = partition(&rows, k, spec) else {
+            prop_assert!((cells.len() as u32) < k);
+            return Ok(());
+        };
         let nodes = classes.tree.clone().unwrap().nodes;
         prop_assert_eq!(nodes.len() + 1, classes.len());
         let is_node = |first: u32, end: u32| end - first == 1 || nodes.iter().any(|node| (node.first, node.end) == (first, end));
@@ -112,4 +118,19 @@ fn hundreds_of_columns_are_cut_too() {
     let rows = fold(&cells);
     let classes = partition(&rows, 2, MondrianSpec::default()).unwrap();
     assert!(classes.len() > 5);
+}
+
+/// 700 columns of 40 codes take 4,200 bits.
+#[test]
+fn very_wide_rows_are_cut_as_narrow_ones_are() {
+    let cells: Vec<Vec<u32>> =
+        (0..60u32).map(|row| (0..700).map(|column| (row + column) % N_CODES).collect()).collect();
+    let rows = fold(&cells);
+    let domains = domains(rows.n_columns());
+    assert!(Layout::new(&domains.iter().map(crate::encode::Domain::n_codes).collect::<Vec<_>>()).words() > 64);
+    for (cuts, choose) in [(Cuts::Strict, Choose::Widest), (Cuts::Relaxed, Choose::RoundRobin)] {
+        let classes = partition(&rows, 5, MondrianSpec { cuts, choose }).unwrap();
+        assert!(classes.len() >= 6, "{} classes", classes.len());
+        assert!((0..classes.len()).all(|class| weight(&rows, classes.rows(class)) >= 5));
+    }
 }

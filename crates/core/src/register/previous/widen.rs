@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::{Earlier, Way, ways};
 use crate::AnonymizeError;
 use crate::register::crowd::{Bounds, Crowd, Draft, include};
-use crate::register::index::FreeRows;
+use crate::register::index::Index;
 
 /// Widens classes.
 ///
@@ -24,7 +24,7 @@ pub(in crate::register) fn widen(
 ) -> Result<(), AnonymizeError> {
     let is_known = |&row: &u32| crowd.rows.members(row).iter().any(|&person| was_known(earlier, person));
     let known: Vec<u32> = (0..crowd.rows.len() as u32).filter(is_known).collect();
-    let index = FreeRows::over(crowd, known);
+    let index = Index::over(&crowd.rows, crowd.domains(), known);
     let persons: u64 = drafts.par_iter_mut().map(|draft| Widening { crowd, earlier, index: &index }.widen(draft)).sum();
     if persons == 0 { Ok(()) } else { Err(AnonymizeError::PreviousCrowd { persons, k: crowd.k() }) }
 }
@@ -36,7 +36,7 @@ fn was_known(earlier: &[Earlier<'_>], person: u32) -> bool {
 struct Widening<'a> {
     crowd: &'a Crowd<'a>,
     earlier: &'a [Earlier<'a>],
-    index: &'a FreeRows<'a>,
+    index: &'a Index<'a>,
 }
 
 impl Widening<'_> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::spec::{Algorithm, RegisterMethod};
+use kohort_model::spec::{Algorithm, RegisterMethod, Unmatched};
 use kohort_model::{
     Cells, Column, Hierarchy, InRegister, JoinedRegister, Release, Requirement, Role, Silent, Spec, Table, ValueType,
 };
@@ -56,10 +56,10 @@ pub(super) fn case(private: Vec<Private>, register: Vec<Registered>) -> Case {
     for (name, numbers, _) in &private {
         persons.push(match register.iter().find(|person| person.0 == *name) {
             None => InRegister::Absent,
-            Some((_, other)) if other == numbers => InRegister::Same,
             Some((_, other)) => {
                 rows.push(other);
-                InRegister::Differs(rows.len() as u32 - 1)
+                let said = rows.len() as u32 - 1;
+                if other == numbers { InRegister::Same(said) } else { InRegister::Differs(said) }
             }
         });
     }
@@ -71,7 +71,14 @@ pub(super) fn case(private: Vec<Private>, register: Vec<Registered>) -> Case {
     columns.push(named("sa", Role::Sensitive, &mut private.iter().map(|person| &person.2)));
     let table = Table { name: "t".to_owned(), columns, n_rows: private.len(), person: Some(0) };
     let joined = Table { name: "t".to_owned(), columns: quasi(&rows), n_rows: rows.len(), person: None };
-    let joined = JoinedRegister { rows: joined, n_microdata: private.len(), n_register: only.len(), persons };
+    let joined = JoinedRegister {
+        rows: joined,
+        n_microdata: private.len(),
+        n_register: only.len(),
+        persons,
+        key_prints: Vec::new(),
+        respelled: Vec::new(),
+    };
     Case { private, register, table, joined, only }
 }
 
@@ -85,6 +92,8 @@ pub(super) fn spec(k: u32, algorithm: Algorithm, method: RegisterMethod) -> Spec
     let mut spec = Spec::new(k);
     spec.algorithm = algorithm;
     spec.register.method = method;
+    // Cases are joined by name.
+    spec.register.unmatched = Unmatched::Count;
     spec
 }
 

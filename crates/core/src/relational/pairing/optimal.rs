@@ -11,8 +11,9 @@
 
 use super::{Match, Room as Rooms, Side, greedy};
 
-/// Sets with more pairs of different siblings than this are paired greedily.
-const LARGEST: usize = 1 << 14;
+/// Sets with more pairs of different siblings than this are paired greedily, because the time grows with the cube of
+/// their number.
+pub(super) const LARGEST: usize = 1 << 14;
 
 const NONE: u32 = u32::MAX;
 

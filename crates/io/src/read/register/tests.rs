@@ -62,9 +62,9 @@ fn with(text: &str, change: impl FnOnce(&mut Spec)) -> Result<LoadedRegisters, V
 #[test]
 fn the_join_is_full_and_outer() {
     let loaded = with("no,age,zip,name\nA,20,x,Ann\nB,31,y,Bob\nD,50,z,Dan\nE,20,x,Eve\n", |_| {}).unwrap();
-    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "50 z", "20 x", "31 y"]);
+    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "50 z", "20 x", "20 x", "31 y"]);
     assert_eq!((loaded.joined.n_microdata, loaded.joined.n_register), (3, 2));
-    assert_eq!(loaded.joined.persons, [InRegister::Same, InRegister::Differs(5), InRegister::Absent]);
+    assert_eq!(loaded.joined.persons, [InRegister::Same(5), InRegister::Differs(6), InRegister::Absent]);
     assert_eq!((loaded.registers[0].rows, loaded.registers[0].joined.clone()), (4, 3..5));
     assert_eq!(loaded.by, JoinedBy::Key);
 }
@@ -92,9 +92,9 @@ fn nobody_counts_twice_and_contradictions_are_not_used() {
     let tax = "no,age,zip\nD,50,z\nD,50,z\nA,20,x\nB,30,y\nE,60,z\nF,70,z\nF,71,z\n";
     let town = "person,age,zip\nD,50,z\nE,61,z\nB,33,y\nG,80,z\nF,70,z\n";
     let loaded = load_all(&[("survey.csv", SURVEY), ("tax.csv", tax), ("town.csv", town)], &spec).unwrap();
-    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "50 z", "80 z"]);
+    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "50 z", "80 z", "20 x"]);
     assert_eq!(loaded.contradicting, 3);
-    assert_eq!(loaded.joined.persons, [InRegister::Same, InRegister::Absent, InRegister::Absent]);
+    assert_eq!(loaded.joined.persons, [InRegister::Same(5), InRegister::Absent, InRegister::Absent]);
     assert_eq!((loaded.registers[0].joined.clone(), loaded.registers[1].joined.clone()), (3..4, 4..5));
     let texts: Vec<&str> = loaded.joined.rows.columns[0].texts.iter().collect();
     assert_eq!(texts, ["20", "30", "40", "50", "80"], "texts of rows that are not used are gone");
@@ -106,8 +106,8 @@ fn without_a_key_equal_rows_are_the_same_person_one_to_one() {
     let tax = "age,zip\n20,x\n20,x\n50,z\n";
     let town = "zip,age\nz,50\nz,50\nx,20\n";
     let loaded = load_all(&[("survey.csv", SURVEY), ("tax.csv", tax), ("town.csv", town)], &spec).unwrap();
-    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "20 x", "50 z", "50 z"]);
-    assert_eq!(loaded.joined.persons[0], InRegister::Same);
+    assert_eq!(rows(&loaded.joined), ["20 x", "30 y", "40 x", "20 x", "50 z", "50 z", "20 x"]);
+    assert_eq!(loaded.joined.persons[0], InRegister::Same(6));
     assert_eq!(loaded.by, JoinedBy::Values);
 }
 

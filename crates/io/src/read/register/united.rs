@@ -10,7 +10,7 @@ use hashbrown::hash_table::Entry;
 use kohort_model::{InRegister, NULL};
 
 use super::JoinedBy;
-use crate::read::persons::private_row;
+use crate::read::persons::{NamedPerson, private_row};
 
 /// Persons of the registers so far.
 pub(super) struct United {
@@ -25,15 +25,17 @@ pub(super) struct United {
 /// Rows of registers: per column the ids of a dictionary that all share, and who they are of.
 pub(super) struct RegisterRows {
     pub(super) columns: Vec<Vec<u32>>,
-    pub(super) persons: Option<Vec<u64>>,
+    pub(super) persons: Option<Vec<NamedPerson>>,
 }
 
 /// The full outer join.
 pub(super) struct Joined {
-    /// Per column: private rows, register persons, then what registers say otherwise of private rows.
+    /// Per column: private rows, register persons, then what registers say of private rows, the same or otherwise.
     pub(super) columns: Vec<Vec<u32>>,
     pub(super) n_register: usize,
     pub(super) persons: Vec<InRegister>,
+    /// Where there is a key, the verifier's number of the key of each row behind the private ones.
+    pub(super) key_prints: Vec<u64>,
     /// Per register its joined rows.
     pub(super) of_registers: Vec<Range<u32>>,
     /// What each earlier register said.
@@ -55,17 +57,18 @@ impl United {
         United { by, rows, ends: Vec::new(), contradicting: HashSet::new() }
     }
 
-    /// Takes in the persons of a register that are not there yet.
-    pub(super) fn add(&mut self, mut added: RegisterRows) {
+    /// Takes in the persons of a register that are not there yet. `same` tells per column and text the first text of the
+    /// same value.
+    pub(super) fn add(&mut self, mut added: RegisterRows, same: &[&[u32]]) {
         let is_new = match (&self.rows.persons, &added.persons) {
             (Some(known), Some(persons)) => {
-                let (is_new, contradicting) = new_persons(&self.rows.columns, known, &added.columns, persons);
+                let (is_new, contradicting) = new_persons((&self.rows.columns, known), (&added.columns, persons), same);
                 self.contradicting.extend(contradicting);
                 is_new
             }
             _ => {
                 let known: Vec<&[u32]> = self.rows.columns.iter().map(Vec::as_slice).collect();
-                let met = equal_rows(&known, self.rows.len(), &added.columns, added.len());
+                let met = equal_rows((&known, self.rows.len()), (&added.columns, added.len()), same);
                 met.into_iter().map(|met| met.is_none()).collect()
             }
         };
@@ -76,58 +79,60 @@ impl United {
 
     /// Joins with the private rows, and compares with `earlier` registers. Also tells of how many persons contradicting
     /// things were said.
-    pub(super) fn join(mut self, private: &[&[u32]], n_private: usize, earlier: &[RegisterRows]) -> (Joined, u64) {
+    pub(super) fn join(
+        mut self,
+        private: &[&[u32]],
+        n_private: usize,
+        earlier: &[RegisterRows],
+        same: &[&[u32]],
+    ) -> (Joined, u64) {
         let contradicting = self.contradicting.len() as u64;
         let mut in_register = vec![InRegister::Absent; n_private];
-        // Per register row: is it nobody of the private table, or what it says otherwise of a private row.
+        // Per register row whether it is nobody of the private table; and the rows of private persons.
         let mut is_other = vec![true; self.rows.len()];
-        let mut differing: Vec<(usize, usize)> = Vec::new();
+        let mut said: Vec<(usize, usize)> = Vec::new();
         match (self.by, &self.rows.persons) {
             (JoinedBy::Key, Some(persons)) => {
-                for (row, &person) in persons.iter().enumerate() {
-                    let is_believed = !self.contradicting.contains(&person);
-                    let private_row = private_row(person);
+                for (row, person) in persons.iter().enumerate() {
+                    let is_believed = !self.contradicting.contains(&person.number);
+                    let private_row = private_row(person.number);
                     is_other[row] = is_believed && private_row.is_none();
-                    let Some(private_row) = private_row.filter(|_| is_believed) else { continue };
-                    let mut columns = self.rows.columns.iter().zip(private);
-                    if columns.all(|(ids, private)| ids[row] == private[private_row]) {
-                        in_register[private_row] = InRegister::Same;
-                    } else {
-                        differing.push((private_row, row));
-                    }
+                    said.extend(private_row.filter(|_| is_believed).map(|private_row| (private_row, row)));
                 }
             }
             _ => {
-                for (row, met) in equal_rows(private, n_private, &self.rows.columns, self.rows.len()).iter().enumerate()
-                {
-                    if let Some(private_row) = met {
-                        is_other[row] = false;
-                        in_register[*private_row as usize] = InRegister::Same;
-                    }
+                let found = equal_rows((private, n_private), (&self.rows.columns, self.rows.len()), same);
+                for (row, private_row) in found.into_iter().enumerate() {
+                    is_other[row] = private_row.is_none();
+                    said.extend(private_row.map(|private_row| (private_row as usize, row)));
                 }
             }
         }
-        differing.sort_unstable();
+        said.sort_unstable();
         let n_register = is_other.iter().filter(|&&other| other).count();
-        for (position, &(private_row, _)) in differing.iter().enumerate() {
-            in_register[private_row] = InRegister::Differs((n_private + n_register + position) as u32);
+        for (position, &(private_row, row)) in said.iter().enumerate() {
+            let mut columns = self.rows.columns.iter().zip(private).zip(same);
+            let is_same = columns.all(|((ids, private), same)| is_same_value(ids[row], private[private_row], same));
+            let joined = (n_private + n_register + position) as u32;
+            in_register[private_row] = if is_same { InRegister::Same(joined) } else { InRegister::Differs(joined) };
         }
         let of_registers = self.ranges(&is_other, n_private);
         let mut elsewhere: Vec<(usize, usize)> = Vec::new();
         let mut of_earlier = Vec::with_capacity(earlier.len());
         for (position, earlier) in earlier.iter().enumerate() {
-            let said = earlier.said();
+            let said_then = earlier.said(same);
             let same = |person: u64, cell: &dyn Fn(usize) -> u32| {
-                let row = said.get(&person).copied().flatten()?;
-                Some((row, (0..private.len()).all(|column| earlier.columns[column][row] == cell(column))))
+                let row = said_then.get(&person).copied().flatten()?;
+                let is_same = |column: usize| is_same_value(earlier.columns[column][row], cell(column), same[column]);
+                Some((row, (0..private.len()).all(is_same)))
             };
             let mut known = vec![false; n_private + n_register];
             let mut moved = Vec::new();
             for row in 0..n_private {
                 match same(row as u64, &|column| private[column][row]) {
-                    Some((_, true)) => known[row] = in_register[row] == InRegister::Same,
+                    Some((_, true)) => known[row] = matches!(in_register[row], InRegister::Same(_)),
                     Some((then, false)) => {
-                        let joined = n_private + n_register + differing.len() + elsewhere.len();
+                        let joined = n_private + n_register + said.len() + elsewhere.len();
                         moved.push((row as u32, joined as u32));
                         elsewhere.push((position, then));
                     }
@@ -136,23 +141,36 @@ impl United {
             }
             // Without a key nothing says who is who.
             let persons = self.rows.persons.iter().flatten().zip(&is_other).enumerate();
-            for (joined, (row, (&person, _))) in (n_private..).zip(persons.filter(|(_, (_, other))| **other)) {
-                let found = same(person, &|column| self.rows.columns[column][row]);
+            for (joined, (row, (person, _))) in (n_private..).zip(persons.filter(|(_, (_, other))| **other)) {
+                let found = same(person.number, &|column| self.rows.columns[column][row]);
                 known[joined] = found.is_some_and(|(_, is_same)| is_same);
             }
             of_earlier.push(SaidEarlier { known, elsewhere: moved });
         }
-        self.rows.persons = None;
+        let key_prints = match self.rows.persons.take() {
+            None => Vec::new(),
+            Some(persons) => {
+                let others = persons.iter().zip(&is_other).filter(|(_, other)| **other).map(|(person, _)| person.print);
+                others.chain(said.iter().map(|&(_, row)| persons[row].print)).collect()
+            }
+        };
         let columns = self.rows.columns.into_iter().zip(private).enumerate().map(|(column, (ids, private))| {
-            let mut joined = Vec::with_capacity(n_private + n_register + differing.len() + elsewhere.len());
+            let mut joined = Vec::with_capacity(n_private + n_register + said.len() + elsewhere.len());
             joined.extend_from_slice(private);
             joined.extend(ids.iter().zip(&is_other).filter(|&(_, &other)| other).map(|(&id, _)| id));
-            joined.extend(differing.iter().map(|&(_, row)| ids[row]));
+            joined.extend(said.iter().map(|&(_, row)| ids[row]));
             joined.extend(elsewhere.iter().map(|&(earlier_at, row)| earlier[earlier_at].columns[column][row]));
             joined
         });
         (
-            Joined { columns: columns.collect(), n_register, persons: in_register, of_registers, of_earlier },
+            Joined {
+                columns: columns.collect(),
+                n_register,
+                persons: in_register,
+                key_prints,
+                of_registers,
+                of_earlier,
+            },
             contradicting,
         )
     }
@@ -176,12 +194,13 @@ impl RegisterRows {
     }
 
     /// The row of each person, none where there are several that differ.
-    fn said(&self) -> HashMap<u64, Option<usize>> {
+    fn said(&self, same: &[&[u32]]) -> HashMap<u64, Option<usize>> {
         let mut said: HashMap<u64, Option<usize>> = HashMap::new();
-        for (row, &person) in self.persons.iter().flatten().enumerate() {
-            let first = *said.entry(person).or_insert(Some(row));
-            if first.is_none_or(|first| self.columns.iter().any(|column| column[first] != column[row])) {
-                said.insert(person, None);
+        for (row, person) in self.persons.iter().flatten().enumerate() {
+            let first = *said.entry(person.number).or_insert(Some(row));
+            let mut columns = self.columns.iter().zip(same);
+            if first.is_none_or(|first| columns.any(|(ids, same)| !is_same_value(ids[first], ids[row], same))) {
+                said.insert(person.number, None);
             }
         }
         said
@@ -210,15 +229,22 @@ pub(super) fn retain<T>(entries: &mut Vec<T>, kept: &[bool]) {
     entries.retain(|_| kept.next().is_some_and(|&kept| kept));
 }
 
+/// Whether two cells of a column have the same value.
+fn is_same_value(a: u32, b: u32, same: &[u32]) -> bool {
+    a == b || (a != NULL && b != NULL && same[a as usize] == same[b as usize])
+}
+
+/// Rows of several columns, and who they are of.
+type OfPersons<'r> = (&'r [Vec<u32>], &'r [NamedPerson]);
+
 /// Per added row whether its person was not met before, and whoever is met with other values.
 fn new_persons(
-    known_columns: &[Vec<u32>],
-    known: &[u64],
-    added_columns: &[Vec<u32>],
-    added: &[u64],
+    (known_columns, known): OfPersons<'_>,
+    (added_columns, added): OfPersons<'_>,
+    same: &[&[u32]],
 ) -> (Vec<bool>, HashSet<u64>) {
     let n_known = known.len();
-    let person = |row: u32| known.get(row as usize).copied().unwrap_or_else(|| added[row as usize - n_known]);
+    let person = |row: u32| known.get(row as usize).unwrap_or_else(|| &added[row as usize - n_known]).number;
     let mut first_rows: HashTable<u32> = HashTable::with_capacity(n_known + added.len());
     for row in 0..n_known as u32 {
         first_rows.insert_unique(spread(person(row)), row, |&row| spread(person(row)));
@@ -229,7 +255,7 @@ fn new_persons(
     };
     let mut contradicting = HashSet::new();
     let mut is_new = Vec::with_capacity(added.len());
-    for (row, &who) in (n_known..).zip(added) {
+    for (row, who) in (n_known..).zip(added.iter().map(|person| person.number)) {
         match first_rows.entry(spread(who), |&other| person(other) == who, |&other| spread(person(other))) {
             Entry::Vacant(entry) => {
                 entry.insert(row as u32);
@@ -237,7 +263,8 @@ fn new_persons(
             }
             Entry::Occupied(entry) => {
                 let other = *entry.get() as usize;
-                if (0..added_columns.len()).any(|column| cell(column, row) != cell(column, other)) {
+                let differs = |column: usize| !is_same_value(cell(column, row), cell(column, other), same[column]);
+                if (0..added_columns.len()).any(differs) {
                     contradicting.insert(who);
                 }
                 is_new.push(false);
@@ -247,29 +274,37 @@ fn new_persons(
     (is_new, contradicting)
 }
 
-/// Per row of `others` a row of `known` with the same cells, each known row given once.
-fn equal_rows(known: &[&[u32]], n_known: usize, others: &[Vec<u32>], n_others: usize) -> Vec<Option<u32>> {
+/// Per row of `others` a row of `known` with the same values, each known row given once.
+fn equal_rows(
+    (known, n_known): (&[&[u32]], usize),
+    (others, n_others): (&[Vec<u32>], usize),
+    same: &[&[u32]],
+) -> Vec<Option<u32>> {
+    let value = |column: usize, id: u32| if id == NULL { NULL } else { same[column][id as usize] };
+    let known = |column: usize, row: u32| value(column, known[column][row as usize]);
+    let other = |column: usize, row: usize| value(column, others[column][row]);
+    let n_columns = others.len();
     let hasher = FixedState::with_seed(0);
     let hash = |cells: &mut dyn Iterator<Item = u32>| {
         let mut state = hasher.build_hasher();
         cells.for_each(|id| id.hash(&mut state));
         state.finish()
     };
-    let hash_known = |row: u32| hash(&mut known.iter().map(|column| column[row as usize]));
+    let hash_known = |row: u32| hash(&mut (0..n_columns).map(|column| known(column, row)));
     // The last row of each kind, and per row the one before it of the same kind.
     let mut last: HashTable<u32> = HashTable::new();
     let mut before = vec![NULL; n_known];
-    let same = |a: u32, b: u32| known.iter().all(|column| column[a as usize] == column[b as usize]);
+    let are_same = |a: u32, b: u32| (0..n_columns).all(|column| known(column, a) == known(column, b));
     for row in 0..n_known as u32 {
-        match last.entry(hash_known(row), |&other| same(row, other), |&other| hash_known(other)) {
+        match last.entry(hash_known(row), |&other| are_same(row, other), |&other| hash_known(other)) {
             Entry::Vacant(entry) => drop(entry.insert(row)),
             Entry::Occupied(mut entry) => before[row as usize] = std::mem::replace(entry.get_mut(), row),
         }
     }
     let mut given = Vec::with_capacity(n_others);
     for row in 0..n_others {
-        let is_same = |&known_row: &u32| known.iter().zip(others).all(|(a, b)| a[known_row as usize] == b[row]);
-        match last.find_entry(hash(&mut others.iter().map(|column| column[row])), is_same) {
+        let is_same = |&known_row: &u32| (0..n_columns).all(|column| known(column, known_row) == other(column, row));
+        match last.find_entry(hash(&mut (0..n_columns).map(|column| other(column, row))), is_same) {
             Err(_) => given.push(None),
             Ok(mut entry) => {
                 let known_row = *entry.get();

@@ -16,35 +16,53 @@ pub(super) struct ColumnDraft {
     pub(super) name: String,
     /// None where it is missing or unknown, which has been noted.
     pub(super) role: Option<Role>,
+    /// The table it references, and where that is said.
+    pub(super) references: Option<(String, Place)>,
     value_type: Option<ValueType>,
     hierarchy: Option<HierarchySource>,
-    requirements: Vec<Requirement>,
+    pub(super) requirements: Vec<Requirement>,
+    /// The audiences that must not learn this quasi column, and where that is said.
+    pub(super) sensitive_to: Vec<String>,
+    pub(super) sensitive_to_place: Place,
 }
 
 impl ColumnDraft {
     /// A column that the spec does not list, because its use says its role.
     pub(super) fn implied(name: &str, role: Role, place: Place) -> Self {
         let name = name.to_owned();
-        ColumnDraft { place, name, role: Some(role), value_type: None, hierarchy: None, requirements: Vec::new() }
+        ColumnDraft { role: Some(role), ..ColumnDraft::nothing_yet(name, place) }
+    }
+
+    fn nothing_yet(name: String, place: Place) -> Self {
+        ColumnDraft {
+            sensitive_to_place: place.clone(),
+            place,
+            name,
+            role: None,
+            references: None,
+            value_type: None,
+            hierarchy: None,
+            requirements: Vec::new(),
+            sensitive_to: Vec::new(),
+        }
+    }
+
+    /// Whether distances along its hierarchy are defined.
+    pub(super) fn has_hierarchy(&self) -> bool {
+        self.hierarchy.is_some()
     }
 
     pub(super) fn finish(self) -> Option<ColumnSpec> {
-        let ColumnDraft { place: _, name, role, value_type, hierarchy, requirements } = self;
-        Some(ColumnSpec { name, role: role?, value_type, hierarchy, requirements })
+        let ColumnDraft { name, role, references, value_type, hierarchy, requirements, sensitive_to, .. } = self;
+        let references = references.map(|(table, _)| table);
+        Some(ColumnSpec { name, role: role?, references, value_type, hierarchy, requirements, sensitive_to })
     }
 }
 
 /// `zip = "plain"` or `zip = { role = "quasi", ... }`.
 pub(super) fn read_column<'s>(reader: &mut Reader<'_>, columns: &Section<'s>, entry: Entry<'s>) -> ColumnDraft {
     let place = reader.place(columns, entry);
-    let mut draft = ColumnDraft {
-        place: place.clone(),
-        name: entry.name.to_owned(),
-        role: None,
-        value_type: None,
-        hierarchy: None,
-        requirements: Vec::new(),
-    };
+    let mut draft = ColumnDraft::nothing_yet(entry.name.to_owned(), place.clone());
     match entry.value.get_ref() {
         DeValue::String(word) => match understand_word(word, &roles()) {
             Ok(role) => draft.role = Some(role),
@@ -73,9 +91,16 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
     let types: Vec<(&'static str, ValueType)> = ValueType::ALL.iter().map(|&known| (known.word(), known)).collect();
     draft.value_type = reader.word(section, "type", &types);
     draft.hierarchy = read_hierarchy(reader, section);
-    draft.requirements = read_requirements(reader, section, &draft.name);
+    draft.requirements = read_requirements(reader, section, &draft.name, draft.hierarchy.is_some());
+    draft.sensitive_to = reader.texts(section, "sensitive_to").unwrap_or_default();
+    draft.sensitive_to_place = reader.place_of(section, "sensitive_to");
+    let references = reader.text(section, "references").map(str::to_owned);
+    draft.references = references.map(|table| (table, reader.place_of(section, "references")));
 
     let Some(role) = draft.role else { return };
+    if role != Role::Key && section.has("references") {
+        reader.note(&reader.place_of(section, "references"), SpecFault::ReferencesOnRole { role });
+    }
     if !matches!(role, Role::Quasi | Role::Sensitive) {
         for key in ["type", "hierarchy"] {
             if section.has(key) {
@@ -83,7 +108,15 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
             }
         }
     }
-    if role != Role::Sensitive {
+    let is_hidden = section.has("sensitive_to");
+    if is_hidden && role != Role::Quasi {
+        reader.note(&draft.sensitive_to_place, SpecFault::SensitiveToOnRole { role });
+    } else if is_hidden {
+        check_hidden(reader, section);
+        if !section.has("l") && !section.has("t") {
+            reader.note(&draft.sensitive_to_place, SpecFault::AsksNothing { example: "l = 2" });
+        }
+    } else if role != Role::Sensitive {
         for key in keys::REQUIREMENTS {
             if section.has(key) {
                 reader.note(&reader.place_of(section, key), SpecFault::RequirementOnRole { role });
@@ -163,7 +196,26 @@ fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySo
     Some(HierarchySource::Rule(rule))
 }
 
-fn read_requirements(reader: &mut Reader<'_>, section: &Section<'_>, column: &str) -> Vec<Requirement> {
+/// Of a quasi column whose cells are generalized only `l` and the equal distance are defined.
+pub(super) fn check_hidden(reader: &mut Reader<'_>, section: &Section<'_>) {
+    for key in keys::REQUIREMENTS.iter().filter(|key| !["l", "t", "distance"].contains(key)) {
+        if section.has(key) {
+            reader.note(&reader.place_of(section, key), SpecFault::NotOfLabels { what: key });
+        }
+    }
+    let is_equal = section.entry("distance").is_none_or(|entry| entry.value.get_ref().as_str() == Some("equal"));
+    if !is_equal {
+        reader.note(&reader.place_of(section, "distance"), SpecFault::NotOfLabels { what: "this distance" });
+    }
+}
+
+/// The requirements of a column that has a hierarchy or not.
+pub(super) fn read_requirements(
+    reader: &mut Reader<'_>,
+    section: &Section<'_>,
+    column: &str,
+    has_hierarchy: bool,
+) -> Vec<Requirement> {
     let column = || column.to_owned();
     let mut requirements = Vec::new();
     if let Some(l) = reader.count(section, "l") {
@@ -179,7 +231,7 @@ fn read_requirements(reader: &mut Reader<'_>, section: &Section<'_>, column: &st
     if section.has("distance") && !section.has("t") {
         reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutT);
     }
-    if distance == Some(Distance::Hierarchical) && !section.has("hierarchy") {
+    if distance == Some(Distance::Hierarchical) && !has_hierarchy {
         reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutHierarchy);
     }
     if let Some(t) = reader.number(section, "t", Bounds::ZeroToOne) {

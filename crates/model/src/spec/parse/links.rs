@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::super::keys::{self, nearest};
-use super::super::{Algorithm, AudienceSpec, RegisterSpec, RegisterUse, SpecFault};
+use super::super::{Algorithm, AudienceSpec, Keys, RegisterSpec, RegisterUse, SpecFault};
 use super::column::ColumnDraft;
 use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use super::table::TableDraft;
@@ -66,15 +66,47 @@ fn leads_back(tables: &[TableDraft], start: &TableDraft) -> bool {
     false
 }
 
-/// Trees of rows are for several tables, everything else for one.
-pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm: Algorithm, n_tables: usize) {
+/// Second foreign keys lead to a table with a key, and are renumbered with it.
+pub(super) fn check_references(reader: &mut Reader<'_>, spec: &Section<'_>, keys: Keys, tables: &[TableDraft]) {
+    let columns = tables.iter().flat_map(|table| &table.columns);
+    let references: Vec<&(String, Place)> = columns.filter_map(|column| column.references.as_ref()).collect();
+    for (name, place) in &references {
+        match tables.iter().find(|table| table.name == *name) {
+            None => {
+                let nearest = nearest(name, tables.iter().map(|table| table.name.as_str())).map(str::to_owned);
+                reader.note(place, SpecFault::UnknownTable { name: name.clone(), nearest });
+            }
+            Some(table) if table.key.is_none() && table.person.is_none() => {
+                reader.note(place, SpecFault::ParentWithoutKey { parent: table.name.clone() });
+            }
+            Some(_) => {}
+        }
+        for (key, with) in [("audiences", "audiences"), ("registers", "registers")] {
+            if spec.has(key) {
+                reader.note(place, SpecFault::ReferencesWith { with });
+            }
+        }
+    }
+    if keys == Keys::Keep && !references.is_empty() {
+        reader.note(&reader.place_of(spec, "keys"), SpecFault::ReferencesKept);
+    }
+}
+
+/// Trees of rows are for tables whose rows point to each other, everything else for a single table.
+pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm: Algorithm, tables: &[TableDraft]) {
+    let has_references = tables.iter().flat_map(|table| &table.columns).any(|column| column.references.is_some());
+    let links_rows = tables.len() > 1 || has_references;
     let needed = match algorithm {
         Algorithm::Auto => return,
-        Algorithm::Miracle | Algorithm::MiracleX if n_tables == 1 => "several tables",
+        Algorithm::Miracle | Algorithm::MiracleX if tables.len() == 1 && !has_references => "several tables",
         Algorithm::Mondrian | Algorithm::TopDown | Algorithm::Datafly | Algorithm::Cluster | Algorithm::FullDomain
-            if n_tables > 1 =>
+            if links_rows =>
         {
-            "a single table"
+            if tables.len() > 1 {
+                "a single table"
+            } else {
+                "a table without references"
+            }
         }
         _ => return,
     };
@@ -134,25 +166,10 @@ fn check_audience_column(reader: &mut Reader<'_>, place: &Place, name: &str, tab
     }
 }
 
-fn note_unknown_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &[TableDraft]) {
+pub(super) fn note_unknown_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &[TableDraft]) {
     let known = tables.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
     let nearest = nearest(name, known).map(str::to_owned);
     reader.note(place, SpecFault::UnknownColumn { column: name.to_owned(), nearest });
-}
-
-pub(super) fn read_collusion(
-    reader: &mut Reader<'_>,
-    spec: &Section<'_>,
-    audiences: &BTreeMap<String, AudienceSpec>,
-) -> Option<u32> {
-    let section = reader.section(spec, "collusion", keys::COLLUSION)?;
-    if audiences.is_empty() {
-        reader.note(&section.place, SpecFault::WithoutAudiences);
-    }
-    if !section.has("k") {
-        reader.note(&section.place, SpecFault::Missing { key: "k", example: "k = 2" });
-    }
-    reader.count(&section, "k")
 }
 
 pub(super) fn read_registers(
@@ -231,15 +248,23 @@ pub(super) fn read_paths(reader: &mut Reader<'_>, section: &Section<'_>, key: &'
     }
 }
 
-pub(super) fn read_register_use(reader: &mut Reader<'_>, spec: &Section<'_>) -> RegisterUse {
+pub(super) fn read_register_use(
+    reader: &mut Reader<'_>,
+    spec: &Section<'_>,
+    registers: &BTreeMap<String, RegisterSpec>,
+) -> RegisterUse {
     let default = RegisterUse::default();
     let Some(section) = reader.section(spec, "register", keys::REGISTER) else { return default };
     if !spec.has("registers") {
         reader.note(&section.place, SpecFault::WithoutRegisters);
     }
+    if section.has("unmatched") && registers.values().any(|register| register.key.is_some()) {
+        reader.note(&reader.place_of(&section, "unmatched"), SpecFault::UnmatchedWithKey);
+    }
     RegisterUse {
         method: reader.word(&section, "method", keys::REGISTER_METHODS).unwrap_or(default.method),
         missing: reader.word(&section, "missing", keys::REGISTER_MISSING).unwrap_or(default.missing),
         release: reader.word(&section, "release", keys::REGISTER_ROWS).unwrap_or(default.release),
+        unmatched: reader.word(&section, "unmatched", keys::UNMATCHED).unwrap_or(default.unmatched),
     }
 }

@@ -162,7 +162,7 @@ fn read_csv(reader: &mut Reader<'_>, section: &Section<'_>) -> CsvSpec {
     }
 }
 
-/// Columns that `person`, `key` and `foreign_key` name are keys, listed or not.
+/// Columns that `person`, `key` and `foreign_key` name are keys, listed or not. Any other key references a table.
 fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut TableDraft) {
     let foreign_key = table.parent.as_ref().map(|parent| parent.foreign_key.clone());
     let uses = [
@@ -170,15 +170,25 @@ fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut Tab
         ("key", "key", table.key.clone()),
         ("parent", "foreign key", foreign_key),
     ];
-    for (key, used_as, column) in uses {
-        let Some(name) = column else { continue };
-        match table.column(&name).map(|column| (column.role, column.place.clone())) {
+    for (key, used_as, column) in &uses {
+        let (key, used_as, Some(name)) = (*key, *used_as, column.as_ref()) else { continue };
+        match table.column(name).map(|column| (column.role, column.place.clone())) {
             None => {
                 let place = reader.place_of(section, key);
-                table.columns.push(ColumnDraft::implied(&name, Role::Key, place));
+                table.columns.push(ColumnDraft::implied(name, Role::Key, place));
             }
             Some((None | Some(Role::Key | Role::Identifier), _)) => {}
             Some((Some(role), place)) => reader.note(&place, SpecFault::KeyWithRole { used_as, role }),
+        }
+    }
+    let is_used = |name: &str| uses.iter().any(|(_, _, used)| used.as_deref() == Some(name));
+    for column in &table.columns {
+        match &column.references {
+            Some((_, place)) if is_used(&column.name) => reader.note(place, SpecFault::ReferencesTwice),
+            None if column.role == Some(Role::Key) && !is_used(&column.name) => {
+                reader.note(&column.place, SpecFault::KeyLinksNothing);
+            }
+            Some(_) | None => {}
         }
     }
 }

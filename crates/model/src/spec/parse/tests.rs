@@ -250,6 +250,50 @@ fn keys_are_keys_or_identifiers() {
 }
 
 #[test]
+fn a_key_that_links_nothing_is_named_with_all_other_problems() {
+    let text = "[tables.patient]\nfile = \"p.csv\"\nperson = \"id\"\ncolumns = { q = \"quasi\", house = \"key\" }\n\
+                [tables.visit]\nfile = \"v.csv\"\nkey = \"no\"\nparent = { table = \"patient\", foreign_key = \"id\" }\n\
+                columns = { no = \"key\", doctor = \"key\" }\n";
+    let SpecProblems(found) = Spec::parse(text).unwrap_err();
+    let found: Vec<(&str, Option<usize>, &SpecFault)> =
+        found.iter().map(|problem| (problem.key.as_str(), problem.line, &problem.fault)).collect();
+    assert_eq!(
+        found,
+        [
+            ("tables.patient.columns.house", Some(4), &SpecFault::KeyLinksNothing),
+            ("tables.visit.columns.doctor", Some(9), &SpecFault::KeyLinksNothing),
+            ("", None, &SpecFault::NoK),
+        ]
+    );
+}
+
+#[test]
+fn references_lead_to_a_key_and_stand_alone() {
+    let text = "k = 2\nkeys = \"keep\"\nalgorithm = \"mondrian\"\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\n[tables.a.columns]\n\
+                q = { role = \"quasi\", references = \"a\" }\nid = { role = \"key\", references = \"a\" }\n\
+                to = { role = \"key\", references = \"b\" }\n[audiences.hr]\nquasi = [\"q\"]\n";
+    let SpecProblems(found) = Spec::parse(text).unwrap_err();
+    let found: Vec<(&str, &SpecFault)> = found.iter().map(|problem| (problem.key.as_str(), &problem.fault)).collect();
+    let column = |name: &str| format!("tables.a.columns.{name}.references");
+    let with = || SpecFault::ReferencesWith { with: "audiences" };
+    let algorithm = SpecFault::AlgorithmForOther { algorithm: "mondrian", needed: "a table without references" };
+    for (key, fault) in [
+        ("keys".to_owned(), SpecFault::ReferencesKept),
+        ("algorithm".to_owned(), algorithm),
+        (column("q"), SpecFault::ReferencesOnRole { role: Role::Quasi }),
+        (column("id"), SpecFault::ReferencesTwice),
+        (column("to"), SpecFault::UnknownTable { name: "b".to_owned(), nearest: None }),
+        (column("to"), with()),
+    ] {
+        assert!(found.contains(&(key.as_str(), &fault)), "{key}: {fault:?} is not in {found:?}");
+    }
+    let alone = "k = 2\n[tables.a]\nfile = \"a.csv\"\nkey = \"id\"\n\
+                 columns = { q = \"quasi\", to = { role = \"key\", references = \"a\" } }\n";
+    let spec = Spec::parse(alone).unwrap();
+    assert!(spec.links_rows() && spec.tables[0].columns[1].references.as_deref() == Some("a"));
+}
+
+#[test]
 fn tables_hang_off_one_persons_table() {
     let table = |name: &str, more: &str| format!("[tables.{name}]\nfile = \"a.csv\"\ncolumns.q = \"quasi\"\n{more}\n");
     let parent = |of: &str| format!("parent = {{ table = \"{of}\", foreign_key = \"id\" }}");
@@ -357,6 +401,26 @@ fn audiences_make_their_columns_quasi() {
 }
 
 #[test]
+fn unmatched_persons_are_doubted_unless_the_spec_or_a_key_says_otherwise() {
+    let text = |register: &str, of_voters: &str| {
+        format!(
+            "k = 5\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\ncolumns = {{ id = \"key\", x = \"quasi\" }}\n\
+             [registers.voters]\nfile = \"voters.csv\"\n{of_voters}\n[register]\n{register}\n"
+        )
+    };
+    let spec = |register: &str, of_voters: &str| Spec::parse(&text(register, of_voters)).unwrap();
+    assert_eq!(spec("", "").unmatched(), Unmatched::Doubt);
+    assert_eq!(spec("unmatched = \"doubt\"", "").unmatched(), Unmatched::Doubt);
+    assert_eq!(spec("unmatched = \"count\"", "").unmatched(), Unmatched::Count);
+    assert_eq!(spec("", "key = \"no\"").unmatched(), Unmatched::Count);
+    assert_eq!(
+        problems(&text("unmatched = \"count\"", "key = \"no\"")),
+        "line 10: register.unmatched: registers with a key say who is in them, so nobody is in doubt\n  \
+         take unmatched out\n"
+    );
+}
+
+#[test]
 fn registers_with_a_key_need_persons() {
     let text = "k = 5\norder = \"input\"\n\
                 [tables.a]\nfile = \"a.csv\"\ncolumns = { age = \"quasi\" }\n\
@@ -401,6 +465,83 @@ fn earlier_releases_are_one_folder_or_several() {
     assert_eq!(problems(&spec("5", voters)), "line 2: previous: must be a list of texts, found a whole number\n");
 }
 
+/// A spec of two audiences: `more` behind the columns, `tail` at the end.
+fn for_two(more: &str, tail: &str) -> String {
+    format!(
+        "k = 5\n[tables.a]\nfile = \"a.csv\"\n[tables.a.columns]\nage = \"quasi\"\nill = \"sensitive\"\n{more}\
+         [audiences.hr]\nquasi = [\"age\", \"job\"]\n[audiences.insurer]\nquasi = [\"age\", \"car\"]\n{tail}"
+    )
+}
+
+#[test]
+fn coalitions_ask_whatever_audiences_ask() {
+    let spec = Spec::parse(&for_two(
+        "wish = \"person_k\"\ncar = { role = \"quasi\", sensitive_to = [\"hr\"], l = 2, t = 0.5 }\n",
+        "[collusion]\nk = 2\nperson_k = true\nsensitive = { ill = { l = 3, beta = 1 } }\n\
+         [collusion.both]\naudiences = [\"hr\", \"insurer\"]\nsensitive.ill = { t = 0.3, distance = \"ordered\" }\n",
+    ))
+    .unwrap();
+    let audiences = spec.audiences_of(&spec.tables[0]).unwrap();
+    let column = |name: &str| name.to_owned();
+    let hidden = [
+        Requirement::DistinctL { column: column("car"), l: 2 },
+        Requirement::TCloseness { column: column("car"), t: 0.5, distance: Distance::Equal },
+    ];
+    let own_k = Requirement::PersonK { column: column("wish") };
+    assert_eq!(audiences.each[0].requirements, [&[Requirement::K(5), own_k.clone()][..], &hidden].concat());
+    assert_eq!(audiences.each[1].requirements, [Requirement::K(5), own_k.clone()]);
+    let of_all = [
+        Requirement::K(2),
+        own_k,
+        Requirement::DistinctL { column: column("ill"), l: 3 },
+        Requirement::Beta { column: column("ill"), beta: 1.0 },
+    ];
+    let of_both = [Requirement::TCloseness { column: column("ill"), t: 0.3, distance: Distance::Ordered }];
+    let names: Vec<&str> = audiences.coalitions.iter().map(Coalition::word).collect();
+    assert_eq!(names, ["all", "both"]);
+    assert_eq!(
+        (audiences.coalitions[0].requirements.as_slice(), audiences.coalitions[1].requirements.as_slice()),
+        (&of_all[..], &of_both[..])
+    );
+    assert_eq!(audiences.coalitions[0].members, audiences.coalitions[1].members);
+}
+
+#[test]
+fn what_audiences_must_not_learn_is_checked() {
+    let more = "car = { role = \"quasi\", sensitive_to = [\"insurer\", \"hrr\"], alpha = 0.5 }\n";
+    let tail = "[collusion.all]\naudiences = [\"hr\"]\n[collusion.x]\naudiences = [\"hr\", \"insurer\"]\n\
+                person_k = true\nsensitive = { car = { l = 2 }, ill = {}, il = { l = 2 } }\n";
+    assert_eq!(
+        problems(&for_two(more, tail)),
+        "line 7: tables.a.columns.car.alpha: alpha is not defined for a quasi column, whose cells may be generalized\n  \
+         ask for l, or for t with distance \"equal\"\n\
+         line 7: tables.a.columns.car.sensitive_to: asks for nothing\n  for example l = 2\n\
+         line 7: tables.a.columns.car.sensitive_to: there is no audience 'hrr'\n  did you mean 'hr'?\n\
+         line 7: tables.a.columns.car.sensitive_to: audience 'insurer' knows column 'car', so it can't be kept from it\n  \
+         take the audience out, or the column out of what the audience knows\n\
+         line 12: collusion.all: 'all' is the name of all audiences together\n  \
+         say what all must not learn in [collusion] itself, or choose another name\n\
+         line 12: collusion.all: asks for nothing\n  for example k = 2\n\
+         line 13: collusion.all.audiences: a coalition has at least two audiences\n  \
+         name two audiences or more, for example audiences = [\"insurer\", \"hr\"]\n\
+         line 16: collusion.x.person_k: no column is person_k, so nobody has a k of their own\n  take person_k out\n\
+         line 17: collusion.x.sensitive.car: audience 'insurer' knows column 'car', so it can't be kept from it\n  \
+         take the audience out, or the column out of what the audience knows\n\
+         line 17: collusion.x.sensitive.ill: asks for nothing\n  for example l = 2\n\
+         line 17: collusion.x.sensitive.il: no table gives column 'il' a role\n  did you mean 'ill'?\n"
+    );
+}
+
+#[test]
+fn rows_are_not_left_out_to_make_classes_of_audiences_smaller() {
+    let text = for_two("", "").replace("k = 5\n", "k = 5\nmax_suppressed = 0.1\nleftovers = \"suppress\"\n");
+    assert_eq!(
+        problems(&text),
+        "line 3: leftovers: \"suppress\" is not available with audiences\n  \
+         take leftovers out: with max_suppressed only persons who fit into no class are left out\n"
+    );
+}
+
 #[test]
 fn settings_without_what_they_apply_to_are_refused() {
     assert_eq!(
@@ -415,8 +556,6 @@ fn settings_without_what_they_apply_to_are_refused() {
          add for example [registers.voters] with file and key\n\
          line 8: collusion: there are no audiences it could apply to\n  \
          add for example [audiences.insurer] with quasi = [\"age\"]\n\
-         line 8: collusion: 'k' is missing\n  \
-         for example k = 2\n\
          no column is quasi, so nothing would be protected\n  \
          give role \"quasi\" to every column that others could know about a person, such as age or postcode\n"
     );
@@ -491,13 +630,16 @@ fn any_spec() -> impl Strategy<Value = Spec> {
         let quasi = ColumnSpec {
             name: "q".to_owned(),
             role: Role::Quasi,
+            references: None,
             value_type: None,
             hierarchy: None,
             requirements: Vec::new(),
+            sensitive_to: Vec::new(),
         };
         let columns = columns.into_iter().filter(|(name, _)| name != "q");
         let columns = columns.map(|(name, column)| ColumnSpec {
             requirements: column.requirements.into_iter().map(|requirement| rename(requirement, &name)).collect(),
+            sensitive_to: column.sensitive_to,
             name,
             ..column
         });
@@ -538,8 +680,10 @@ fn any_csv() -> impl Strategy<Value = CsvSpec> {
 
 fn any_column() -> impl Strategy<Value = ColumnSpec> {
     let column = |role, value_type, hierarchy, requirements| ColumnSpec {
+        sensitive_to: Vec::new(),
         name: String::new(),
         role,
+        references: None,
         value_type,
         hierarchy,
         requirements,
@@ -561,7 +705,7 @@ fn any_column() -> impl Strategy<Value = ColumnSpec> {
     ];
     let requirements = (prop::option::of(1_u32..), prop::option::of(0.0_f64..=1.0), prop::option::of(0.1_f64..9.0));
     prop_oneof![
-        prop::sample::select(vec![Role::Identifier, Role::Plain, Role::Key, Role::Drop]).prop_map(move |role| column(
+        prop::sample::select(vec![Role::Identifier, Role::Plain, Role::Drop]).prop_map(move |role| column(
             role,
             None,
             None,

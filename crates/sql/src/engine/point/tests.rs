@@ -301,7 +301,6 @@ fn other_queries_are_planned() {
             "SELECT * FROM public.v WHERE age = 21",
             "SELECT * FROM v, v AS w WHERE v.age = 21",
             "SELECT * FROM v WHERE age = 21 UNION ALL SELECT * FROM v",
-            "SELECT * FROM v WHERE age = 21 FOR UPDATE",
             "SELECT * INTO w FROM v WHERE age = 21",
             "WITH v AS (SELECT * FROM patient) SELECT * FROM v WHERE age = 21",
             "SELECT * FROM v WHERE age = 21 AND disease = 'flu'",

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::ClassId;
-use kohort_io::read_rows;
+use kohort_io::{PlainCells, read_rows};
 use kohort_model::{Column, Role};
 use kohort_store::{ScanRequest, State};
 
@@ -226,6 +226,7 @@ pub(super) fn empty_columns(definition: &Definition) -> Result<Vec<Column>, View
         .map(|column| datafusion::arrow::datatypes::Field::new(&column.name, column.data_type.clone(), true));
     let schema = datafusion::arrow::datatypes::Schema::new(fields.collect::<Vec<_>>());
     let empty = RecordBatch::new_empty(schema.into());
-    let table = read_rows(&empty, &definition.name, &definition.roles(), Some(definition.identifier));
-    Ok(table.map_err(ViewProblem::Columns)?.columns)
+    let (roles, person) = (definition.roles(), Some(definition.identifier));
+    let private = read_rows(&empty, &definition.name, &roles, person, PlainCells::Skipped);
+    Ok(private.map_err(ViewProblem::Columns)?.into_table().columns)
 }

@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use kohort_io::read_rows;
+use kohort_io::{PlainCells, read_rows};
 use kohort_model::{Column, NULL, Role};
 
 use super::memory::Memory;
@@ -85,8 +85,9 @@ pub(super) fn new_rows(
     rows: &RecordBatch,
     policies: Option<&Policies>,
 ) -> Result<Vec<NewRow>, ViewProblem> {
-    let table = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier))
-        .map_err(ViewProblem::Columns)?;
+    let (roles, person) = (definition.roles(), Some(definition.identifier));
+    let private = read_rows(rows, &definition.name, &roles, person, PlainCells::Skipped);
+    let table = private.map_err(ViewProblem::Columns)?.into_table();
     let identifier = rows.column(definition.identifier);
     if identifier.null_count() > 0 {
         let column = definition.columns[definition.identifier].name.clone();

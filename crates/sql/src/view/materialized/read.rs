@@ -15,8 +15,8 @@ use datafusion::arrow::compute::{concat, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use foldhash::fast::RandomState;
-use kohort_io::read_rows;
-use kohort_model::{Column, NULL, Role, Table, Texts};
+use kohort_io::{PlainCells, PrivateRows, read_rows};
+use kohort_model::{Column, NULL, Role, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
 use super::cells::{KeptCells, ShownRows, shown_columns};
@@ -74,9 +74,8 @@ pub(in crate::view) enum PointRead {
 /// Classes of a materialized view, as they are kept.
 pub(in crate::view) struct StoredRead {
     pub(in crate::view) version: Arc<Version>,
-    pub(in crate::view) rows: RecordBatch,
-    /// The rows as the version sees them.
-    pub(in crate::view) table: Table,
+    /// The rows, as the version sees them.
+    pub(in crate::view) private: Arc<PrivateRows>,
     /// Per row its class in the version's directory.
     pub(in crate::view) class_of_row: Vec<u32>,
     /// Per row the place of what its person allowed; empty without policies.
@@ -257,7 +256,7 @@ impl Materialized {
             Some(wanted) => wanted.classes,
             None => self.labels(state)?,
         };
-        self.version(&classes, rows, labels, policies, policy_of_row, epoch)
+        self.version(&classes, &rows, labels, policies, policy_of_row, epoch)
     }
 
     /// Per class whether its labels could satisfy all comparisons; `None` where that can't be told.
@@ -367,12 +366,13 @@ impl Materialized {
     }
 
     /// Gives columns trees over the values that were read, with the labels of the view.
-    fn attach(&self, table: &mut Table) -> Result<(), ViewProblem> {
-        for (position, (column, said)) in table.columns.iter_mut().zip(&self.definition.columns).enumerate() {
+    fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewProblem> {
+        for (position, said) in self.definition.columns.iter().enumerate() {
             let Some(name) = &said.hierarchy else { continue };
+            let column = &private.table().columns[position];
             let tree = self.trees.of(position, name, column, self.roots[position].as_deref());
             let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
-            column.hierarchy = Some(tree.map_err(fault)?);
+            private.set_hierarchy(position, tree.map_err(fault)?);
         }
         Ok(())
     }
@@ -412,7 +412,7 @@ impl Materialized {
     fn version(
         &self,
         numbers: &[i64],
-        rows: RecordBatch,
+        rows: &RecordBatch,
         mut classes: Vec<Labelled>,
         policies: Option<Policies>,
         policy_of_row: Vec<Option<u32>>,
@@ -420,9 +420,10 @@ impl Materialized {
     ) -> Result<StoredRead, ViewProblem> {
         let definition = &self.definition;
         let quasi = definition.with_role(Role::Quasi);
-        let mut table = read_rows(&rows, &definition.name, &definition.roles(), Some(definition.identifier))
-            .map_err(ViewProblem::Columns)?;
-        self.attach(&mut table)?;
+        let (roles, identifier) = (definition.roles(), Some(definition.identifier));
+        let mut private =
+            read_rows(rows, &definition.name, &roles, identifier, PlainCells::Skipped).map_err(ViewProblem::Columns)?;
+        self.attach(&mut private)?;
 
         // Labels of a class that shows nobody are of those who wait there.
         let shown: HashSet<i64, RandomState> = numbers.iter().copied().collect();
@@ -456,8 +457,9 @@ impl Materialized {
             k_of_row: Vec::new(),
         };
         let directory = Directory::of_classes(quasi, assigned);
-        let version = self.version_of(directory, &table.columns, policies, epoch);
-        Ok(StoredRead { version: Arc::new(version), rows, table, class_of_row, policy_of_row })
+        let version = self.version_of(directory, &private.table().columns, policies, epoch);
+        let (version, private) = (Arc::new(version), Arc::new(private));
+        Ok(StoredRead { version, private, class_of_row, policy_of_row })
     }
 }
 

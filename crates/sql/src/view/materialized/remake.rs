@@ -17,6 +17,7 @@ use kohort_store::Change;
 
 use super::Materialized;
 use super::cells::KeptCells;
+use super::crowds::Crowds;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::ledger::{KeptRow, Persons};
 use super::load::load;
@@ -133,12 +134,11 @@ impl Materialized {
             memory.index.clone_from(&old.index);
         }
         (memory.alone, memory.restricted) = (old.alone.clone(), old.restricted.clone());
-        let mut effects = {
+        let (verified, mut effects) = {
             let ledger = self.ledger(&memory, change, &persons);
             let effects = plan.refreshed.effects(&plan.old, &plan.new, ledger.unused()?);
             ledger.look_up_all_pasts()?;
-            verify_remade(&self.definition, &ledger, (&plan.old, &old), &effects)?;
-            effects
+            (verify_remade(&self.definition, &ledger, (&plan.old, &old), &effects)?, effects)
         };
         let shown_in = plan.classes_that_stay();
         let classes = self.labels(change)?.into_iter().filter(|(_, is_alone, _)| !is_alone);
@@ -152,7 +152,7 @@ impl Materialized {
         let arrivals = arrivals(&rows, &members, &kept);
         let changed = Changed::of_nobody(&making.rows, making.now);
         let mut writing = Writing { view: self, memory: &mut memory, change, persons: &persons, changed: &changed };
-        writing.write(&effects, arrivals)?;
+        writing.write(&Crowds::of_refresh(&verified), &effects, arrivals)?;
         self.write_values(&memory, change, &n_values)?;
         let (name, store) = (&self.definition.name, MaterializedProblem::Store);
         let counters = serde_json::to_string(&memory.counters).expect("numbers are JSON");

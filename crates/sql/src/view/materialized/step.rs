@@ -6,7 +6,9 @@ use std::sync::Arc;
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, Effect, GrowingTree, Ledger, Member, MemberKey, OldAtom, Past, Shown,
 };
-use kohort_verify::{AtomStep, Refresh, Seen, Step, StepColumn, StepMember, verify_refresh, verify_step};
+use kohort_verify::{
+    AtomStep, Refresh, RefreshedAtom, Seen, Step, StepColumn, StepMember, Verified, verify_refresh, verify_step,
+};
 
 use super::ledger::StoredLedger;
 use super::members::tuple_columns;
@@ -23,7 +25,7 @@ pub(super) fn verify(
     ledger: &StoredLedger<'_>,
     effects: &[Effect],
     newcomers: &BTreeMap<MemberKey, Member>,
-) -> Result<(), MaterializedProblem> {
+) -> Result<Verified<Step>, MaterializedProblem> {
     let mut changing = Changing { ledger, newcomers, atoms: BTreeMap::new() };
     for effect in effects {
         changing.follow(effect)?;
@@ -38,7 +40,7 @@ pub(super) fn verify(
     let memory = ledger.memory;
     let mut texts = Texts::of(memory);
     let mut atoms = Vec::with_capacity(changing.atoms.len());
-    for (class, before, after) in changing.atoms.values() {
+    for (atom, (class, before, after)) in &changing.atoms {
         let known = memory.index.get(*class).map(|(nodes, _)| labels_of(memory, nodes));
         let labels = founded.get(class).map(|nodes| labels_of(memory, nodes)).or_else(|| known.clone());
         let labels = labels.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
@@ -47,12 +49,12 @@ pub(super) fn verify(
         let seen = if before.is_empty() { ledger.seen(after)? } else { vec![Seen::Never; after.len()] };
         let before = texts.members(before, &vec![Seen::Never; before.len()]);
         let after = texts.members(after, &seen);
-        atoms.push(AtomStep { labels_before, labels, before, after });
+        atoms.push(AtomStep { class: class.0, atom: atom.0, labels_before, labels, before, after });
     }
     let unverified =
         |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let columns = columns(definition, memory);
-    verify_step(Step { atoms }, &columns, &requirements(definition, &memory.pairs)).map(drop).map_err(unverified)
+    verify_step(Step { atoms }, &columns, &requirements(definition, &memory.pairs)).map_err(unverified)
 }
 
 /// Recounts what effects of a refresh leave shown, beside what was: by persons, and by texts of the time before and after.
@@ -64,12 +66,13 @@ pub(super) fn verify_remade(
     ledger: &StoredLedger<'_>,
     (old, memory_before): (&[OldAtom], &Memory),
     effects: &[Effect],
-) -> Result<(), MaterializedProblem> {
+) -> Result<Verified<Refresh>, MaterializedProblem> {
     let memory = ledger.memory;
     let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
     let mut before_texts = Texts::of(memory_before);
     let unasked = |members: &[AtomMember]| vec![Seen::Never; members.len()];
-    let before = old.iter().map(|old| before_texts.members(&old.members, &unasked(&old.members))).collect();
+    let before =
+        old.iter().map(|old| (old.atom.0, before_texts.members(&old.members, &unasked(&old.members)))).collect();
     let mut atoms: BTreeMap<AtomId, (ClassId, Vec<AtomMember>)> =
         old.iter().map(|old| (old.atom, (old.class, old.members.clone()))).collect();
     let mut labels: BTreeMap<ClassId, Vec<String>> = BTreeMap::new();
@@ -94,15 +97,16 @@ pub(super) fn verify_remade(
         }
     }
     let (mut texts, mut after) = (Texts::of(memory), Vec::with_capacity(atoms.len()));
-    for (class, members) in atoms.values().filter(|(_, members)| !members.is_empty()) {
+    for (atom, (class, members)) in atoms.iter().filter(|(_, (_, members))| !members.is_empty()) {
         let known = || memory_before.index.get(*class).map(|(nodes, _)| labels_of(memory_before, nodes));
         let labels = labels.get(class).cloned().or_else(known).ok_or_else(damaged)?;
-        after.push((labels, texts.members(members, &ledger.seen(members)?)));
+        let members = texts.members(members, &ledger.seen(members)?);
+        after.push(RefreshedAtom { class: class.0, atom: atom.0, labels, members });
     }
     let unverified =
         |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let (columns, requirements) = (columns(definition, memory), requirements(definition, &memory.pairs));
-    verify_refresh(Refresh { before, after }, &columns, &requirements).map(drop).map_err(unverified)
+    verify_refresh(Refresh { before, after }, &columns, &requirements).map_err(unverified)
 }
 
 fn labels_of(memory: &Memory, nodes: &[u32]) -> Vec<String> {
@@ -215,7 +219,7 @@ impl<'a> Texts<'a> {
             let text = || of_column.text(number).cloned().flatten().map(Arc::from);
             values.push(known.entry(number).or_insert_with(text).clone());
         }
-        StepMember { person: member.person.0, k: member.k, paths, values, seen }
+        StepMember { row: member.key.0, person: member.person.0, k: member.k, paths, values, seen }
     }
 }
 

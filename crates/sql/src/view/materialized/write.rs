@@ -13,6 +13,7 @@ use kohort_core::changing::{
 };
 use kohort_store::{Change, ScanRequest};
 
+use super::crowds::Crowds;
 use super::follow::{Arrival, Changed, RowState};
 use super::layout::{
     ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, TEXT, TUPLE,
@@ -55,18 +56,17 @@ impl Writing<'_> {
             Departures::Batch => Rule::Batch,
             Departures::Withdraw => Rule::Withdraw,
         };
-        let effects = {
+        let (step, effects) = {
             let memory: &Memory = self.memory;
             let ledger = self.view.ledger(memory, self.change, self.persons);
             let (trees, index, standard) = (&memory.trees, &memory.index, &memory.standard);
             let rule = Epochs { trees, index, standard, departures, closing: closing(definition) };
             let effects = rule.apply(&ledger, edits)?;
             let members = arrivals.iter().filter_map(|(key, arrival)| Some((*key, arrival.member.as_deref()?.clone())));
-            step::verify(definition, &ledger, &effects, &members.collect())?;
-            effects
+            (step::verify(definition, &ledger, &effects, &members.collect())?, effects)
         };
         self.memory.index.follow(&self.memory.trees, &effects);
-        self.write(&effects, arrivals)
+        self.write(&Crowds::of_step(&step), &effects, arrivals)
     }
 
     /// One edit, as the paper has it.
@@ -86,12 +86,14 @@ impl Writing<'_> {
             self.memory.index = index;
             effects = applied?;
         }
-        self.write(&effects, arrivals)
+        self.write(&Crowds::of_paper(&effects), &effects, arrivals)
     }
 
-    /// Writes effects and the rows that came.
+    /// Writes effects and the rows that came. Who is in which crowd is written as `crowds` have it; of the effects only
+    /// what becomes of everybody else is taken, and whatever they say of crowds beside that is refused.
     pub(super) fn write(
         &mut self,
+        crowds: &Crowds,
         effects: &[Effect],
         mut arrivals: BTreeMap<MemberKey, Arrival<'_>>,
     ) -> Result<(), ViewProblem> {
@@ -100,12 +102,18 @@ impl Writing<'_> {
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
         let mut restricted: BTreeSet<i64> = BTreeSet::new();
         let mut is_seen = false;
+        let view = self.view;
+        let unproven = || MaterializedProblem::Damaged { view: view.definition.name.clone() };
         self.memory.recount(effects);
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
             match effect {
-                Effect::Found { class, nodes } => self.put_class(*class, nodes, IsNew::Yes)?,
-                Effect::Raise { class, nodes } => self.put_class(*class, nodes, IsNew::No)?,
+                Effect::Found { class, nodes } | Effect::Raise { class, nodes } => {
+                    let is_new = if matches!(effect, Effect::Found { .. }) { IsNew::Yes } else { IsNew::No };
+                    // A class that shows nobody yet has been verified with no labels.
+                    let labels = crowds.labels(*class).cloned().unwrap_or_else(|| self.memory.labels(nodes));
+                    self.put_class(*class, labels, is_new)?;
+                }
                 Effect::Wait { class, member } => {
                     let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None };
                     fates.insert(member.key, Fate::At(state));
@@ -121,18 +129,24 @@ impl Writing<'_> {
                     let state = RowState { place: ALONE, class: Some(class), atom: None };
                     fates.insert(member.key, Fate::At(state));
                 }
-                Effect::Admit { class, atom, members } => {
+                Effect::Admit { class, atom, members } if !crowds.admit_all(*class, *atom, members) => {
+                    return Err(unproven().into());
+                }
+                Effect::Admit { class, atom, .. } => {
                     self.memory.counters.next_atom = self.memory.counters.next_atom.max(atom.0 + 1);
-                    let (class, atom) = (signed(class.0), Some(signed(atom.0)));
-                    let state = RowState { place: IN_ATOM, class: Some(class), atom };
-                    fates.extend(members.iter().map(|key| (*key, Fate::At(state))));
-                    // Of rows that waited it is not looked up what they allow.
+                    // We don't look up the choices of rows that waited, so the class is taken for restricted.
                     if !self.memory.restricting.is_empty() {
-                        restricted.insert(class);
+                        restricted.insert(signed(class.0));
                     }
                 }
                 Effect::Leave { member } => leaving.push(*member),
+                Effect::Remove { members, .. } if !crowds.remove_all(members) => return Err(unproven().into()),
                 Effect::Remove { members, .. } => fates.extend(members.iter().map(|key| (*key, Fate::Gone))),
+                Effect::Withdraw { gone, survivors, .. }
+                    if !crowds.remove_all(gone) || !crowds.remove_all(survivors) =>
+                {
+                    return Err(unproven().into());
+                }
                 Effect::Withdraw { gone, survivors, .. } => {
                     fates.extend(gone.iter().map(|key| (*key, Fate::Gone)));
                     fates.extend(survivors.iter().map(|key| (*key, Fate::At(RowState::HIDDEN))));
@@ -142,6 +156,11 @@ impl Writing<'_> {
                 Effect::Remember { person, past } => drop(pasts.insert(self.persons.name(*person), *past)),
             }
         }
+        // Whoever was verified to be out of a crowd must not stay in it.
+        if crowds.removed().any(|key| !fates.contains_key(&key)) {
+            return Err(unproven().into());
+        }
+        fates.extend(crowds.admitted().map(|(key, state)| (key, Fate::At(state))));
         for (key, fate) in &fates {
             if let Fate::At(RowState { place: IN_ATOM | ALONE, class: Some(class), .. }) = fate {
                 self.memory.joined.insert(*class);
@@ -280,9 +299,13 @@ impl Writing<'_> {
     }
 
     /// A class with these labels, new or raised.
-    fn put_class(&mut self, class: ClassId, nodes: &[u32], is_new: IsNew) -> Result<(), MaterializedProblem> {
+    fn put_class(
+        &mut self,
+        class: ClassId,
+        labels: Vec<Option<String>>,
+        is_new: IsNew,
+    ) -> Result<(), MaterializedProblem> {
         self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
-        let labels = self.memory.labels(nodes);
         self.memory.touched.push((signed(class.0), false, labels.clone()));
         let layout = &self.view.layout;
         match is_new {

@@ -1,6 +1,6 @@
 //! Releases that can have come from their input are told from those that can not, whatever was changed.
 
-use kohort_model::{Column, Role, SchemaParent, SchemaTable, ValueType};
+use kohort_model::{Column, Role, Schema, SchemaParent, SchemaTable, ValueType};
 use proptest::prelude::*;
 
 use super::super::cases::{BOOKS, STUDENT, TAKES, release, requirements, schema, students, written};
@@ -198,7 +198,7 @@ proptest! {
         let originals = tables(&private, |value| value.to_string(), Role::Quasi);
         let files = tables(&released, |value| format!("[{value},{}]", value + 1), Role::Quasi);
         let hangs = |table, foreign_key| Some(SchemaParent { table, foreign_key });
-        let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent };
+        let table = |name: &str, key, parent| SchemaTable { name: name.to_owned(), key, parent, references: Vec::new() };
         let schema = Schema { tables: vec![
             table("person", Some(0), None),
             table("child", Some(0), hangs(0, 1)),
@@ -215,4 +215,73 @@ proptest! {
 
 fn person() -> impl Strategy<Value = Person> {
     (0u8..3, prop::collection::vec((0u8..3, prop::collection::vec(0u8..2, 0..3)), 0..4))
+}
+
+/// So many persons, each with two rows of a quasi column and nothing that is copied; and classes of five of them, those
+/// near each other where `sorted`, else any.
+fn many_persons(n: usize, sorted: bool) -> (Vec<Table>, Vec<Table>, Schema) {
+    let text = |name: &str, role, cells: Vec<String>| {
+        Column::from_cells(name, role, cells.iter().map(|cell| Some(cell.as_str())))
+    };
+    let mut numbers: Vec<[usize; 2]> = (0..n)
+        .map(|person| {
+            let (a, b) = (person.wrapping_mul(7919) % 1009, person.wrapping_mul(104_729) % 997);
+            [a.min(b), a.max(b)]
+        })
+        .collect();
+    let tables = |cells: Vec<[String; 2]>, typed: bool| {
+        let ids = (0..n).map(|person| person.to_string());
+        let persons = vec![text("id", Role::Key, ids.clone().collect())];
+        let code = text("code", Role::Quasi, cells.into_iter().flatten().collect());
+        let code = if typed { code.typed(ValueType::Integer) } else { code };
+        let visits = vec![text("person", Role::Key, ids.flat_map(|id| [id.clone(), id]).collect()), code];
+        vec![
+            Table { name: "person".to_owned(), columns: persons, n_rows: n, person: typed.then_some(0) },
+            Table { name: "visit".to_owned(), columns: visits, n_rows: 2 * n, person: None },
+        ]
+    };
+    if sorted {
+        numbers.sort_unstable();
+    }
+    let private = tables(numbers.iter().map(|codes| codes.map(|code| code.to_string())).collect(), true);
+    let label = |class: &[[usize; 2]], of: usize| {
+        let codes = class.iter().map(|codes| codes[of]);
+        format!("[{},{}]", codes.clone().min().unwrap(), codes.max().unwrap())
+    };
+    let labels = numbers.chunks(5).flat_map(|class| {
+        let labels = [label(class, 0), label(class, 1)];
+        class.iter().map(move |_| labels.clone())
+    });
+    let released = tables(labels.collect(), false);
+    let parent = Some(SchemaParent { table: 0, foreign_key: 0 });
+    let schema = Schema {
+        tables: vec![
+            SchemaTable { name: "person".to_owned(), key: Some(0), parent: None, references: Vec::new() },
+            SchemaTable { name: "visit".to_owned(), key: None, parent, references: Vec::new() },
+        ],
+    };
+    (released, private, schema)
+}
+
+#[test]
+fn forty_five_thousand_persons_without_copied_columns_are_traced() {
+    let asked = [vec![Requirement::K(5)], Vec::new()];
+    for sorted in [true, false] {
+        let (mut released, private, schema) = many_persons(45_000, sorted);
+        let findings =
+            verify_tables_against(&released, &private, &schema, &asked, &[Suppressed::default(); 2]).unwrap();
+        assert_eq!(findings.persons, 45_000, "{sorted}");
+        assert!(findings.k >= 5, "{sorted}");
+        if !sorted {
+            continue;
+        }
+        // One class says that its persons are where nobody is.
+        let codes = &mut released[1].columns[1];
+        let nowhere = codes.texts.push("[2000,2001]");
+        let class = codes.ids[0];
+        codes.ids.iter_mut().filter(|id| **id == class).for_each(|id| *id = nowhere);
+        let violations =
+            verify_tables_against(&released, &private, &schema, &asked, &[Suppressed::default(); 2]).unwrap_err().0;
+        assert!(!violations.iter().any(Violation::is_undecided), "{violations:?}");
+    }
 }

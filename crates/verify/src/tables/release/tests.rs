@@ -3,12 +3,14 @@
 use kohort_model::{Distance, Role, SchemaParent};
 use proptest::prelude::*;
 
-use super::super::cases::{BOOKS, STUDENT, TAKES, copied, labels, release, requirements, schema, students, surrogate};
+use super::super::cases::{
+    BOOKS, LIMIT, STUDENT, TAKES, copied, labels, release, requirements, schema, students, surrogate,
+};
 use super::*;
 use crate::Counted;
 
 fn verify(release: Release, requirements: &[Vec<Requirement>]) -> Result<Verified<Release>, Vec<Violation>> {
-    verify_tables(release, &students(), &schema(), requirements).map_err(|violations| violations.0)
+    verify_tables(release, &students(), &schema(), requirements, LIMIT).map_err(|violations| violations.0)
 }
 
 /// What is wrong after a change to the release.
@@ -221,14 +223,14 @@ fn nothing_hangs_off_what_is_left_out() {
 fn an_orphan_of_the_original_is_not_released() {
     let mut originals = students();
     originals[BOOKS].columns[0].ids[10] = originals[BOOKS].columns[0].texts.push("SC99");
-    let violations = verify_tables(release(), &originals, &schema(), &requirements()).unwrap_err().0;
+    let violations = verify_tables(release(), &originals, &schema(), &requirements(), LIMIT).unwrap_err().0;
     let orphan = Violation::OrphanReleased { parent: name("takes"), n: 1, first_row: 8 }.in_table("books");
     assert_eq!(violations, [orphan]);
     // Left out with its pair, it is legal.
     let mut release = release();
     leave_out(&mut release.tables[BOOKS], 7);
     leave_out(&mut release.tables[BOOKS], 6);
-    let verified = verify_tables(release, &originals, &schema(), &requirements()).unwrap();
+    let verified = verify_tables(release, &originals, &schema(), &requirements(), LIMIT).unwrap();
     assert_eq!(verified.findings().tables[BOOKS].suppressed, Some(Suppressed { rows: 5, persons: 0 }));
 }
 
@@ -248,6 +250,34 @@ fn a_child_table_may_be_left_out_row_by_row_but_persons_may_not() {
     assert_eq!((findings.k, findings.tables[BOOKS].rows, findings.tables[BOOKS].classes), (2, 0, 0));
     let violations = spoiled(|tables| (0..4).rev().for_each(|row| leave_out(&mut tables[STUDENT], row)));
     assert_eq!(violations, [Violation::NoRows { table: name("student") }]);
+}
+
+#[test]
+fn a_release_that_leaves_out_more_persons_of_a_table_than_asked_is_never_verified() {
+    let mut release = release();
+    // Two of four students go, with everything that hangs off them.
+    let gone = [2, 3];
+    let of_gone = |table: &Table, column: usize, keys: &[&str]| -> Vec<u32> {
+        (0..table.n_rows as u32)
+            .filter(|&row| keys.contains(&table.columns[column].cell(row as usize).unwrap()))
+            .collect()
+    };
+    let originals = students();
+    let takes = of_gone(&originals[TAKES], 1, &["S3", "S4"]);
+    let courses: Vec<&str> = takes.iter().map(|&row| originals[TAKES].columns[0].cell(row as usize).unwrap()).collect();
+    let books = of_gone(&originals[BOOKS], 0, &courses);
+    for (table, rows) in [(STUDENT, gone.to_vec()), (TAKES, takes), (BOOKS, books)] {
+        for place in (0..release.tables[table].rows.len()).rev() {
+            if rows.contains(&release.tables[table].rows[place]) {
+                leave_out(&mut release.tables[table], place);
+            }
+        }
+    }
+    let verify = |limit| verify_tables(release.clone(), &students(), &schema(), &requirements(), limit);
+    let verified = verify(SuppressionLimit::share(0.5)).unwrap();
+    assert_eq!(verified.findings().tables[STUDENT].suppressed, Some(Suppressed { rows: 2, persons: 2 }));
+    let exceeded = Violation::TooManySuppressed { n: 2, n_persons: 4, limit: 0.49 };
+    assert_eq!(verify(SuppressionLimit::share(0.49)).unwrap_err().0, [exceeded.in_table("student")]);
 }
 
 #[test]
@@ -272,7 +302,7 @@ fn the_person_s_key_is_released_only_where_a_table_points_to_it() {
     let schema = Schema { tables: vec![schema().tables.remove(0)] };
     let alone = |columns| {
         let table = ReleasedTable { name: name("student"), rows: vec![0, 1, 2, 3], columns };
-        verify_tables(Release { tables: vec![table] }, originals, &schema, &[vec![Requirement::K(4)]])
+        verify_tables(Release { tables: vec![table] }, originals, &schema, &[vec![Requirement::K(4)]], LIMIT)
     };
     assert_eq!(alone(vec![copied("gpa", 1)]).unwrap().findings().k, 4);
     let violations = alone(vec![surrogate("sid", 0, vec![1, 2, 3, 4]), copied("gpa", 1)]).unwrap_err().0;
@@ -283,7 +313,7 @@ fn the_person_s_key_is_released_only_where_a_table_points_to_it() {
 fn each_member_s_own_k_counts_wherever_it_stands() {
     let mut originals = students();
     originals[STUDENT].columns[2].ids[3] = originals[STUDENT].columns[2].texts.push("3");
-    let violations = verify_tables(release(), &originals, &schema(), &requirements()).unwrap_err().0;
+    let violations = verify_tables(release(), &originals, &schema(), &requirements(), LIMIT).unwrap_err().0;
     let own_k = |column: &str, first_row| {
         let requirement = Requirement::PersonK { column: name(column) };
         Violation::Unmet { requirement, n_classes: 1, reached: 2.0, first_row, class_size: 2 }.in_table("student")
@@ -298,7 +328,7 @@ fn each_member_s_own_k_counts_wherever_it_stands() {
         release
     };
     let asks = asked(BOOKS, Requirement::PersonK { column: name("price") });
-    let violations = verify_tables(release(), &originals, &schema(), &asks).unwrap_err().0;
+    let violations = verify_tables(release(), &originals, &schema(), &asks, LIMIT).unwrap_err().0;
     let both = Violation::Unmet {
         requirement: Requirement::PersonK { column: name("books.price") },
         n_classes: 2,
@@ -311,7 +341,7 @@ fn each_member_s_own_k_counts_wherever_it_stands() {
         originals[BOOKS].columns[2].ids[id] = 0;
     }
     originals[BOOKS].columns[2].texts = ["2"].into_iter().collect();
-    assert!(verify_tables(release(), &originals, &schema(), &asks).is_ok());
+    assert!(verify_tables(release(), &originals, &schema(), &asks, LIMIT).is_ok());
 }
 
 #[test]
@@ -320,7 +350,7 @@ fn values_are_counted_among_rows_that_look_the_same() {
     let l = asked(TAKES, Requirement::DistinctL { column: name("grade"), l: 2 });
     // Both members of the first class have the same grade in the course of science.
     originals[TAKES].columns[3].ids[3] = originals[TAKES].columns[3].ids[0];
-    let violations = verify_tables(release(), &originals, &schema(), &l).unwrap_err().0;
+    let violations = verify_tables(release(), &originals, &schema(), &l, LIMIT).unwrap_err().0;
     let requirement = Requirement::DistinctL { column: name("grade"), l: 2 };
     let unmet = Violation::Unmet { requirement, n_classes: 1, reached: 1.0, first_row: 1, class_size: 2 };
     assert_eq!(violations, [unmet.in_table("takes")]);
@@ -339,8 +369,8 @@ fn two_persons(values: [[&str; 2]; 2]) -> (Vec<Table>, Schema, Release) {
     let hangs = SchemaParent { table: 0, foreign_key: 0 };
     let schema = Schema {
         tables: vec![
-            kohort_model::SchemaTable { name: name("person"), key: Some(0), parent: None },
-            kohort_model::SchemaTable { name: name("row"), key: None, parent: Some(hangs) },
+            kohort_model::SchemaTable { name: name("person"), key: Some(0), parent: None, references: Vec::new() },
+            kohort_model::SchemaTable { name: name("row"), key: None, parent: Some(hangs), references: Vec::new() },
         ],
     };
     let person =
@@ -354,7 +384,7 @@ fn two_persons(values: [[&str; 2]; 2]) -> (Vec<Table>, Schema, Release) {
 fn a_value_that_every_person_holds_somewhere_among_look_alike_rows_is_given_away() {
     let holds = |values, requirement: Requirement| {
         let (originals, schema, release) = two_persons(values);
-        verify_tables(release, &originals, &schema, &[vec![Requirement::K(2)], vec![requirement]]).is_ok()
+        verify_tables(release, &originals, &schema, &[vec![Requirement::K(2)], vec![requirement]], LIMIT).is_ok()
     };
     let l = || Requirement::DistinctL { column: name("value"), l: 2 };
     let alpha = || Requirement::Alpha { column: name("value"), alpha: 0.5 };
@@ -395,7 +425,7 @@ fn a_schema_that_makes_no_trees_is_refused() {
     let broken = |spoil: &dyn Fn(&mut Schema)| {
         let mut schema = schema();
         spoil(&mut schema);
-        verify_tables(release(), &students(), &schema, &requirements()).unwrap_err().0
+        verify_tables(release(), &students(), &schema, &requirements(), LIMIT).unwrap_err().0
     };
     let link = |table: &str| Violation::BrokenLink.in_table(table);
     let circle =
@@ -413,7 +443,7 @@ fn private_keys_tell_rows_apart() {
     let mut originals = students();
     originals[TAKES].columns[0].ids[1] = 0;
     originals[STUDENT].columns[0].ids[3] = NULL;
-    let violations = verify_tables(release(), &originals, &schema(), &requirements()).unwrap_err().0;
+    let violations = verify_tables(release(), &originals, &schema(), &requirements(), LIMIT).unwrap_err().0;
     let wrong = |table: &str, column: &str, first_row| {
         Violation::OriginalKeys { column: name(column), n: 1, first_row }.in_table(table)
     };
@@ -462,6 +492,7 @@ proptest! {
         let forest = Forest {
             n_rows: vec![persons.len(), middle.len(), leaves.len()],
             parents: vec![Vec::new(), of_middle, of_leaves],
+            targets: vec![Vec::new(); 3],
         };
         let (middle, leaves) = (CellIds::by_id(middle, 2), CellIds::by_id(leaves, 2));
         let looks = forest.looks(&shape, &[vec![], vec![&middle], vec![&leaves]]);

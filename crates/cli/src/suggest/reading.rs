@@ -1,0 +1,222 @@
+//! How a file is to be read: its encoding, header, decimal sign, nulls and dates, found out from the file and written
+//! into the spec with reasons.
+
+use std::path::Path;
+
+use kohort_io::{CheckOptions, FileColumns, ReadProblem, ReadProblems, infer_type, read_for_check};
+use kohort_model::spec::CsvSpec;
+use kohort_model::{Column, NULL, Notation, Progress, Table, Texts, ValueType};
+
+/// Words that often mean that nothing is known.
+const NULL_WORDS: &[&str] =
+    &["NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", "-", "--", "?", ".", "k.A.", "k. A.", "missing"];
+
+/// Formats of dates beside ISO 8601, those that write the day first before those that write the month first.
+const DATE_FORMATS: &[&str] = &[
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%m/%d/%Y",
+    "%m-%d-%Y",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d.%m.%y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M",
+    "%d/%m/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M",
+    "%m/%d/%Y %H:%M:%S",
+];
+
+/// A line of the spec: key, value as TOML, reason.
+pub(crate) type Setting = (&'static str, String, String);
+
+/// A table, how its cells are spelled, and what a spec has to say so that it is read like this.
+pub(crate) struct Reading {
+    pub(crate) table: Table,
+    pub(crate) notation: Notation,
+    pub(crate) settings: Vec<Setting>,
+}
+
+impl Reading {
+    /// Reads a table and finds out how.
+    ///
+    /// # Errors
+    /// Where no way to read it is found.
+    pub(crate) fn new(path: &Path, progress: &dyn Progress) -> Result<Reading, ReadProblems> {
+        let mut settings = Vec::new();
+        let table = read(path, &mut settings, progress)?;
+        let mut reading = Reading { table, notation: Notation::default(), settings };
+        if is_csv(path) {
+            reading.find_nulls();
+            reading.find_decimal_sign();
+            reading.find_date_format();
+        }
+        Ok(reading)
+    }
+
+    /// Words without which a column would hold numbers or dates are nulls.
+    fn find_nulls(&mut self) {
+        let mut found: Vec<&str> = Vec::new();
+        for column in &self.table.columns {
+            let words: Vec<&str> =
+                NULL_WORDS.iter().copied().filter(|word| column.texts.iter().any(|t| t == *word)).collect();
+            if words.is_empty() || words.len() == column.texts.len() {
+                continue;
+            }
+            let rest: Texts = column.texts.iter().filter(|text| !words.contains(text)).collect();
+            if value_type(&rest, &Notation::default()) != ValueType::Text {
+                found.extend(words.into_iter().filter(|word| !found.contains(word)).collect::<Vec<_>>());
+            }
+        }
+        if found.is_empty() {
+            return;
+        }
+        self.table.columns.iter_mut().for_each(|column| leave_out(column, &found));
+        let words: Vec<String> = std::iter::once("").chain(found).map(|word| format!("\"{word}\"")).collect();
+        let why = "columns of numbers or dates hold these words, and nothing else that is none";
+        self.settings.push(("null", format!("[{}]", words.join(", ")), why.to_owned()));
+    }
+
+    fn find_decimal_sign(&mut self) {
+        let comma = Notation { decimal_comma: true, date_format: None };
+        let types = |notation: &Notation| -> Vec<ValueType> {
+            self.table.columns.iter().map(|column| infer_type(&column.texts, notation)).collect()
+        };
+        let is_fraction = |&value_type: &ValueType| matches!(value_type, ValueType::Decimal | ValueType::Float);
+        let n_of = |notation: &Notation| types(notation).iter().filter(|value_type| is_fraction(value_type)).count();
+        let (with_point, with_comma) = (n_of(&Notation::default()), n_of(&comma));
+        if with_comma > 0 && with_point == 0 {
+            let columns =
+                if with_comma == 1 { "1 column holds".to_owned() } else { format!("{with_comma} columns hold") };
+            self.notation.decimal_comma = true;
+            self.settings.push(("decimal", "\",\"".to_owned(), format!("{columns} numbers with a decimal comma")));
+        }
+    }
+
+    fn find_date_format(&mut self) {
+        let is_text = |column: &&Column| infer_type(&column.texts, &self.notation) == ValueType::Text;
+        let texts: Vec<&Texts> = self.table.columns.iter().filter(is_text).map(|column| &column.texts).collect();
+        let fits = |format: &str| {
+            let notation = Notation { date_format: Some(format.to_owned()), ..self.notation.clone() };
+            let is_date = |texts: &&&Texts| {
+                could_be_dates(texts) && matches!(infer_type(texts, &notation), ValueType::Date | ValueType::Timestamp)
+            };
+            texts.iter().filter(is_date).count()
+        };
+        let counted: Vec<(usize, &str)> = DATE_FORMATS.iter().map(|&format| (fits(format), format)).collect();
+        let most = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
+        let best: Vec<&str> = counted.iter().filter(|&&(n, _)| n == most).map(|&(_, format)| format).collect();
+        let Some((&format, others)) = best.split_first().filter(|_| most > 0) else { return };
+        let columns = if most == 1 { "1 column holds".to_owned() } else { format!("{most} columns hold") };
+        let mut why = format!("{columns} dates like this");
+        if !others.is_empty() {
+            why += &format!("; {} fits as well: CHECK which one it is", others.join(", "));
+        }
+        self.notation.date_format = Some(format.to_owned());
+        self.settings.push(("date_format", format!("\"{format}\""), why));
+    }
+}
+
+/// Reads a table as UTF-8 with a header, or else as what it seems to be.
+fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+    let mut csv = CsvSpec::default();
+    let with = |csv: &CsvSpec| read_for_check(path, &CheckOptions { format: None, csv: csv.clone() }, progress);
+    let can_be_read_again = is_csv(path) && path != Path::new("-");
+    let mut table = with(&csv);
+    let is_other_text = |problem: &ReadProblem| matches!(problem, ReadProblem::InvalidText { .. });
+    let is_other_encoding = match &table {
+        Ok(table) => table.columns.iter().any(|column| column.name.contains('\0')),
+        Err(problems) => problems.problems.iter().any(is_other_text),
+    };
+    if is_other_encoding && can_be_read_again {
+        let bytes_alternate = table.is_ok();
+        let encodings: &[&str] =
+            if bytes_alternate { &["utf-16le", "utf-16be"] } else { &["utf-16le", "windows-1252"] };
+        for &encoding in encodings {
+            csv.encoding = Some(encoding.to_owned());
+            let again = with(&csv);
+            let is_it =
+                again.as_ref().is_ok_and(|table| table.columns.iter().all(|c| !c.name.contains(['\0', '\u{fffd}'])));
+            // Any even number of bytes is UTF-16, but its characters would be of all alphabets at once.
+            let is_ascii_mostly = again.as_ref().is_ok_and(|table| table.columns.iter().all(|c| mostly_latin(&c.name)));
+            if is_it && (encoding == "windows-1252" || is_ascii_mostly) {
+                let why = match encoding {
+                    "windows-1252" => "the file is not UTF-8; CHECK that umlauts and accents are right",
+                    _ => "every second byte is 0",
+                };
+                settings.push(("encoding", format!("\"{encoding}\""), why.to_owned()));
+                table = again;
+                break;
+            }
+            csv.encoding = None;
+        }
+    }
+    let names = |table: &Table| -> Vec<String> { table.columns.iter().map(|column| column.name.clone()).collect() };
+    let has_header = table.as_ref().map_or(true, |table| FileColumns::of_file(&names(table), []).are_named());
+    if is_csv(path) && !has_header {
+        csv.header = Some(false);
+        settings.push(("header", "false".to_owned(), "the first row holds values, not names".to_owned()));
+        table = match table {
+            Ok(table) if !can_be_read_again => Ok(without_header(table)),
+            _ => with(&csv),
+        };
+    }
+    table
+}
+
+/// The table of a file whose first row was taken for names.
+fn without_header(mut table: Table) -> Table {
+    for (position, column) in table.columns.iter_mut().enumerate() {
+        column.name = format!("column_{}", position + 1);
+    }
+    table
+}
+
+fn is_csv(path: &Path) -> bool {
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
+    extension.is_none_or(|extension| !["parquet", "arrow", "ipc", "feather"].iter().any(|other| extension == **other))
+}
+
+fn mostly_latin(name: &str) -> bool {
+    name.chars().all(|c| (c as u32) < 0x250)
+}
+
+/// A type, also where dates are written otherwise than in ISO 8601.
+fn value_type(texts: &Texts, notation: &Notation) -> ValueType {
+    let numbers = [notation.clone(), Notation { decimal_comma: true, ..notation.clone() }];
+    let of = |notation: &Notation| Some(infer_type(texts, notation)).filter(|&found| found != ValueType::Text);
+    let as_date = |format: &&str| of(&Notation { date_format: Some((*format).to_owned()), ..notation.clone() });
+    numbers
+        .iter()
+        .find_map(of)
+        .or_else(|| DATE_FORMATS.iter().filter(|_| could_be_dates(texts)).find_map(as_date))
+        .unwrap_or(ValueType::Text)
+}
+
+/// Whether the first text is short and has digits: most columns of text are none.
+fn could_be_dates(texts: &Texts) -> bool {
+    texts.iter().next().is_some_and(|text| text.len() <= 30 && text.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Turns cells with these words into nulls.
+fn leave_out(column: &mut Column, words: &[&str]) {
+    if !column.texts.iter().any(|text| words.contains(&text)) {
+        return;
+    }
+    let mut texts = Texts::new();
+    let ids: Vec<u32> =
+        column.texts.iter().map(|text| if words.contains(&text) { NULL } else { texts.push(text) }).collect();
+    column.texts = texts;
+    for id in column.ids.iter_mut().filter(|id| **id != NULL) {
+        *id = ids[*id as usize];
+    }
+}

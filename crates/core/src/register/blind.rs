@@ -1,0 +1,300 @@
+//! [`Population`]: classes that are chosen without looking at who is private.
+//!
+//! Everybody stands at their public place: where the register says they are, or, for private persons whom no register
+//! has, where the private table says. The population is partitioned there. A class is released if it holds anybody
+//! private, with all its rows and the box of all its rows.
+//!
+//! # Guarantee
+//! exchange two register persons of one class, with everything that the private table says of them, and the release is
+//! the same. So a reader who knows the algorithm, the register and k learns of a class how many of it are private at
+//! most, and nothing about which. Private values that differ from the register's widen the class of the register's
+//! place, which shows that somebody in it is described otherwise, not who. A person whom no register has shows as one
+//! row more, which tells nothing about anybody else
+//! # Paper
+//! the direct method of `[SMP10]` section 4
+//! # Deviations
+//! no row is dropped to shrink a box. Refinement partitions twice: first into regions that hold k private persons if
+//! these are spread evenly, then each region again. The k of everybody is the largest that anybody asks for, because a
+//! larger class here or there would show where that person is
+//! # Cost
+//! that of the partitioner on everybody
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kohort_model::spec::{RegisterMethod, Unmatched};
+use kohort_model::{InRegister, JoinedRegister, Progress, Silent};
+use rayon::prelude::*;
+
+use super::base::Base;
+use super::crowd::{Bounds, Crowd, Draft, include};
+use super::index::Index;
+use crate::encode::{Encoded, Rows};
+use crate::partition::Unreachable;
+
+/// How many classes beyond the bounds of `delta_presence` are to be expected at most if private persons are spread by
+/// chance.
+const EXPECTED_BEYOND: f64 = 0.05;
+
+/// Everybody at their public place.
+pub(super) struct Population<'a> {
+    crowd: &'a Crowd<'a>,
+    joined: &'a JoinedRegister,
+    /// Persons who count, folded; members are the joined rows of their public places.
+    rows: Cow<'a, Rows>,
+    /// Per folded row persons who stand with it and don't count.
+    guests: BTreeMap<u32, Vec<u32>>,
+    /// Private rows by the joined row where the register says the person is.
+    owners: BTreeMap<u32, u32>,
+    /// Private persons who are left out of the release. They stay in the population, so that classes don't depend on
+    /// them.
+    n_left_out: u32,
+}
+
+/// A class of the population.
+pub(super) struct PublicClass {
+    /// Folded rows.
+    rows: Vec<u32>,
+    /// The region it was cut from.
+    pub(super) region: usize,
+}
+
+/// How many persons of a class are whose.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    n_persons: u64,
+    n_private: u64,
+    /// Private persons whom no register has.
+    n_absent: u64,
+}
+
+impl<'a> Population<'a> {
+    pub(super) fn new(crowd: &'a Crowd<'a>, joined: &'a JoinedRegister, encoded: &Encoded<'_>) -> Population<'a> {
+        let mut owners = BTreeMap::new();
+        let (mut known, mut absent): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for (row, person) in (0..).zip(&joined.persons) {
+            match person {
+                InRegister::Same(_) => known.push(row),
+                InRegister::Absent => absent.push(row),
+                InRegister::Differs(place) => {
+                    known.push(*place);
+                    owners.insert(*place, row);
+                }
+            }
+        }
+        known.extend(joined.register_rows());
+        let (counted, others) = match crowd.unmatched() {
+            Unmatched::Count => ([known, absent].concat(), Vec::new()),
+            // Unmatched persons may be some of the register under another spelling, so the two don't add up.
+            Unmatched::Doubt if absent.len() > known.len() => (absent, known),
+            Unmatched::Doubt => (known, absent),
+        };
+        let n_left_out = (0..joined.n_microdata as u32).filter(|&row| !crowd.takes_part(row)).count() as u32;
+        let rows = match others.is_empty() && owners.is_empty() && n_left_out == 0 {
+            true => Cow::Borrowed(&crowd.rows),
+            false => Cow::Owned(encoded.fold(&counted)),
+        };
+        let guests = if others.is_empty() { BTreeMap::new() } else { guests(crowd, &rows, &others) };
+        Population { crowd, joined, rows, guests, owners, n_left_out }
+    }
+
+    /// How many persons count.
+    pub(super) fn n_counted(&self) -> u64 {
+        self.rows.n_members() as u64
+    }
+
+    /// How large classes must be: k, or what anybody asks for, whoever is left out; and enough for `bounds` of the share
+    /// of private persons to hold in all classes if these are spread by chance. It depends on how many are private, not
+    /// on who.
+    pub(super) fn class_size(&self, bounds: Option<(f64, f64)>) -> u32 {
+        let n_private = self.joined.n_microdata as u32;
+        let asked = (0..n_private).filter(|&row| self.crowd.takes_part(row)).map(|row| self.crowd.k_of_row(row));
+        let k = asked.max().unwrap_or(0).max(self.crowd.k()).saturating_add(self.n_left_out);
+        let Some((least, most)) = bounds else { return k };
+        let n_persons = (self.joined.n_microdata + self.joined.n_register) as f64;
+        let share = f64::from(n_private) / n_persons;
+        let holds = |size: u32| {
+            let above = chance_of(size, share, (most * f64::from(size) + 1e-9).floor() as u32 + 1);
+            let below = chance_of(size, 1.0 - share, ((1.0 - least) * f64::from(size) + 1e-9).floor() as u32 + 1);
+            (above + below) * n_persons / f64::from(size) <= EXPECTED_BEYOND
+        };
+        let (mut low, mut high) = (k, k.max(self.n_counted().min(u64::from(u32::MAX)) as u32));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// Classes of the population of at least this size; those that show the same are one.
+    pub(super) fn classes(
+        &self,
+        base: &Base<'_>,
+        method: RegisterMethod,
+        size: u32,
+        progress: &dyn Progress,
+    ) -> Result<Vec<PublicClass>, Unreachable> {
+        let domains = self.crowd.domains();
+        let cut: Vec<Vec<Vec<u32>>> = match method {
+            RegisterMethod::Direct => vec![base.partition(&self.rows, domains, size, progress)?],
+            RegisterMethod::Refine => {
+                let n_persons = (self.joined.n_microdata + self.joined.n_register) as u64;
+                let spread = u64::from(self.crowd.k()) * n_persons / (self.joined.n_microdata as u64).max(1);
+                let region = u64::from(size).max(spread).min(self.n_counted()) as u32;
+                let regions = base.partition(&self.rows, domains, region.max(size), progress)?;
+                let refine = |region: &Vec<u32>| {
+                    let lists = base.partition(&self.rows.part(region), domains, size, &Silent)?;
+                    let whole = |list: Vec<u32>| list.into_iter().map(|row| region[row as usize]).collect();
+                    Ok(lists.into_iter().map(whole).collect())
+                };
+                regions.par_iter().map(refine).collect::<Result<_, Unreachable>>()?
+            }
+        };
+        let classes: Vec<PublicClass> = (0..)
+            .zip(cut)
+            .flat_map(|(region, lists)| lists.into_iter().map(move |rows| PublicClass { rows, region }))
+            .collect();
+        Ok(self.united(classes))
+    }
+
+    /// Classes that show the same are one, whoever of them is private.
+    fn united(&self, classes: Vec<PublicClass>) -> Vec<PublicClass> {
+        let shown: Vec<Bounds> = classes.par_iter().map(|class| self.crowd.hull(&self.bounds(class))).collect();
+        let mut united: BTreeMap<Bounds, PublicClass> = BTreeMap::new();
+        for (shown, mut class) in shown.into_iter().zip(classes) {
+            match united.get_mut(&shown) {
+                Some(first) => first.rows.append(&mut class.rows),
+                None => drop(united.insert(shown, class)),
+            }
+        }
+        united.into_values().collect()
+    }
+
+    /// The box of everybody in a class.
+    fn bounds(&self, class: &PublicClass) -> Bounds {
+        let mut bounds = self.rows.bounds(&class.rows);
+        for guest in self.guests_of(class) {
+            include(&mut bounds, &self.crowd.codes(guest));
+        }
+        bounds
+    }
+
+    fn guests_of(&self, class: &PublicClass) -> impl Iterator<Item = u32> {
+        let guests = class.rows.iter().filter(|_| !self.guests.is_empty());
+        guests.filter_map(|row| self.guests.get(row)).flatten().copied()
+    }
+
+    /// The public places of everybody in a class.
+    fn places(&self, class: &PublicClass) -> impl Iterator<Item = u32> {
+        class.rows.iter().flat_map(|&row| self.rows.members(row)).copied().chain(self.guests_of(class))
+    }
+
+    /// The private row of the person at a place.
+    fn private_row(&self, place: u32) -> Option<u32> {
+        match (place as usize) < self.joined.n_microdata {
+            true => Some(place),
+            false => self.owners.get(&place).copied(),
+        }
+    }
+
+    pub(super) fn share(&self, class: &PublicClass) -> Share {
+        let mut share = Share { n_persons: 0, n_private: 0, n_absent: 0 };
+        for place in self.places(class) {
+            match self.private_row(place) {
+                None => share.n_persons += 1,
+                Some(row) if self.crowd.takes_part(row) => {
+                    share.n_persons += 1;
+                    share.n_private += 1;
+                    share.n_absent += u64::from(self.joined.persons[row as usize] == InRegister::Absent);
+                }
+                Some(_) => {}
+            }
+        }
+        share
+    }
+
+    /// The class as it is released, `None` where nobody in it is private.
+    pub(super) fn draft(&self, class: &PublicClass) -> Option<Draft> {
+        let private = self.places(class).filter_map(|place| self.private_row(place));
+        let microdata: Vec<u32> = private.filter(|&row| self.crowd.takes_part(row)).collect();
+        if microdata.is_empty() {
+            return None;
+        }
+        let of_crowd = |&row: &u32| match &self.rows {
+            Cow::Borrowed(_) => Some(row),
+            Cow::Owned(rows) => self.crowd.find(rows.cells(row)),
+        };
+        let guests = self.guests_of(class).filter_map(|guest| self.crowd.find(&self.crowd.codes(guest)));
+        let mut register: Vec<u32> = class.rows.iter().filter_map(of_crowd).chain(guests).collect();
+        register.retain(|&row| self.crowd.n_register(row) > 0);
+        register.sort_unstable();
+        register.dedup();
+        Some(Draft { microdata, register, reach: self.bounds(class), ..Draft::default() })
+    }
+}
+
+/// Persons who don't count, by the row of those who do that is nearest to them.
+fn guests(crowd: &Crowd<'_>, rows: &Rows, others: &[u32]) -> BTreeMap<u32, Vec<u32>> {
+    let index = Index::over(rows, crowd.domains(), (0..rows.len() as u32).collect());
+    let nearest = |&guest: &u32| {
+        let place: Bounds = crowd.codes(guest).into_iter().map(|code| (code, code)).collect();
+        index.nearest(&place).map(|row| (row, guest))
+    };
+    let found: Vec<(u32, u32)> = others.par_iter().filter_map(nearest).collect();
+    let mut guests: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    found.into_iter().for_each(|(row, guest)| guests.entry(row).or_default().push(guest));
+    guests
+}
+
+impl Share {
+    /// Whether a reader's certainty that somebody of the class is private stays within bounds. Those whom no register
+    /// has are known to be private, so the others are at most as sure as the whole class, and may be less sure. Those
+    /// who are left out may be missing in any class.
+    pub(super) fn is_within(self, (least, most): (f64, f64), n_left_out: u64) -> bool {
+        let surest = (self.n_private + n_left_out) as f64 / (self.n_persons + n_left_out).max(1) as f64;
+        let n_known = self.n_persons - self.n_absent;
+        let least_sure = if n_known == 0 { 1.0 } else { (self.n_private - self.n_absent) as f64 / n_known as f64 };
+        least_sure >= least - 1e-9 && surest <= most + 1e-9
+    }
+}
+
+/// The chance that of so many persons at least `n` are drawn, each with the same chance.
+fn chance_of(n_persons: u32, chance: f64, n: u32) -> f64 {
+    if n > n_persons {
+        return 0.0;
+    }
+    if f64::from(n) <= chance * f64::from(n_persons) {
+        return 1.0;
+    }
+    // Exactly n, from the logarithm; then one more at a time, each seldomer than the one before.
+    let ways: f64 = (0..n).map(|drawn| (f64::from(n_persons - drawn) / f64::from(drawn + 1)).ln()).sum();
+    let mut exactly = (ways + f64::from(n) * chance.ln() + f64::from(n_persons - n) * (1.0 - chance).ln()).exp();
+    let mut sum = 0.0;
+    for drawn in n..=n_persons {
+        sum += exactly;
+        exactly *= f64::from(n_persons - drawn) / f64::from(drawn + 1) * chance / (1.0 - chance);
+        if exactly < sum * 1e-12 {
+            break;
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chance_of;
+
+    #[test]
+    fn chances_are_those_of_a_coin() {
+        // Three coins: all heads in one of eight, two at least in four.
+        for (n, expected) in [(3, 0.125), (2, 0.5), (4, 0.0), (0, 1.0), (1, 1.0)] {
+            assert!((chance_of(3, 0.5, n) - expected).abs() < 1e-12, "{n}");
+        }
+        let chance = chance_of(1_000, 0.1, 131);
+        assert!((0.0005..0.002).contains(&chance), "three deviations and more: {chance}");
+    }
+}

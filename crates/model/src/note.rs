@@ -1,0 +1,191 @@
+//! [`Note`]: something that was done otherwise than a reader of the spec would expect.
+//!
+//! A release is never made by a lesser method in silence: whoever falls back, tries less or can't follow a setting adds
+//! a note, and every note is printed and stands in the manifest. Notes hold counts and names of settings, never values.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Spec;
+use crate::spec::{Algorithm, ClusteringSpec};
+
+/// A remark that the program did something else than the spec asked for, for the output and the manifest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Note {
+    /// The spec sets something that this job does not use.
+    Unused {
+        /// The setting, as a spec writes it.
+        setting: &'static str,
+        /// Who would use it.
+        used_by: &'static str,
+    },
+    /// `auto` tries less on a large table.
+    LessTried {
+        /// How many different rows there are.
+        n_distinct: u64,
+        /// Up to how many all is tried.
+        limit: u64,
+    },
+    /// `auto` moves no rows where persons have several.
+    OnlyCut,
+    /// `auto` compared its ways on a part of the persons.
+    ComparedOnPart {
+        /// How many different persons there are.
+        n_persons: u64,
+        /// How many of them were tried every way.
+        n_tried: u64,
+    },
+    /// A search for the best levels ended before it was through.
+    SearchEnded,
+    /// Optimal pairing was asked for and some siblings are too many for it.
+    PairedGreedily {
+        /// The most pairs of different siblings that are paired at the least cost.
+        limit: u64,
+    },
+    /// `leftovers = "suppress"` leaves out nobody for making a class wide.
+    NobodyTrimmed(WhyNobody),
+}
+
+/// Why nobody is left out for making a class wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyNobody {
+    /// A person has several rows, which stand in several classes.
+    SeveralRows,
+    /// A requirement compares classes with the whole release, which changes with everybody who leaves.
+    ComparedWithRelease,
+}
+
+/// A note as a manifest shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoteManifest {
+    /// A word that stays the same from version to version.
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Note {
+    /// A word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Note::Unused { .. } => "unused_setting",
+            Note::LessTried { .. } => "less_tried",
+            Note::OnlyCut => "only_cut",
+            Note::ComparedOnPart { .. } => "compared_on_part",
+            Note::SearchEnded => "search_ended",
+            Note::PairedGreedily { .. } => "paired_greedily",
+            Note::NobodyTrimmed(_) => "nobody_trimmed",
+        }
+    }
+
+    /// Settings of a spec that its algorithm does not use. Only those that differ from their defaults are named,
+    /// because the others change nothing.
+    pub fn unused(spec: &Spec) -> Vec<Note> {
+        let is_clustering = matches!(spec.algorithm, Algorithm::Cluster | Algorithm::Miracle | Algorithm::MiracleX)
+            || spec.algorithm == Algorithm::Auto && spec.links_rows();
+        let ClusteringSpec { threshold, cluster_limit, pairing } = spec.clustering;
+        let settings = [
+            (spec.seed != 0, "seed", "no algorithm of this version"),
+            (
+                spec.algorithm != Algorithm::Mondrian && spec.mondrian != Default::default(),
+                "[mondrian]",
+                "algorithm = \"mondrian\"",
+            ),
+            (
+                spec.algorithm != Algorithm::Datafly && spec.datafly != Default::default(),
+                "[datafly]",
+                "algorithm = \"datafly\"",
+            ),
+            (
+                spec.algorithm != Algorithm::FullDomain && spec.full_domain != Default::default(),
+                "[full_domain]",
+                "algorithm = \"full-domain\"",
+            ),
+            (
+                !is_clustering && (threshold.is_some() || cluster_limit.is_some()),
+                "[clustering]",
+                "algorithm = \"cluster\", \"miracle\" or \"miraclex\"",
+            ),
+            (pairing.is_some() && !spec.links_rows(), "pairing", "releases of several tables"),
+        ];
+        let unused = settings.into_iter().filter(|&(is_unused, ..)| is_unused);
+        unused.map(|(_, setting, used_by)| Note::Unused { setting, used_by }).collect()
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Unused { setting, used_by } => {
+                write!(f, "the setting {setting} has no effect here: it is for {used_by}")
+            }
+            Note::LessTried { n_distinct, limit } => write!(
+                f,
+                "auto tried less than it does on smaller tables, because there are {n_distinct} different rows and \
+                 everything is tried up to {limit}: the loss may be higher than it could be"
+            ),
+            Note::OnlyCut => write!(
+                f,
+                "auto cut classes but moved no rows between them, because persons have several rows: the loss may be \
+                 higher than it could be"
+            ),
+            Note::ComparedOnPart { n_persons, n_tried } => write!(
+                f,
+                "auto compared its ways on {n_tried} of {n_persons} different persons and ran the best of them on all"
+            ),
+            Note::SearchEnded => write!(
+                f,
+                "the search for the best levels ended before it was through: another choice of levels may lose less"
+            ),
+            Note::PairedGreedily { limit } => write!(
+                f,
+                "optimal pairing was asked for, and rows of persons with more than {limit} pairs of different rows are \
+                 paired greedily"
+            ),
+            Note::NobodyTrimmed(why) => {
+                let why = match why {
+                    WhyNobody::SeveralRows => "persons have several rows",
+                    WhyNobody::ComparedWithRelease => {
+                        "a requirement compares classes with the whole release, which changes with everybody who leaves"
+                    }
+                };
+                write!(f, "leftovers = \"suppress\" left out nobody for making a class wide, because {why}")
+            }
+        }
+    }
+}
+
+impl From<&Note> for NoteManifest {
+    fn from(note: &Note) -> Self {
+        NoteManifest { code: note.code().to_owned(), message: note.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_another_algorithm_are_noted() {
+        let spec = |settings: &str| {
+            Spec::parse(&format!(
+                "k = 2\n{settings}\n[tables.a]\nfile = \"a.csv\"\n[tables.a.columns]\nage = \"quasi\"\n"
+            ))
+            .unwrap()
+        };
+        let unused = |settings: &str| -> Vec<&'static str> {
+            let settings = Note::unused(&spec(settings)).into_iter().map(|note| match note {
+                Note::Unused { setting, .. } => setting,
+                other => panic!("{other}"),
+            });
+            settings.collect()
+        };
+        assert_eq!(unused(""), [""; 0]);
+        assert_eq!(unused("algorithm = \"mondrian\"\nmondrian = { cuts = \"relaxed\" }"), [""; 0]);
+        assert_eq!(unused("mondrian = { cuts = \"relaxed\" }\nseed = 7"), ["seed", "[mondrian]"]);
+        assert_eq!(unused("mondrian = { cuts = \"strict\" }"), [""; 0]);
+        assert_eq!(unused("clustering = { threshold = 0.3, pairing = \"optimal\" }"), ["[clustering]", "pairing"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! [`Carried`]: a condition on labels as it is sent to the process that executes a plan.
+//!
+//! Hierarchies are large and functions share them, so a function names its hierarchy by a number.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use kohort_model::hierarchy::MaskSide;
+use kohort_model::{Hierarchy, ValueType};
+use serde::{Deserialize, Serialize};
+
+use super::mask::Hides;
+use super::tree::Tree;
+use super::{Comparison, Condition, CouldBe, CouldMatch, Labels, Meaning, Side};
+
+/// A function of labels.
+#[derive(Serialize, Deserialize)]
+pub enum Carried {
+    /// [`CouldBe`].
+    CouldBe {
+        /// What labels can stand for.
+        meaning: CarriedMeaning,
+        /// What is asked.
+        condition: Condition,
+    },
+    /// [`CouldMatch`].
+    CouldMatch {
+        /// The first cells.
+        left: CarriedSide,
+        /// How they are compared.
+        comparison: Comparison,
+        /// The second cells.
+        right: CarriedSide,
+    },
+}
+
+/// A [`Side`].
+#[derive(Serialize, Deserialize)]
+pub enum CarriedSide {
+    /// Labels.
+    Protected(CarriedMeaning),
+    /// Values of the type with this word.
+    Raw(String),
+}
+
+/// A [`Meaning`].
+#[derive(Serialize, Deserialize)]
+pub struct CarriedMeaning {
+    view: String,
+    column: String,
+    value_type: String,
+    labels: CarriedLabels,
+    may_be_null: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum CarriedLabels {
+    Nodes(usize),
+    Ranges,
+    Dates,
+    Masks { shows_start: bool, width: usize, may_be_longer: bool },
+}
+
+impl Carried {
+    /// A function of labels, whose hierarchies are put beside others; `None` of other functions.
+    pub fn of(function: &ScalarUDF, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<Carried> {
+        if let Some(function) = function.inner().downcast_ref::<CouldBe>() {
+            let meaning = CarriedMeaning::of(function.meaning(), hierarchies);
+            return Some(Carried::CouldBe { meaning, condition: function.condition().clone() });
+        }
+        let function = function.inner().downcast_ref::<CouldMatch>()?;
+        let (left, right) = function.sides();
+        let (left, right) = (CarriedSide::of(left, hierarchies), CarriedSide::of(right, hierarchies));
+        Some(Carried::CouldMatch { left, comparison: function.comparison(), right })
+    }
+
+    /// The function; `None` where it was not written by [`Carried::of`].
+    pub fn function(self, hierarchies: &[Arc<Hierarchy>]) -> Option<ScalarUDF> {
+        Some(match self {
+            Carried::CouldBe { meaning, condition } => {
+                ScalarUDF::from(CouldBe::new(Arc::new(meaning.meaning(hierarchies)?), condition))
+            }
+            Carried::CouldMatch { left, comparison, right } => {
+                ScalarUDF::from(CouldMatch::new(left.side(hierarchies)?, comparison, right.side(hierarchies)?))
+            }
+        })
+    }
+}
+
+impl CarriedSide {
+    fn of(side: &Side, hierarchies: &mut Vec<Arc<Hierarchy>>) -> CarriedSide {
+        match side {
+            Side::Protected(meaning) => CarriedSide::Protected(CarriedMeaning::of(meaning, hierarchies)),
+            Side::Raw(value_type) => CarriedSide::Raw(value_type.word().to_owned()),
+        }
+    }
+
+    fn side(self, hierarchies: &[Arc<Hierarchy>]) -> Option<Side> {
+        Some(match self {
+            CarriedSide::Protected(meaning) => Side::Protected(Arc::new(meaning.meaning(hierarchies)?)),
+            CarriedSide::Raw(word) => Side::Raw(ValueType::from_word(&word)?),
+        })
+    }
+}
+
+impl CarriedMeaning {
+    fn of(meaning: &Meaning, hierarchies: &mut Vec<Arc<Hierarchy>>) -> CarriedMeaning {
+        let labels = match &meaning.labels {
+            Labels::Nodes(tree) => {
+                let own = tree.hierarchy();
+                let known = hierarchies.iter().position(|known| Arc::ptr_eq(known, own));
+                CarriedLabels::Nodes(known.unwrap_or_else(|| {
+                    hierarchies.push(Arc::clone(own));
+                    hierarchies.len() - 1
+                }))
+            }
+            Labels::Ranges => CarriedLabels::Ranges,
+            Labels::Dates => CarriedLabels::Dates,
+            Labels::Masks { side, width, hides } => CarriedLabels::Masks {
+                shows_start: *side == MaskSide::Right,
+                width: *width,
+                may_be_longer: *hides == Hides::AnyNumber,
+            },
+        };
+        CarriedMeaning {
+            view: meaning.view.clone(),
+            column: meaning.column.clone(),
+            value_type: meaning.value_type.word().to_owned(),
+            labels,
+            may_be_null: meaning.may_be_null,
+        }
+    }
+
+    fn meaning(self, hierarchies: &[Arc<Hierarchy>]) -> Option<Meaning> {
+        let value_type = ValueType::from_word(&self.value_type)?;
+        let labels = match self.labels {
+            CarriedLabels::Nodes(number) => {
+                Labels::Nodes(Tree::new(Arc::clone(hierarchies.get(number)?), value_type).ok()?)
+            }
+            CarriedLabels::Ranges => Labels::Ranges,
+            CarriedLabels::Dates => Labels::Dates,
+            CarriedLabels::Masks { shows_start, width, may_be_longer } => Labels::Masks {
+                side: if shows_start { MaskSide::Right } else { MaskSide::Left },
+                width,
+                hides: if may_be_longer { Hides::AnyNumber } else { Hides::AsManyAsStars },
+            },
+        };
+        let CarriedMeaning { view, column, may_be_null, .. } = self;
+        Some(Meaning { view, column, value_type, labels, may_be_null })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::super::{LetterCase, Pattern};
+    use super::*;
+
+    fn there_and_back(function: &ScalarUDF) -> ScalarUDF {
+        let mut hierarchies = Vec::new();
+        let carried = Carried::of(function, &mut hierarchies).unwrap();
+        let sent = serde_json::to_string(&carried).unwrap();
+        let hierarchies: Vec<Arc<Hierarchy>> =
+            hierarchies.iter().map(|tree| Arc::new(Hierarchy::from_nodes(tree.nodes()).unwrap())).collect();
+        serde_json::from_str::<Carried>(&sent).unwrap().function(&hierarchies).unwrap()
+    }
+
+    #[test]
+    fn a_function_of_labels_is_the_same_after_it_was_sent() {
+        let tree = Hierarchy::from_edges("21;young\n22;young\n60;old\nyoung;*\nold;*\n").unwrap();
+        let nodes = Arc::new(Meaning::new("v", "age", ValueType::Integer, Some(Arc::new(tree)), true).unwrap());
+        let ranges = Arc::new(Meaning::new("v", "born", ValueType::Date, None, false).unwrap());
+        let masks = Labels::Masks { side: MaskSide::Left, width: 5, hides: Hides::AnyNumber };
+        let (view, column) = ("v".to_owned(), "zip".to_owned());
+        let masks = Meaning { view, column, value_type: ValueType::Text, labels: masks, may_be_null: false };
+        let point = |meaning: &Meaning, text: &str| meaning.point(text).unwrap();
+        let like = |case| Pattern::new("8!%_", Some('!'), case);
+        for (meaning, condition) in [
+            (&nodes, Condition::Compare(Comparison::GreaterOrEqual, point(&nodes, "22"))),
+            (&nodes, Condition::In(vec![point(&nodes, "21"), point(&nodes, "022")])),
+            (&nodes, Condition::Null),
+            (&ranges, Condition::NotBetween(point(&ranges, "1984-03-17"), point(&ranges, "1990-01-01"))),
+            (&Arc::new(masks), Condition::NotLike(like(LetterCase::Ignored))),
+            (&nodes, Condition::Like(like(LetterCase::Matters))),
+        ] {
+            let function = ScalarUDF::from(CouldBe::new(Arc::clone(meaning), condition));
+            assert_eq!(there_and_back(&function), function);
+        }
+        for right in [Side::Raw(ValueType::Integer), Side::Protected(Arc::clone(&nodes))] {
+            let match_ = CouldMatch::new(Side::Protected(Arc::clone(&nodes)), Comparison::Less, right);
+            let function = ScalarUDF::from(match_);
+            assert_eq!(there_and_back(&function), function);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Clauses that the query engine would read and then ignore.
+//!
+//! # Guarantee
+//! A statement with such a clause is refused. DataFusion's planner drops these clauses without a word, so the answer would
+//! be another than the one that was asked for: `TABLESAMPLE` would return all rows, and `FOR UPDATE` would lock none.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, TableFactor, Value, Visit, Visitor,
+};
+
+/// The first clause of a statement that would be ignored, as people write it.
+pub(super) fn find_ignored(statement: &DFStatement) -> Option<&'static str> {
+    let found = match statement {
+        DFStatement::Statement(statement) => statement.visit(&mut Ignored),
+        DFStatement::Explain(explain) => return find_ignored(&explain.statement),
+        DFStatement::CreateExternalTable(_) | DFStatement::CopyTo(_) | DFStatement::Reset(_) => return None,
+    };
+    found.break_value()
+}
+
+struct Ignored;
+
+impl Visitor for Ignored {
+    type Break = &'static str;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<&'static str> {
+        let Query { locks, for_clause, settings, format_clause, .. } = query;
+        first(&[
+            ("FOR UPDATE or FOR SHARE", !locks.is_empty()),
+            ("FOR XML, JSON or BROWSE", for_clause.is_some()),
+            ("SETTINGS", settings.is_some()),
+            ("FORMAT", format_clause.is_some()),
+        ])
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<&'static str> {
+        let Select { prewhere, connect_by, distribute_by, value_table_mode, select_modifiers, .. } = select;
+        first(&[
+            ("PREWHERE", prewhere.is_some()),
+            ("CONNECT BY", !connect_by.is_empty()),
+            ("DISTRIBUTE BY", !distribute_by.is_empty()),
+            ("AS VALUE or AS STRUCT", value_table_mode.is_some()),
+            ("a modifier of SELECT", select_modifiers.is_some()),
+        ])
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<&'static str> {
+        match table {
+            TableFactor::Table { with_hints, version, with_ordinality, partitions, sample, index_hints, .. } => {
+                first(&[
+                    ("TABLESAMPLE", sample.is_some()),
+                    ("a hint for a table", !with_hints.is_empty() || !index_hints.is_empty()),
+                    ("a version of a table", version.is_some()),
+                    ("WITH ORDINALITY", *with_ordinality),
+                    ("PARTITION", !partitions.is_empty()),
+                ])
+            }
+            TableFactor::Derived { sample, .. } => first(&[("TABLESAMPLE", sample.is_some())]),
+            TableFactor::Function { with_ordinality, .. } => first(&[("WITH ORDINALITY", *with_ordinality)]),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<&'static str> {
+        match expression {
+            Expr::Function(function) if is_named(function, "to_char") && !has_strftime_format(function) => {
+                ControlFlow::Break("a format of to_char without % (write '%Y-%m-%d' for 'YYYY-MM-DD')")
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn first(clauses: &[(&'static str, bool)]) -> ControlFlow<&'static str> {
+    match clauses.iter().find(|(_, is_there)| *is_there) {
+        Some((clause, _)) => ControlFlow::Break(clause),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+fn is_named(function: &Function, name: &str) -> bool {
+    let last = function.name.0.last().and_then(|part| part.as_ident());
+    last.is_some_and(|last| last.value.eq_ignore_ascii_case(name))
+}
+
+/// Whether the second argument is a text with a `%`. PostgreSQL's patterns have none, and would be printed as they stand.
+fn has_strftime_format(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(format)))) = list.args.get(1) else { return false };
+    matches!(&format.value, Value::SingleQuotedString(text) if text.contains('%'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ParseFault, parse};
+
+    fn refused(sql: &str) -> String {
+        let problem = parse(sql).unwrap_err();
+        assert!(matches!(problem.fault, ParseFault::Ignored { .. }), "{sql}: {problem}");
+        problem.fault.to_string()
+    }
+
+    #[test]
+    fn clauses_that_would_be_ignored_are_refused() {
+        for sql in [
+            "SELECT * FROM v TABLESAMPLE BERNOULLI (10)",
+            "SELECT * FROM (SELECT * FROM v TABLESAMPLE SYSTEM (1)) a",
+            "SELECT * FROM v WHERE a IN (SELECT a FROM w TABLESAMPLE SYSTEM (1))",
+            "EXPLAIN SELECT * FROM v TABLESAMPLE SYSTEM (1)",
+            "SELECT * FROM v TABLESAMPLE SYSTEM (1) PURPOSE treatment",
+        ] {
+            assert!(refused(sql).contains("TABLESAMPLE"), "{sql}");
+        }
+        for sql in [
+            "SELECT * FROM v FOR UPDATE",
+            "SELECT * FROM v FOR SHARE NOWAIT",
+            "WITH a AS (SELECT x FROM v FOR UPDATE) SELECT * FROM a",
+        ] {
+            assert!(refused(sql).contains("FOR UPDATE"), "{sql}");
+        }
+        for sql in
+            ["SELECT to_char(now(), 'YYYY')", "SELECT TO_CHAR(day, 'Mon') FROM v", "SELECT to_char(day, f) FROM v"]
+        {
+            assert!(refused(sql).contains("to_char"), "{sql}");
+        }
+    }
+
+    #[test]
+    fn clauses_that_are_heeded_are_not_refused() {
+        for sql in [
+            "SELECT to_char(day, '%Y-%m') AS m, count(*) FROM v GROUP BY m ORDER BY m LIMIT 3 OFFSET 1",
+            "SELECT DISTINCT ON (a) a, b FROM v ORDER BY a",
+            "WITH a AS (SELECT 1 AS x) SELECT sum(x) OVER (PARTITION BY x) FROM a CROSS JOIN generate_series(1, 3)",
+        ] {
+            parse(sql).unwrap_or_else(|problem| panic!("{sql}: {problem}"));
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Second foreign keys: what they give away, what stays of them, and that what stays is true.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_core::relational::AnonymizedTables;
+use kohort_model::{Column, NULL, Schema, Spec, Table};
+use kohort_testkit::generate::config;
+use kohort_testkit::generate::snowflake::TablesJob;
+use kohort_testkit::oracle::swaps::Connected;
+use kohort_testkit::oracle::views::as_read;
+use kohort_verify::{
+    Findings, ReleasedLink, Suppressed, SuppressionLimit, Violation, verify_tables, verify_tables_against,
+    verify_tables_alone, verify_tables_written,
+};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// A job of tables given as lines of cells, an empty cell being null.
+fn job(spec: &str, tables: &[(&str, Vec<String>)]) -> TablesJob {
+    let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
+    let read = |(wanted, (header, rows)): (&kohort_model::spec::TableSpec, &(&str, Vec<String>))| {
+        let cells: Vec<Vec<Option<&str>>> = rows
+            .iter()
+            .map(|row| row.split(',').map(|cell| Some(cell).filter(|cell| !cell.is_empty())).collect())
+            .collect();
+        let columns: Vec<Column> = header
+            .split(',')
+            .enumerate()
+            .map(|(position, name)| {
+                let role =
+                    wanted.columns.iter().find(|column| column.name == name).expect("every column has a role").role;
+                Column::from_cells(name, role, cells.iter().map(|row| row[position]))
+            })
+            .collect();
+        let person = wanted.person.as_ref().and_then(|name| header.split(',').position(|column| column == name));
+        Table { name: wanted.name.clone(), columns, n_rows: rows.len(), person }
+    };
+    let tables: Vec<Table> = spec.tables.iter().zip(tables).map(read).collect();
+    let schema = Schema::of(&spec, &tables).unwrap_or_else(|problems| panic!("{problems}"));
+    TablesJob { tables, schema, spec }
+}
+
+/// Verifies a release in every way there is.
+fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
+    let requirements = job.requirements();
+    let verified = verify_tables(
+        done.release.clone(),
+        &job.tables,
+        &job.schema,
+        &requirements,
+        SuppressionLimit::share(job.spec.max_suppressed),
+    )
+    .map_err(|violations| format!("release: {violations}"))?;
+    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
+    let written = verify_tables_written(&files, &verified, &job.tables, &job.schema, &requirements)
+        .map_err(|violations| format!("written: {violations}"))?;
+    if &written != verified.findings() {
+        return Err(format!("{written:?} is not {:?}", verified.findings()));
+    }
+    let links = ReleasedLink::of(&job.schema, &job.tables);
+    let alone =
+        verify_tables_alone(&files, &links, &requirements).map_err(|violations| format!("alone: {violations}"))?;
+    if (alone.k, alone.classes) != (written.k, written.classes) {
+        return Err(format!("{alone:?} is not {written:?}"));
+    }
+    let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
+    verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed)
+        .map_err(|violations| format!("against: {violations}"))?;
+    Ok(written)
+}
+
+fn cells(table: &Table, column: &str) -> Vec<Option<String>> {
+    let column = table.column(column).expect("it is released");
+    (0..table.n_rows).map(|row| column.cell(row).map(str::to_owned)).collect()
+}
+
+/// How many references of a column the verifier counted as kept.
+fn kept(findings: &Findings, table: usize) -> u64 {
+    findings.tables[table].references.iter().map(|reference| reference.kept).sum()
+}
+
+const CLINIC: &str = "k = 5
+[tables.patient]
+file = \"patient.csv\"
+person = \"pid\"
+columns = { age = \"quasi\" }
+[tables.visit]
+file = \"visit.csv\"
+parent = { table = \"patient\", foreign_key = \"pid\" }
+columns = { code = \"quasi\", doctor = { role = \"key\", references = \"doctor\" } }
+[tables.doctor]
+file = \"doctor.csv\"
+key = \"did\"
+person = true
+columns = { school = \"quasi\" }
+";
+
+/// Sixty patients who look the same, with three visits each; `doctor` says whom a patient saw.
+fn clinic(n_doctors: usize, doctor: impl Fn(usize, usize) -> usize) -> TablesJob {
+    let visits = (0..60).flat_map(|patient| (0..3).map(move |visit| (patient, visit)));
+    job(
+        CLINIC,
+        &[
+            ("pid,age", (0..60).map(|patient| format!("p{patient:02},40")).collect()),
+            ("pid,code,doctor", visits.map(|(p, v)| format!("p{p:02},x,d{:02}", doctor(p, v))).collect()),
+            ("did,school", (0..n_doctors).map(|doctor| format!("d{doctor:02},s")).collect()),
+        ],
+    )
+}
+
+/// Of each released patient the numbers of the doctors they saw, each with how often.
+fn seen(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String, BTreeMap<String, usize>> {
+    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
+    let mut seen: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
+    for (patient, doctor) in cells(&files[1], "pid").into_iter().zip(cells(&files[1], "doctor")) {
+        let doctors = seen.entry(patient.expect("a visit has a patient")).or_default();
+        if let Some(doctor) = doctor {
+            *doctors.entry(doctor).or_default() += 1;
+        }
+    }
+    seen
+}
+
+#[test]
+fn seeing_one_doctor_three_times_does_not_single_a_patient_out() {
+    // Patient 33 saw doctor 7 three times, all others three different ones.
+    let job = clinic(20, |patient, visit| if patient == 33 { 7 } else { (patient * 3 + visit) % 20 });
+    let done = job.run().unwrap();
+    verify(&job, &done).unwrap();
+    let mut patterns: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+    for doctors in seen(&job, &done).values() {
+        let mut times: Vec<usize> = doctors.values().copied().collect();
+        times.sort_unstable();
+        *patterns.entry(times).or_default() += 1;
+    }
+    assert!(patterns.values().all(|&n| n >= 5), "{patterns:?}");
+    assert!(!patterns.contains_key(&vec![3]), "{patterns:?}");
+}
+
+#[test]
+fn references_stay_where_everybody_has_the_same_pattern() {
+    // Twelve patients for each of five doctors, and each saw the same one three times.
+    let job = clinic(5, |patient, _| patient % 5);
+    let done = job.run().unwrap();
+    let findings = verify(&job, &done).unwrap();
+    assert_eq!(kept(&findings, 1), 180);
+    assert!(seen(&job, &done).values().all(|doctors| doctors.values().eq(&[3])));
+}
+
+#[test]
+fn of_unequal_crowds_as_many_references_stay_as_can_be_balanced() {
+    // Doctor 0 is seen by 32 patients, the other four by seven each: five times seven can be told from nobody.
+    let job = clinic(5, |patient, _| if patient < 28 { patient / 7 + 1 } else { 0 });
+    let done = job.run().unwrap();
+    let findings = verify(&job, &done).unwrap();
+    assert_eq!(kept(&findings, 1), 105);
+    let sizes: BTreeSet<usize> = in_degrees(&job, &done).into_values().collect();
+    assert_eq!(sizes, BTreeSet::from([21]), "no doctor has more visits than another");
+}
+
+fn in_degrees(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String, usize> {
+    let mut degrees = BTreeMap::new();
+    for doctors in seen(job, done).into_values() {
+        for (doctor, times) in doctors {
+            *degrees.entry(doctor).or_default() += times;
+        }
+    }
+    degrees
+}
+
+const TRANSFERS: &str = "k = 2
+[tables.account]
+file = \"account.csv\"
+key = \"id\"
+columns = { town = \"quasi\", sum = \"plain\", receiver = { role = \"key\", references = \"account\" } }
+";
+
+#[test]
+fn a_receiver_is_the_right_person_after_renumbering() {
+    // a and b send to c and d, each pair from another town.
+    let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
+    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let done = job.run().unwrap();
+    let findings = verify(&job, &done).unwrap();
+    assert_eq!(kept(&findings, 0), 2);
+    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
+    let sum_of: BTreeMap<_, _> = cells(&files[0], "id").into_iter().zip(cells(&files[0], "sum")).collect();
+    let sent: Vec<_> = cells(&files[0], "sum").into_iter().zip(cells(&files[0], "receiver")).collect();
+    let pairs: BTreeSet<(String, String)> =
+        sent.into_iter().filter_map(|(from, to)| Some((from?, sum_of[&Some(to?)].clone()?))).collect();
+    let expected = [("1", "3"), ("2", "4")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+    assert_eq!(pairs, BTreeSet::from(expected));
+}
+
+#[test]
+fn whoever_receives_more_than_others_is_not_shown_so() {
+    // Everybody of town a sends to m1: she would be the one with two senders.
+    let rows = ["z9,a,1,m1", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
+    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let findings = verify(&job, &job.run().unwrap()).unwrap();
+    assert_eq!((kept(&findings, 0), findings.tables[0].references[0].removed), (0, Some(2)));
+}
+
+/// Accounts of one town as files, each with a receiver.
+fn accounts(receivers: &[&str]) -> (Vec<Table>, Vec<ReleasedLink>, Vec<Vec<kohort_model::Requirement>>) {
+    let rows = (1..).zip(receivers).map(|(id, receiver)| format!("{id},a,1,{receiver}")).collect();
+    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows)]);
+    let links = ReleasedLink::of(&job.schema, &job.tables);
+    let asked = job.requirements();
+    (job.tables, links, asked)
+}
+
+#[test]
+fn files_with_circles_or_lonely_patterns_are_refused() {
+    // Three who send around and six who do can't be told apart by unfolding, and are told apart by whoever knows it.
+    let (files, links, asked) = accounts(&["2", "3", "1", "5", "6", "7", "8", "9", "4"]);
+    let refused = verify_tables_alone(&files, &links, &asked).unwrap_err().0;
+    let circle = Violation::ReferencesInCircle { column: "receiver".to_owned(), n: 9, first_row: 1 };
+    let in_table = Violation::InTable { table: "account".to_owned(), violation: Box::new(circle) };
+    assert_eq!(refused, [in_table]);
+    // Two of four are named: by two each, or one by three and one by none.
+    let (files, links, asked) = accounts(&["", "", "1", "2"]);
+    assert_eq!(verify_tables_alone(&files, &links, &asked).unwrap().k, 2);
+    let (files, links, asked) = accounts(&["", "", "1", "1"]);
+    assert!(verify_tables_alone(&files, &links, &asked).is_err());
+    // A manifest that hides the reference does not help.
+    let (files, _, asked) = accounts(&["", "", "1", "2"]);
+    assert!(verify_tables_alone(&files, &[], &asked).is_err());
+}
+
+#[test]
+fn references_to_another_row_are_found() {
+    let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
+    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let mut release = job.run().unwrap().release;
+    let receiver = release.tables[0].columns.last_mut().expect("the receiver comes last");
+    let kohort_model::Cells::Surrogate { ids } = &mut receiver.cells else { panic!("it is renumbered") };
+    let named: Vec<usize> = (0..ids.len()).filter(|&row| ids[row] != NULL).collect();
+    ids.swap(named[0], named[1]);
+    let found = verify_tables(
+        release,
+        &job.tables,
+        &job.schema,
+        &job.requirements(),
+        SuppressionLimit::share(job.spec.max_suppressed),
+    )
+    .unwrap_err()
+    .0;
+    let is_false = |violation: &Violation| match violation {
+        Violation::InTable { violation, .. } => matches!(**violation, Violation::FalseReference { n: 2, .. }),
+        _ => false,
+    };
+    assert!(found.iter().all(is_false) && found.len() == 1, "{found:?}");
+}
+
+/// A few patients, visits and doctors, who reference each other at random.
+fn any_job() -> impl Strategy<Value = TablesJob> {
+    let persons = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..12)), 4..13);
+    let visits = prop::collection::vec((0usize..12, 0u8..2, prop::option::weighted(0.8, 0usize..6), 0u8..3), 0..14);
+    let doctors = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..6)), 3..7);
+    // References that follow a rule are balanced more often than those drawn at random.
+    let by_rule = any::<(bool, bool)>();
+    (persons, visits, doctors, 2u32..4, any::<bool>(), (1u32..3, by_rule)).prop_map(
+        |(mut persons, mut visits, mut doctors, k, suppress, (l, by_rule))| {
+            if by_rule.0 {
+                visits.iter_mut().for_each(|(patient, _, doctor, _)| *doctor = Some(*patient));
+                doctors.iter_mut().for_each(|(school, _)| *school = 0);
+            }
+            if by_rule.1 {
+                let half = persons.len() / 2;
+                for (position, (town, friend)) in persons.iter_mut().enumerate() {
+                    (*town, *friend) = (u8::from(position < half), (position < half).then_some(position + half));
+                }
+            }
+            let limit = if suppress { "max_suppressed = 0.4\nleftovers = \"suppress\"" } else { "" };
+            let spec = format!(
+                "k = {k}\n{limit}\n[tables.patient]\nfile = \"p\"\nperson = \"pid\"\nchildless = \"keep\"\n\
+                 columns = {{ town = \"quasi\", friend = {{ role = \"key\", references = \"patient\" }} }}\n\
+                 [tables.visit]\nfile = \"v\"\nkey = \"vid\"\nparent = {{ table = \"patient\", foreign_key = \"pid\" }}\n\
+                 columns = {{ code = \"quasi\", doctor = {{ role = \"key\", references = \"doctor\" }}, \
+                 ill = {{ role = \"sensitive\", l = {l} }} }}\n\
+                 [tables.doctor]\nfile = \"d\"\nkey = \"did\"\nperson = true\n\
+                 columns = {{ school = \"quasi\", mentor = {{ role = \"key\", references = \"doctor\" }} }}\n"
+            );
+            let (n_persons, n_doctors) = (persons.len(), doctors.len());
+            let name = |kind: &str, of: Option<usize>, n: usize| {
+                of.map_or_else(String::new, |of| format!("{kind}{}", of % n))
+            };
+            let persons = persons.iter().enumerate();
+            let visits = visits.iter().enumerate();
+            let doctors = doctors.iter().enumerate();
+            job(
+                &spec,
+                &[
+                    (
+                        "pid,town,friend",
+                        persons.map(|(p, (town, to))| format!("p{p},t{town},{}", name("p", *to, n_persons))).collect(),
+                    ),
+                    (
+                        "vid,pid,code,doctor,ill",
+                        visits
+                            .map(|(v, (p, code, to, ill))| {
+                                format!("v{v},p{},c{code},{},i{ill}", p % n_persons, name("d", *to, n_doctors))
+                            })
+                            .collect(),
+                    ),
+                    (
+                        "did,school,mentor",
+                        doctors.map(|(d, (s, to))| format!("d{d},s{s},{}", name("d", *to, n_doctors))).collect(),
+                    ),
+                ],
+            )
+        },
+    )
+}
+
+#[test]
+fn the_properties_speak_of_releases_that_keep_references() {
+    let mut runner = TestRunner::deterministic();
+    let (mut n_kept, mut n_removed, mut n_released) = (0, 0, 0);
+    for _ in 0..200 {
+        let job = any_job().new_tree(&mut runner).expect("jobs are drawn without conditions").current();
+        let Ok(done) = job.run() else { continue };
+        let findings = verify(&job, &done).unwrap();
+        let references = || findings.tables.iter().flat_map(|table| &table.references);
+        n_released += u32::from(references().any(|reference| reference.kept > 0));
+        n_kept += references().map(|reference| reference.kept).sum::<u64>();
+        n_removed += references().filter_map(|reference| reference.removed).sum::<u64>();
+    }
+    assert!(n_released > 20 && n_kept > 100 && n_removed > 100, "{n_released} {n_kept} {n_removed}");
+}
+
+fn threads(n: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(n).build().expect("threads can be started")
+}
+
+/// The released files as texts.
+fn files(job: &TablesJob) -> Option<Vec<Vec<Vec<Option<String>>>>> {
+    let done = job.run().ok()?;
+    let (tables, _) = as_read(&done.release, &job.tables, &job.schema);
+    let rows = |table: &Table| {
+        let cells = |row: usize| table.columns.iter().map(|column| column.cell(row).map(str::to_owned)).collect();
+        (0..table.n_rows).map(cells).collect()
+    };
+    Some(tables.iter().map(rows).collect())
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn everybody_can_be_exchanged_with_k_and_joins_are_true(job in any_job()) {
+        let Ok(done) = job.run() else { return Ok(()) };
+        let findings = verify(&job, &done).map_err(TestCaseError::fail)?;
+        let (tables, schema) = as_read(&done.release, &job.tables, &job.schema);
+        let connected = Connected::new(&tables, &schema);
+        for root in schema.roots() {
+            let crowds = connected.exchangeable(root);
+            let smallest = crowds.iter().copied().min().unwrap_or(0);
+            prop_assert!(smallest >= job.spec.k as usize, "{:?}", crowds);
+            prop_assert_eq!(findings.tables[root].k, Some(smallest as u64));
+            let n_classes: f64 = crowds.iter().map(|&crowd| 1.0 / crowd as f64).sum();
+            prop_assert!((findings.tables[root].classes as f64 - n_classes).abs() < 1e-9);
+        }
+        for (table, linked) in job.schema.tables.iter().enumerate() {
+            for (reference, found) in linked.references.iter().zip(&findings.tables[table].references) {
+                let private = job.schema.reference_rows(&job.tables, table, *reference);
+                let public = schema.reference_rows(&tables, table, *schema.tables[table].references.iter()
+                    .find(|to| tables[table].columns[to.column].name == found.column).expect("it is released"));
+                let mut removed = 0;
+                for (&source, &met) in done.release.tables[table].rows.iter().zip(&public) {
+                    match (met, private[source as usize]) {
+                        (NULL, NULL) => {}
+                        (NULL, _) => removed += 1,
+                        (met, target) => {
+                            prop_assert_eq!(done.release.tables[reference.table].rows[met as usize], target);
+                        }
+                    }
+                }
+                prop_assert_eq!(found.removed, Some(removed));
+            }
+        }
+    }
+
+    #[test]
+    fn neither_threads_nor_the_order_of_rows_change_the_files(job in any_job()) {
+        let one = threads(1).install(|| files(&job));
+        prop_assert_eq!(&one, &threads(8).install(|| files(&job)));
+        let orders: Vec<Vec<usize>> = job.tables.iter().map(|table| (0..table.n_rows).rev().collect()).collect();
+        prop_assert_eq!(&one, &files(&job.with_rows(&orders)));
+    }
+}

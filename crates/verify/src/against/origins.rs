@@ -1,0 +1,150 @@
+//! [`Origins`]: which private rows a released row may have come from, rows with equal cells folded.
+//!
+//! # Cost
+//! Rows fold to groups with equal cells, and only groups with equal copied cells are compared.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Pairs, joined, narrow};
+use crate::Violation;
+use crate::assignment::Network;
+use crate::candidates::PointTree;
+use crate::cells::CellIds;
+use crate::coverage::{Coverage, Runs};
+use crate::grouping::Classes;
+use crate::roll::OwnK;
+
+/// The rows of both sides, and what decides which fits which.
+pub(crate) struct Sides<'a> {
+    pub(crate) pairs: &'a Pairs<'a>,
+    pub(crate) n_released: usize,
+    pub(crate) n_original: usize,
+    /// The released quasi cells.
+    pub(crate) quasi: &'a [CellIds<'a>],
+    /// Persons' own k, by person.
+    pub(crate) own_k: &'a [OwnK],
+    /// Whose a private row is; without it each is a person's.
+    pub(crate) persons: Option<&'a CellIds<'a>>,
+    /// Per released row how many rows look the same as it to those who ask for own k: as many persons at most.
+    pub(crate) sizes_for_own_k: &'a [u32],
+}
+
+/// Groups of rows with equal cells, those with equal copied cells side by side.
+pub(crate) struct Origins<'a> {
+    sides: &'a Sides<'a>,
+    runs: Vec<Runs>,
+    /// Released rows by copied and quasi cells.
+    pub(crate) boxes: Classes,
+    /// Private rows by copied and quasi cells and own k.
+    pub(crate) points: Classes,
+    /// Runs of boxes and points with equal copied cells.
+    pub(crate) buckets: Vec<Bucket>,
+}
+
+/// Boxes and points with equal copied cells, each from the first to before the second.
+pub(crate) struct Bucket {
+    pub(crate) boxes: (usize, usize),
+    pub(crate) points: (usize, usize),
+}
+
+impl<'a> Origins<'a> {
+    pub(crate) fn new(sides: &'a Sides<'a>) -> Self {
+        let Sides { pairs, n_released, n_original, quasi, own_k, .. } = *sides;
+        let runs =
+            pairs.quasi.par_iter().map(|(public, private)| Runs::new(&Coverage::new(private, &public.texts))).collect();
+        let copied: Vec<CellIds<'_>> =
+            pairs.copied.par_iter().map(|(public, private)| joined(public, private)).collect();
+        let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + n_original);
+        let (bucket_of_rows, n_buckets) = (both.class_of_rows(), both.len());
+        drop((both, copied));
+        let (of_released, of_original) = bucket_of_rows.split_at(n_released);
+
+        let bucket = CellIds::by_id(of_released, n_buckets);
+        let boxes = Classes::group(&std::iter::once(&bucket).chain(quasi).collect::<Vec<_>>(), n_released);
+
+        let bucket = CellIds::by_id(of_original, n_buckets);
+        let mut columns = vec![bucket];
+        columns
+            .extend(pairs.quasi.iter().map(|(_, private)| CellIds::by_id(private.ids.as_slice(), private.texts.len())));
+        for own_k in own_k {
+            let wishes: Vec<u32> = (0..n_original).map(|row| narrow(own_k.get(row, sides.persons))).collect();
+            columns.push(CellIds::by_id(wishes, u32::MAX as usize));
+        }
+        let points = Classes::group(&columns.iter().collect::<Vec<_>>(), n_original);
+
+        // Groups come in the order of their bucket, the first thing they are grouped by.
+        let bucket_of = |classes: &Classes, buckets: &[u32], group: usize| buckets[classes.rows(group)[0] as usize];
+        let mut buckets = Vec::new();
+        let (mut next_box, mut next_point) = (0, 0);
+        while next_box < boxes.len() {
+            let bucket = bucket_of(&boxes, of_released, next_box);
+            let first_box = next_box;
+            while next_box < boxes.len() && bucket_of(&boxes, of_released, next_box) == bucket {
+                next_box += 1;
+            }
+            while next_point < points.len() && bucket_of(&points, of_original, next_point) < bucket {
+                next_point += 1;
+            }
+            let first_point = next_point;
+            while next_point < points.len() && bucket_of(&points, of_original, next_point) == bucket {
+                next_point += 1;
+            }
+            buckets.push(Bucket { boxes: (first_box, next_box), points: (first_point, next_point) });
+        }
+        Origins { sides, runs, boxes, points, buckets }
+    }
+
+    /// The boxes and points of one bucket, numbered from its first, and which box may have which point.
+    ///
+    /// # Errors
+    /// Where there are more than `most` candidates.
+    pub(crate) fn network(&self, bucket: &Bucket, most: u64) -> Result<Network, Violation> {
+        let Sides { pairs, own_k, sizes_for_own_k, persons, .. } = *self.sides;
+        let n_points = bucket.points.1 - bucket.points.0;
+        let n_columns = self.runs.len() + own_k.len();
+        let mut coordinates = Vec::with_capacity(n_points * n_columns);
+        for point in bucket.points.0..bucket.points.1 {
+            let row = self.points.rows(point)[0] as usize;
+            let values = self.runs.iter().zip(&pairs.quasi);
+            coordinates.extend(values.map(|(runs, (_, private))| runs.position(private.ids[row])));
+            coordinates.extend(own_k.iter().map(|own_k| narrow(own_k.get(row, persons))));
+        }
+        let tree = PointTree::new(n_columns, coordinates, n_points);
+        let n_candidates = AtomicU64::new(0);
+        let candidates: Option<Vec<Vec<u32>>> = (bucket.boxes.0..bucket.boxes.1)
+            .into_par_iter()
+            .map(|released| {
+                let row = self.boxes.rows(released)[0] as usize;
+                let labels = self.runs.iter().zip(&pairs.quasi);
+                let mut sides: Vec<(u32, u32)> = labels.map(|(runs, (public, _))| runs.run(public.ids[row])).collect();
+                sides.extend(own_k.iter().map(|_| (0, sizes_for_own_k[row].saturating_add(1))));
+                let points = tree.within(&sides);
+                let n = points.len() as u64;
+                (n_candidates.fetch_add(n, Ordering::Relaxed) + n <= most).then_some(points)
+            })
+            .collect();
+        let candidates = candidates.ok_or(Violation::TooManyOrigins { limit: most })?;
+        let mut starts = vec![0];
+        starts.extend(candidates.iter().scan(0, |end, points| {
+            *end += points.len();
+            Some(*end)
+        }));
+        let sizes = |classes: &Classes, (from, to): (usize, usize)| -> Vec<u32> {
+            (from..to).map(|group| classes.rows(group).len() as u32).collect()
+        };
+        let (needs, supplies) = (sizes(&self.boxes, bucket.boxes), sizes(&self.points, bucket.points));
+        Ok(Network { starts, points: candidates.concat(), needs, supplies })
+    }
+
+    /// Boxes that lack an origin, given how many each lacks, as a violation.
+    pub(crate) fn lacking(&self, lacking: impl Iterator<Item = (usize, u32)>) -> Option<Violation> {
+        let (mut n, mut first_row) = (0, u64::MAX);
+        for (released, lacking) in lacking.filter(|&(_, lacking)| lacking > 0) {
+            n += u64::from(lacking);
+            first_row = first_row.min(u64::from(self.boxes.rows(released)[0]) + 1);
+        }
+        (n > 0).then_some(Violation::WithoutOrigin { n, first_row })
+    }
+}

@@ -1,0 +1,326 @@
+//! What the cells of a quasi column tell an audience that does not know the column.
+//!
+//! Cells may be generalized, so labels may overlap. Definitions are those of [`kohort_model::Requirement`] for quasi
+//! columns that only others know.
+//!
+//! # Guarantee
+//! Which labels overlap is decided by parsed bounds and hierarchy paths. Where neither is at hand nothing is counted,
+//! and that is said.
+//! # Cost   as counting a sensitive column, and one sort of the hierarchy's nodes
+
+use std::collections::BTreeSet;
+
+use kohort_model::{Column, Hierarchy, Requirement, Texts, Value, ValueType};
+use rayon::prelude::*;
+
+use crate::cells::CellIds;
+use crate::coverage::Label;
+use crate::grouping::Classes;
+use crate::roll::Roll;
+use crate::{LearnedFindings, Violation};
+
+/// What rounding may hide.
+const TOLERANCE: f64 = 1e-9;
+
+/// A label from here on covers everything.
+const EVERYTHING: (u64, u64) = (0, u64::MAX);
+
+/// What the labels of one quasi column mean.
+pub(crate) struct QuasiLabels {
+    column: String,
+    meanings: Option<Meanings>,
+}
+
+/// How much is known about a column whose labels are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Its type and its hierarchy, if it has one.
+    Private,
+    /// Released cells: a text may be a node of a hierarchy that is not at hand.
+    Released,
+}
+
+/// Per number of a label where it begins and ends in an order of the column's values.
+struct Meanings {
+    spans: Vec<(u64, u64)>,
+    tells: Vec<bool>,
+}
+
+/// What a class shows in one column.
+struct ClassLabels {
+    first_row: u32,
+    n_persons: u64,
+    /// Pairwise disjoint labels that tell something; `None` where no cell does.
+    disjoint: Option<u64>,
+    t: f64,
+    /// Whether all cells show one label that tells something.
+    is_certain: bool,
+}
+
+/// What a column shows to one audience.
+pub(crate) struct Told {
+    column: String,
+    classes: Vec<ClassLabels>,
+    certain: u64,
+}
+
+impl QuasiLabels {
+    /// The labels of the given cells over `texts`, understood as `column` says.
+    pub(crate) fn new(cells: &CellIds<'_>, n_rows: usize, texts: &Texts, column: &Column, source: Source) -> Self {
+        let meanings = Meanings::read(cells, n_rows, texts, column, source);
+        QuasiLabels { column: column.name.clone(), meanings }
+    }
+
+    pub(crate) fn column(&self) -> &str {
+        &self.column
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.meanings.is_none()
+    }
+
+    /// What the column's cells tell about the persons of each class; `None` where the labels mean nothing here.
+    pub(crate) fn told(&self, classes: &Classes, cells: &CellIds<'_>, roll: &Roll<'_>) -> Option<Told> {
+        let meanings = self.meanings.as_ref()?;
+        let person = |row: u32| roll.persons.as_ref().map_or(row, |persons| persons.get(row as usize));
+        let all: Vec<u32> = (0..roll.n_rows as u32).collect();
+        let of_release = pairs(&all, cells, person);
+        let shares = meanings.shares(&of_release);
+        let of_class = |class: usize| {
+            let rows = classes.rows(class);
+            meanings.class(rows[0], &pairs(rows, cells, person), &shares)
+        };
+        let counted: Vec<ClassLabels> = (0..classes.len()).into_par_iter().with_min_len(64).map(of_class).collect();
+        let certain: BTreeSet<u32> = counted
+            .iter()
+            .enumerate()
+            .filter(|(_, class)| class.is_certain)
+            .flat_map(|(class, _)| classes.rows(class).iter().map(|&row| person(row)))
+            .collect();
+        Some(Told { column: self.column.clone(), classes: counted, certain: certain.len() as u64 })
+    }
+}
+
+/// Pairs of a label and a person, each once, by label.
+fn pairs(rows: &[u32], cells: &CellIds<'_>, person: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
+    let mut pairs: Vec<(u32, u32)> = rows.iter().map(|&row| (cells.get(row as usize), person(row))).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// The labels of sorted pairs, each with how many there are.
+fn counts(pairs: &[(u32, u32)]) -> impl Iterator<Item = (u32, u64)> {
+    pairs.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, run.len() as u64))
+}
+
+impl Told {
+    /// What it comes to over all classes.
+    pub(crate) fn findings(&self) -> LearnedFindings {
+        LearnedFindings {
+            column: self.column.clone(),
+            l: self.classes.iter().filter_map(|class| class.disjoint).min(),
+            t: self.classes.iter().map(|class| class.t).fold(0.0, f64::max),
+            certain: self.certain,
+        }
+    }
+
+    /// The requirements that some class does not satisfy.
+    pub(crate) fn unmet(&self, asked: &[&Requirement]) -> Vec<Violation> {
+        asked.iter().filter_map(|requirement| self.failure(requirement)).collect()
+    }
+
+    fn failure(&self, requirement: &Requirement) -> Option<Violation> {
+        let fails = |class: &&ClassLabels| match requirement {
+            Requirement::DistinctL { l, .. } => class.disjoint.is_some_and(|disjoint| disjoint < u64::from(*l)),
+            Requirement::TCloseness { t, .. } => class.t > t + TOLERANCE,
+            // Refused when the views were made.
+            Requirement::K(_)
+            | Requirement::PersonK { .. }
+            | Requirement::EntropyL { .. }
+            | Requirement::RecursiveCL { .. }
+            | Requirement::Alpha { .. }
+            | Requirement::Beta { .. }
+            | Requirement::EnhancedBeta { .. } => true,
+        };
+        let failing: Vec<&ClassLabels> = self.classes.iter().filter(fails).collect();
+        let first = failing.iter().min_by_key(|class| class.first_row)?;
+        let reached = if requirement.distance().is_some() {
+            failing.iter().map(|class| class.t).fold(0.0, f64::max)
+        } else {
+            failing.iter().filter_map(|class| class.disjoint).min().unwrap_or(0) as f64
+        };
+        Some(Violation::Unmet {
+            requirement: requirement.clone(),
+            n_classes: failing.len() as u64,
+            reached,
+            first_row: u64::from(first.first_row) + 1,
+            class_size: first.n_persons,
+        })
+    }
+}
+
+impl Meanings {
+    fn read(cells: &CellIds<'_>, n_rows: usize, texts: &Texts, column: &Column, source: Source) -> Option<Self> {
+        let labels: Vec<Label<'_>> = texts.iter().map(|text| Label::read(text, column)).collect();
+        let is_read = |label: &Label<'_>| label.everything || label.node.is_some() || label.range.is_some();
+        let could_be_a_node = column.hierarchy.is_none() && column.value_type == ValueType::Text;
+        if source == Source::Released && (could_be_a_node || !labels.iter().all(is_read)) {
+            return None;
+        }
+        let mut spans = vec![EVERYTHING; cells.n_numbers()];
+        let mut tells = vec![true; cells.n_numbers()];
+        let places = match column.hierarchy.as_deref() {
+            Some(hierarchy) => {
+                let shows_null = (0..n_rows).any(|row| cells.get(row) == cells.null());
+                Places::of_nodes(hierarchy, shows_null)
+            }
+            None => Places::of_values(&labels),
+        };
+        // Beyond all values: texts that mean nothing else, then null.
+        let mut beyond = places.end();
+        for (id, label) in (0..).zip(&labels) {
+            let number = cells.number(id) as usize;
+            let (span, tells_something) = match places.find(label) {
+                Some(span) => (span, span != EVERYTHING),
+                None => {
+                    beyond += 1;
+                    ((beyond, beyond), true)
+                }
+            };
+            (spans[number], tells[number]) = (span, tells_something);
+        }
+        spans[cells.null() as usize] = (beyond + 1, beyond + 1);
+        let mut meanings = Meanings { spans, tells };
+        if column.hierarchy.is_none() {
+            meanings.blank_whole_ranges(cells, n_rows);
+        }
+        Some(meanings)
+    }
+
+    /// A range that holds all cells of the release tells nothing; a single value that everybody has does.
+    fn blank_whole_ranges(&mut self, cells: &CellIds<'_>, n_rows: usize) {
+        let shown = (0..n_rows).map(|row| self.spans[cells.get(row) as usize]).filter(|&span| span != EVERYTHING);
+        let (low, high) = shown.fold((u64::MAX, 0), |hull, span| (hull.0.min(span.0), hull.1.max(span.1)));
+        for (tells, span) in self.tells.iter_mut().zip(&self.spans) {
+            *tells &= !(span.0 < span.1 && span.0 <= low && high <= span.1);
+        }
+    }
+
+    /// The share of each label among cells that tell something.
+    fn shares(&self, of_release: &[(u32, u32)]) -> Vec<f64> {
+        let mut shares = vec![0.0; self.spans.len()];
+        let mut total = 0;
+        for (label, count) in counts(of_release).filter(|&(label, _)| self.tells[label as usize]) {
+            shares[label as usize] = count as f64;
+            total += count;
+        }
+        shares.iter_mut().for_each(|share| *share /= (total as f64).max(1.0));
+        shares
+    }
+
+    fn class(&self, first_row: u32, pairs: &[(u32, u32)], shares: &[f64]) -> ClassLabels {
+        let persons: BTreeSet<u32> = pairs.iter().map(|pair| pair.1).collect();
+        let told: Vec<(u32, u64)> = counts(pairs).filter(|&(label, _)| self.tells[label as usize]).collect();
+        let n_told: u64 = told.iter().map(|&(_, count)| count).sum();
+        let all = pairs.len() as f64;
+        let share_told = n_told as f64 / all;
+        let too_much =
+            |&(label, count): &(u32, u64)| (count as f64 / all - share_told * shares[label as usize]).max(0.0);
+        ClassLabels {
+            first_row,
+            n_persons: persons.len() as u64,
+            disjoint: (!told.is_empty())
+                .then(|| most_disjoint(told.iter().map(|&(label, _)| self.spans[label as usize]))),
+            t: told.iter().map(too_much).sum(),
+            is_certain: told.len() == 1 && n_told as usize == pairs.len(),
+        }
+    }
+}
+
+/// The largest number of spans no two of which overlap: of those that end first, whatever begins behind the last.
+fn most_disjoint(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let mut by_end: Vec<(u64, u64)> = spans.map(|(low, high)| (high, low)).collect();
+    by_end.sort_unstable();
+    let (mut n, mut last) = (0, None);
+    for (high, low) in by_end {
+        if last.is_none_or(|last| low > last) {
+            n += 1;
+            last = Some(high);
+        }
+    }
+    n
+}
+
+/// Where labels stand among the values of a column.
+enum Places<'a> {
+    /// Per node, those that hold every value as everything.
+    OfNodes(Vec<(u64, u64)>),
+    /// In order, each once; the first stands at 1.
+    OfValues(Vec<Value<'a>>),
+}
+
+impl<'a> Places<'a> {
+    /// An inner node with all leaves says as much as the root, unless some cells are null, which only the root holds.
+    fn of_nodes(hierarchy: &Hierarchy, shows_null: bool) -> Self {
+        let mut spans = spans_of_nodes(hierarchy);
+        let mut node = hierarchy.root();
+        spans[node as usize] = EVERYTHING;
+        while let [only] = hierarchy.children(node)
+            && !shows_null
+            && !hierarchy.is_leaf(*only)
+        {
+            spans[*only as usize] = EVERYTHING;
+            node = *only;
+        }
+        Places::OfNodes(spans)
+    }
+
+    fn of_values(labels: &[Label<'a>]) -> Self {
+        let mut values: Vec<Value<'a>> =
+            labels.iter().filter_map(|label| label.range).flat_map(|(low, high)| [low, high]).collect();
+        values.sort_unstable();
+        values.dedup();
+        Places::OfValues(values)
+    }
+
+    /// All places are up to this.
+    fn end(&self) -> u64 {
+        match self {
+            Places::OfNodes(spans) => spans.len() as u64,
+            Places::OfValues(values) => values.len() as u64,
+        }
+    }
+
+    fn find(&self, label: &Label<'a>) -> Option<(u64, u64)> {
+        if label.everything {
+            return Some(EVERYTHING);
+        }
+        match self {
+            Places::OfNodes(spans) => label.node.map(|node| spans[node as usize]),
+            Places::OfValues(values) => {
+                let place = |bound: Value<'a>| values.partition_point(|value| *value < bound) as u64 + 1;
+                label.range.map(|(low, high)| (place(low), place(high)))
+            }
+        }
+    }
+}
+
+/// Per node where it and all below it stand when nodes are in the order of their paths from the root.
+fn spans_of_nodes(hierarchy: &Hierarchy) -> Vec<(u64, u64)> {
+    let n_nodes = hierarchy.n_nodes();
+    let mut n_below = vec![0u64; n_nodes];
+    let mut paths: Vec<(Vec<u32>, u32)> = Vec::with_capacity(n_nodes);
+    for node in 0..n_nodes as u32 {
+        let mut path: Vec<u32> = hierarchy.path(node).collect();
+        path.iter().for_each(|&above| n_below[above as usize] += 1);
+        path.reverse();
+        paths.push((path, node));
+    }
+    paths.sort_unstable();
+    let mut spans = vec![(0, 0); n_nodes];
+    for (place, (_, node)) in (1..).zip(&paths) {
+        spans[*node as usize] = (place, place + n_below[*node as usize] - 1);
+    }
+    spans
+}

@@ -1,0 +1,46 @@
+//! [`SuppressionLimit`]: how many persons may be left out of a release.
+
+use crate::Violation;
+
+/// Shares are rounded, so a limit of 0.29 of 100 persons must not refuse the 29th.
+const TOLERANCE: f64 = 1e-9;
+
+/// The largest share of a table's persons that may be left out of its release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SuppressionLimit(f64);
+
+impl SuppressionLimit {
+    /// Everybody must be in the release.
+    pub const NOBODY: SuppressionLimit = SuppressionLimit(0.0);
+
+    /// At most this share, from 0 to 1.
+    pub const fn share(share: f64) -> Self {
+        SuppressionLimit(share)
+    }
+
+    /// What is wrong where so many of so many persons are left out.
+    pub fn exceeded(self, n_left_out: u64, n_persons: u64) -> Option<Violation> {
+        let is_within = n_left_out as f64 <= self.0 * n_persons as f64 + TOLERANCE;
+        (!is_within).then_some(Violation::TooManySuppressed { n: n_left_out, n_persons, limit: self.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_the_share_allows_may_be_left_out_and_not_one_more() {
+        let limit = SuppressionLimit::share(0.29);
+        assert_eq!(limit.exceeded(29, 100), None);
+        assert_eq!(limit.exceeded(30, 100), Some(Violation::TooManySuppressed { n: 30, n_persons: 100, limit: 0.29 }));
+        assert_eq!(SuppressionLimit::NOBODY.exceeded(0, 100), None);
+        assert!(SuppressionLimit::NOBODY.exceeded(1, 1_000_000).is_some());
+        assert_eq!(SuppressionLimit::share(1.0).exceeded(7, 7), None);
+    }
+
+    #[test]
+    fn a_share_that_is_no_number_allows_nothing() {
+        assert!(SuppressionLimit::share(f64::NAN).exceeded(0, 10).is_some());
+    }
+}

@@ -1,0 +1,405 @@
+//! [`find_risks`]: blatant risks that no requirement counts, from a private table and its release.
+//!
+//! k, l and t are counted on what the spec says: which columns others know, and what is a person. Where the data show that
+//! the spec can't be meant so, every count is right and protects nobody. The judgement rests on the table and the release,
+//! not on names of columns, and its limits are wide: an ordinary release has none of these risks.
+//!
+//! # Guarantee
+//! a risk that is found is described by counts and names of columns, never by a value
+//! # Limits
+//! tables of fewer than [`FEWEST_PERSONS`] persons are not judged; what an attacker may know beyond the quasi and plain
+//! columns is not known here
+
+mod formats;
+mod persons;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use kohort_model::{Cells, Column, NULL, NoteManifest, ReleasedTable, Requirement, Role, Table};
+
+pub use formats::IdentifierKind;
+pub use persons::{Followers, PersonColumn, person_column};
+
+/// Tables of fewer persons are not judged, since shares of so few say little.
+const FEWEST_PERSONS: usize = 20;
+/// A column is nearly unique to persons where so many of them have a value that nobody else has.
+const NEARLY_UNIQUE: f64 = 0.9;
+/// Plain columns that make this share of the persons unique defeat the classes.
+const MANY_UNIQUE: f64 = 0.9;
+/// Numbers with more distinct values than this share of the rows are continuous.
+const CONTINUOUS: f64 = 0.5;
+/// Texts with more distinct values than this share of the rows never repeat.
+const NEVER_REPEATED: f64 = 0.9;
+/// A value of this share of the rows is nearly everywhere.
+const NEARLY_EVERYWHERE: f64 = 0.95;
+
+/// A risk that no requirement counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlatantRisk {
+    /// A quasi column shows whole values that belong to one person each.
+    IdentifierShown {
+        /// The column.
+        column: String,
+        /// How many such values the release shows.
+        n_shown: u64,
+        /// What they are, where their format tells.
+        kind: Option<&'static str>,
+    },
+    /// Rows are counted as persons, and a column shows that persons have several.
+    RowsAreNotPersons {
+        /// The column that seems to name the person.
+        column: String,
+        /// How many values it has.
+        n_persons: u64,
+        /// In so many rows.
+        n_rows: u64,
+    },
+    /// Plain columns tell persons of a class apart.
+    PlainTellsApart {
+        /// The columns.
+        columns: Vec<String>,
+        /// Persons who are unique with them.
+        n_unique: u64,
+        /// Of so many.
+        n_persons: u64,
+    },
+    /// Distinct values are asked of a column that has nearly as many as rows.
+    DiversityOfContinuous {
+        /// The column.
+        column: String,
+        /// How many distinct values it has.
+        n_values: u64,
+        /// In so many rows.
+        n_rows: u64,
+    },
+    /// Distinct values are asked of a column in which one value is nearly everywhere.
+    DiversityOfOneValue {
+        /// The column.
+        column: String,
+        /// The rows that hold the value.
+        n_rows_with_it: u64,
+        /// Of so many.
+        n_rows: u64,
+    },
+}
+
+impl BlatantRisk {
+    /// A word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            BlatantRisk::IdentifierShown { .. } => "identifier_shown",
+            BlatantRisk::RowsAreNotPersons { .. } => "rows_are_not_persons",
+            BlatantRisk::PlainTellsApart { .. } => "plain_tells_apart",
+            BlatantRisk::DiversityOfContinuous { .. } => "diversity_of_continuous",
+            BlatantRisk::DiversityOfOneValue { .. } => "diversity_of_one_value",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            BlatantRisk::IdentifierShown { column, .. } => {
+                format!("give '{column}' the role identifier or drop, or name the person if rows are not persons")
+            }
+            BlatantRisk::RowsAreNotPersons { column, .. } => {
+                format!("say person = \"{column}\", so that each person counts once")
+            }
+            BlatantRisk::PlainTellsApart { .. } => {
+                "give those that others could know the role quasi, and drop what nobody needs".to_owned()
+            }
+            BlatantRisk::DiversityOfContinuous { .. } => {
+                "ask for t with distance = \"ordered\" instead of l, or release the values in bands".to_owned()
+            }
+            BlatantRisk::DiversityOfOneValue { .. } => {
+                "ask for t or beta, which limit what a class tells about the rare values".to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for BlatantRisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlatantRisk::IdentifierShown { column, n_shown, kind } => {
+                let values = if *n_shown == 1 { "value that belongs" } else { "values, each of which belongs" };
+                write!(f, "quasi column '{column}' shows {n_shown} whole {values} to one person")?;
+                kind.map_or(Ok(()), |kind| write!(f, "; it seems to hold {kind} per person"))
+            }
+            BlatantRisk::RowsAreNotPersons { column, n_persons, n_rows } => write!(
+                f,
+                "rows are counted as persons, but column '{column}' seems to name {n_persons} persons in {n_rows} rows: \
+                 a class of k rows may be one person"
+            ),
+            BlatantRisk::PlainTellsApart { columns, n_unique, n_persons } => {
+                let names: Vec<String> = columns.iter().map(|name| format!("'{name}'")).collect();
+                let (noun, make) = if columns.len() == 1 { ("column", "makes") } else { ("columns", "make") };
+                write!(
+                    f,
+                    "plain {noun} {} {make} {n_unique} of {n_persons} persons unique in the release again",
+                    names.join(", ")
+                )
+            }
+            BlatantRisk::DiversityOfContinuous { column, n_values, n_rows } => write!(
+                f,
+                "sensitive column '{column}' has {n_values} distinct values in {n_rows} rows, so that any class has \
+                 different ones: l says nothing about how near they are to each other"
+            ),
+            BlatantRisk::DiversityOfOneValue { column, n_rows_with_it, n_rows } => write!(
+                f,
+                "sensitive column '{column}' holds one value in {n_rows_with_it} of {n_rows} rows: l distinct values \
+                 hide hardly anything about the others"
+            ),
+        }
+    }
+}
+
+impl From<&BlatantRisk> for NoteManifest {
+    fn from(risk: &BlatantRisk) -> Self {
+        NoteManifest { code: risk.code().to_owned(), message: risk.to_string() }
+    }
+}
+
+/// Blatant risks of releasing a table, worst first. Without a released table only those are looked for that the private
+/// one shows.
+pub fn find_risks(table: &Table, requirements: &[Requirement], released: Option<&ReleasedTable>) -> Vec<BlatantRisk> {
+    let mut risks = Vec::new();
+    let persons = Persons::of(table);
+    if persons.n >= FEWEST_PERSONS {
+        if let Some(released) = released {
+            risks.extend(identifiers_shown(table, released, &persons));
+        }
+        if let Some(PersonColumn { position, n_persons }) = persons.told_by {
+            risks.push(BlatantRisk::RowsAreNotPersons {
+                column: table.columns[position].name.clone(),
+                n_persons: n_persons as u64,
+                n_rows: table.n_rows as u64,
+            });
+        }
+        if let Some(released) = released {
+            risks.extend(told_apart_by_plain(table, released, &persons));
+        }
+    }
+    risks.extend(find_diversity_risks(table, requirements));
+    risks
+}
+
+/// Requirements that mean nothing for their column.
+pub fn find_diversity_risks(table: &Table, requirements: &[Requirement]) -> Vec<BlatantRisk> {
+    if table.n_rows < FEWEST_PERSONS {
+        return Vec::new();
+    }
+    let mut risks = Vec::new();
+    for column in table.columns.iter().filter(|column| column.role == Role::Sensitive) {
+        let asked = Diversity::of(column, requirements);
+        if asked == Diversity::Counted {
+            risks.extend(diversity_risk(column, table.n_rows));
+        }
+    }
+    risks
+}
+
+/// Who is who, as far as the table tells.
+struct Persons {
+    /// Per row; `None` where each row is one.
+    of_row: Option<Vec<u32>>,
+    n: usize,
+    /// The column that tells, where the spec does not.
+    told_by: Option<PersonColumn>,
+}
+
+impl Persons {
+    fn of(table: &Table) -> Persons {
+        if let Some(person) = table.person {
+            let column = &table.columns[person];
+            if column.texts.len() < table.n_rows {
+                return Persons { of_row: Some(column.ids.clone()), n: column.texts.len(), told_by: None };
+            }
+        }
+        let told_by = person_column(table, |column| column.role == Role::Quasi, Followers::MOST);
+        match told_by {
+            Some(found) => {
+                let of_row = table.columns[found.position].ids.clone();
+                Persons { of_row: Some(of_row), n: found.n_persons, told_by }
+            }
+            None => Persons { of_row: None, n: table.n_rows, told_by },
+        }
+    }
+
+    fn of_row(&self, row: u32) -> u32 {
+        self.of_row.as_ref().map_or(row, |of_row| of_row[row as usize])
+    }
+}
+
+/// Who has a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Nobody,
+    One(u32),
+    Several,
+}
+
+impl Holder {
+    fn add(&mut self, person: u32) {
+        *self = match *self {
+            Holder::Nobody => Holder::One(person),
+            Holder::One(one) if one == person => Holder::One(one),
+            Holder::One(_) | Holder::Several => Holder::Several,
+        };
+    }
+}
+
+/// Quasi columns of which the release shows whole values that belong to one person.
+fn identifiers_shown(table: &Table, released: &ReleasedTable, persons: &Persons) -> Vec<BlatantRisk> {
+    let mut risks = Vec::new();
+    for released in &released.columns {
+        let column = &table.columns[released.source];
+        let Cells::Recoded { labels, ids } = &released.cells else { continue };
+        if column.role != Role::Quasi {
+            continue;
+        }
+        let holders = holders(column, persons);
+        let kind = IdentifierKind::of(&column.texts);
+        if kind.is_none() && !is_nearly_unique(&holders, persons.n) {
+            continue;
+        }
+        let mut is_used = vec![false; labels.len()];
+        ids.iter().filter(|&&id| id != NULL).for_each(|&id| is_used[id as usize] = true);
+        let known: HashMap<&str, u32> = column.texts.iter().zip(0..).collect();
+        let mut is_shown = vec![false; column.texts.len()];
+        for (label, _) in labels.iter().zip(&is_used).filter(|&(_, &is_used)| is_used) {
+            // The ends of a range are values too; of an ordinary number they tell little, of an identifier all.
+            let ends = label.strip_prefix('[').and_then(|label| label.strip_suffix([']', ')']));
+            let ends = ends.filter(|_| kind.is_some()).into_iter().flat_map(|ends| ends.split([',', ';']));
+            for id in std::iter::once(label).chain(ends).filter_map(|value| known.get(value)) {
+                is_shown[*id as usize] |= kind.is_some() || matches!(holders[*id as usize], Holder::One(_));
+            }
+        }
+        let n_shown = is_shown.into_iter().filter(|&is_shown| is_shown).count() as u64;
+        if n_shown > 0 {
+            let (column, kind) = (column.name.clone(), kind.map(|kind| kind.name));
+            risks.push(BlatantRisk::IdentifierShown { column, n_shown, kind });
+        }
+    }
+    risks
+}
+
+fn holders(column: &Column, persons: &Persons) -> Vec<Holder> {
+    let mut holders = vec![Holder::Nobody; column.texts.len()];
+    for (&id, row) in column.ids.iter().zip(0..) {
+        if id != NULL {
+            holders[id as usize].add(persons.of_row(row));
+        }
+    }
+    holders
+}
+
+fn is_nearly_unique(holders: &[Holder], n_persons: usize) -> bool {
+    let mut known: Vec<u32> = holders
+        .iter()
+        .filter_map(|holder| match holder {
+            Holder::One(person) => Some(*person),
+            Holder::Nobody | Holder::Several => None,
+        })
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    known.len() as f64 >= NEARLY_UNIQUE * n_persons as f64
+}
+
+/// Plain columns that make most persons unique in the release.
+fn told_apart_by_plain(table: &Table, released: &ReleasedTable, persons: &Persons) -> Option<BlatantRisk> {
+    let quasi: Vec<&[u32]> = released
+        .columns
+        .iter()
+        .filter_map(|column| match &column.cells {
+            Cells::Recoded { ids, .. } => Some(ids.as_slice()),
+            Cells::Copied | Cells::Surrogate { .. } => None,
+        })
+        .collect();
+    let is_plain = |position: usize| table.columns[position].role == Role::Plain;
+    let plain: Vec<&Column> =
+        released.columns.iter().filter(|c| is_plain(c.source)).map(|c| &table.columns[c.source]).collect();
+    if plain.is_empty() {
+        return None;
+    }
+    let look = |place: usize, with_plain: bool| {
+        let row = released.rows[place] as usize;
+        let copied = plain.iter().filter(|_| with_plain).map(|column| column.ids[row]);
+        quasi.iter().map(|ids| ids[place]).chain(copied).fold(0xcbf2_9ce4_8422_2325_u64, |hash, id| {
+            let mixed = (hash ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ (mixed >> 29)
+        })
+    };
+    let n_unique = |with_plain: bool| {
+        let mut looks: Vec<(u64, u32)> = (0..released.rows.len())
+            .map(|place| (look(place, with_plain), persons.of_row(released.rows[place])))
+            .collect();
+        looks.sort_unstable();
+        looks.dedup();
+        let alone = looks.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() == 1).map(|same| same[0].1);
+        let mut alone: Vec<u32> = alone.collect();
+        alone.sort_unstable();
+        alone.dedup();
+        alone.len()
+    };
+    let with_plain = n_unique(true);
+    if (with_plain.saturating_sub(n_unique(false)) as f64) < MANY_UNIQUE * persons.n as f64 {
+        return None;
+    }
+    Some(BlatantRisk::PlainTellsApart {
+        columns: plain.iter().map(|column| column.name.clone()).collect(),
+        n_unique: with_plain as u64,
+        n_persons: persons.n as u64,
+    })
+}
+
+/// What the requirements on a column look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Diversity {
+    /// How many values there are, and nothing else.
+    Counted,
+    /// Nothing, or shares of values too.
+    NotAlone,
+}
+
+impl Diversity {
+    fn of(column: &Column, requirements: &[Requirement]) -> Diversity {
+        let (mut is_counted, mut is_compared) = (false, false);
+        for requirement in requirements {
+            match requirement {
+                Requirement::DistinctL { column: of, l } => is_counted |= *of == column.name && *l > 1,
+                Requirement::EntropyL { column: of, .. } | Requirement::RecursiveCL { column: of, .. } => {
+                    is_counted |= *of == column.name;
+                }
+                Requirement::TCloseness { column: of, .. }
+                | Requirement::Alpha { column: of, .. }
+                | Requirement::Beta { column: of, .. }
+                | Requirement::EnhancedBeta { column: of, .. } => is_compared |= *of == column.name,
+                Requirement::K(_) | Requirement::PersonK { .. } => {}
+            }
+        }
+        if is_counted && !is_compared { Diversity::Counted } else { Diversity::NotAlone }
+    }
+}
+
+fn diversity_risk(column: &Column, n_rows: usize) -> Option<BlatantRisk> {
+    let mut counts = vec![0u64; column.texts.len()];
+    column.ids.iter().filter(|&&id| id != NULL).for_each(|&id| counts[id as usize] += 1);
+    let n_values = counts.iter().filter(|&&count| count > 0).count();
+    let largest = counts.into_iter().max().unwrap_or(0);
+    let share = |n: f64| n / n_rows as f64;
+    let is_number = |text: &str| text.replace(',', ".").parse::<f64>().is_ok();
+    let limit = if column.texts.iter().all(is_number) { CONTINUOUS } else { NEVER_REPEATED };
+    let name = column.name.clone();
+    if share(n_values as f64) >= limit {
+        let (n_values, n_rows) = (n_values as u64, n_rows as u64);
+        return Some(BlatantRisk::DiversityOfContinuous { column: name, n_values, n_rows });
+    }
+    (share(largest as f64) >= NEARLY_EVERYWHERE).then_some(BlatantRisk::DiversityOfOneValue {
+        column: name,
+        n_rows_with_it: largest,
+        n_rows: n_rows as u64,
+    })
+}

@@ -1,0 +1,203 @@
+//! Which column names the person, told by the data: within the groups of that column the others hardly vary.
+//!
+//! A postcode determines its town and its state too, so more is asked of a column than that others follow from it: two
+//! of these must be independent of each other, and all together must nearly tell its groups apart.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use kohort_model::{Column, NULL, Table};
+
+use super::formats::IdentifierKind;
+
+/// Fewer groups than this tell nothing.
+const FEWEST_PERSONS: usize = 20;
+/// A column that is different in nearly every row has no groups.
+const FEWEST_ROWS_EACH: f64 = 1.5;
+/// Larger groups are wards, towns or years.
+const MOST_ROWS_EACH: f64 = 1000.0;
+/// The share of rows that may differ from the others of their group: typing errors, and persons who moved.
+const SELDOM: f64 = 0.02;
+/// The most frequent value of a column that varies has at most this share of its rows.
+const VARIES: f64 = 0.95;
+/// A column with at least this share of distinct values in its rows varies within every group and tells nothing.
+const DIFFERENT_EVERYWHERE: f64 = 0.9;
+/// What the followers of a column must tell apart of its groups.
+const TELLING: f64 = 0.5;
+
+/// Where check digits tell that a column names somebody, fewer others must follow from it.
+const FOLLOW_AN_IDENTIFIER: f64 = 0.3;
+
+/// Of the columns that are looked at, how many must follow the one that names the person.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Followers(f64);
+
+impl Followers {
+    /// For a judgement that refuses a release.
+    pub const MOST: Followers = Followers(0.6);
+    /// For a suggestion that somebody will read.
+    pub const MANY: Followers = Followers(0.4);
+}
+
+/// A column that names persons who have several rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersonColumn {
+    /// Its position in the table.
+    pub position: usize,
+    /// How many values it has.
+    pub n_persons: usize,
+}
+
+/// The column that names persons with several rows, if one does. Only columns that are `looked_at` are expected to follow
+/// from it; any column may be it.
+pub fn person_column(table: &Table, looked_at: impl Fn(&Column) -> bool, followers: Followers) -> Option<PersonColumn> {
+    let n_rows = table.n_rows as f64;
+    let counts: Vec<Counts> = table.columns.iter().map(Counts::new).collect();
+    let varies = |position: usize| {
+        let counts = &counts[position];
+        counts.most_frequent as f64 <= VARIES * n_rows && (counts.n_distinct as f64) < DIFFERENT_EVERYWHERE * n_rows
+    };
+    let others: Vec<usize> =
+        (0..table.columns.len()).filter(|&position| looked_at(&table.columns[position]) && varies(position)).collect();
+    let is_candidate = |&position: &usize| {
+        let Counts { n_distinct, n_null, .. } = counts[position];
+        let rows_each = n_rows / n_distinct.max(1) as f64;
+        n_distinct >= FEWEST_PERSONS
+            && n_null as f64 <= SELDOM * n_rows
+            && (FEWEST_ROWS_EACH..=MOST_ROWS_EACH).contains(&rows_each)
+    };
+    let mut best: Option<(f64, usize, usize)> = None;
+    for position in (0..table.columns.len()).filter(is_candidate) {
+        let column = &table.columns[position];
+        let of: Vec<usize> = others.iter().copied().filter(|&other| other != position).collect();
+        let steady: Vec<usize> = of.iter().copied().filter(|&other| follows(&table.columns[other], column)).collect();
+        let share = steady.len() as f64 / of.len().max(1) as f64;
+        let least = if IdentifierKind::of(&column.texts).is_some() { FOLLOW_AN_IDENTIFIER } else { followers.0 };
+        if share < least || !has_independent_pair(table, &steady) || !is_telling(table, column, &steady) {
+            continue;
+        }
+        let n_distinct = counts[position].n_distinct;
+        if best.is_none_or(|(least, n_persons, _)| (share, n_distinct) > (least, n_persons)) {
+            best = Some((share, n_distinct, position));
+        }
+    }
+    best.map(|(_, n_persons, position)| PersonColumn { position, n_persons })
+}
+
+struct Counts {
+    n_distinct: usize,
+    n_null: usize,
+    most_frequent: usize,
+}
+
+impl Counts {
+    fn new(column: &Column) -> Self {
+        let mut counts = vec![0usize; column.texts.len()];
+        let mut n_null = 0;
+        for &id in &column.ids {
+            match id {
+                NULL => n_null += 1,
+                id => counts[id as usize] += 1,
+            }
+        }
+        let n_distinct = counts.iter().filter(|&&count| count > 0).count();
+        Counts { n_distinct, n_null, most_frequent: counts.into_iter().max().unwrap_or(0).max(n_null) }
+    }
+}
+
+/// Whether a column hardly varies where another does not.
+fn follows(column: &Column, from: &Column) -> bool {
+    let most = (SELDOM * column.ids.len() as f64) as usize;
+    let mut first: Vec<Option<u32>> = vec![None; from.texts.len()];
+    let mut n_other = 0;
+    for (&id, &group) in column.ids.iter().zip(&from.ids) {
+        if group == NULL {
+            continue;
+        }
+        if *first[group as usize].get_or_insert(id) != id {
+            n_other += 1;
+            if n_other > most {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn has_independent_pair(table: &Table, columns: &[usize]) -> bool {
+    let column = |position: usize| &table.columns[position];
+    let are_independent = |a: usize, b: usize| !follows(column(a), column(b)) && !follows(column(b), column(a));
+    columns.iter().enumerate().any(|(place, &a)| columns[..place].iter().any(|&b| are_independent(a, b)))
+}
+
+/// Whether the columns together tell most groups of another apart.
+fn is_telling(table: &Table, groups: &Column, columns: &[usize]) -> bool {
+    let hasher = RandomState::new();
+    let mut seen = vec![false; groups.texts.len()];
+    let mut looks = HashSet::new();
+    let mut n_groups = 0usize;
+    for (row, &group) in groups.ids.iter().enumerate() {
+        if group == NULL || std::mem::replace(&mut seen[group as usize], true) {
+            continue;
+        }
+        n_groups += 1;
+        let cells: Vec<u32> = columns.iter().map(|&column| table.columns[column].ids[row]).collect();
+        looks.insert(hasher.hash_one(cells));
+    }
+    looks.len() as f64 >= TELLING * n_groups as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_model::Role;
+
+    use super::*;
+
+    fn table(columns: &[(&str, Vec<String>)]) -> Table {
+        let column = |(name, cells): &(&str, Vec<String>)| {
+            Column::from_cells(name, Role::Quasi, cells.iter().map(|cell| Some(cell.as_str())))
+        };
+        let n_rows = columns[0].1.len();
+        Table { name: "t".to_owned(), columns: columns.iter().map(column).collect(), n_rows, person: None }
+    }
+
+    fn cells(n_rows: usize, cell: impl Fn(usize) -> usize) -> Vec<String> {
+        (0..n_rows).map(|row| cell(row).to_string()).collect()
+    }
+
+    #[test]
+    fn persons_of_several_rows_are_found_without_a_name() {
+        let table = table(&[
+            ("day", cells(600, |row| row * 37 % 200)),
+            ("x", cells(600, |row| row / 6)),
+            ("born", cells(600, |row| row / 6 * 7919 % 20_000)),
+            ("sex", cells(600, |row| row / 6 % 2)),
+            ("place", cells(600, |row| row / 6 * 31 % 17)),
+        ]);
+        let found = person_column(&table, |_| true, Followers::MOST);
+        assert_eq!(found, Some(PersonColumn { position: 1, n_persons: 100 }));
+    }
+
+    #[test]
+    fn a_place_and_what_follows_from_it_is_no_person() {
+        let table = table(&[
+            ("postcode", cells(2000, |row| row * 7 % 400)),
+            ("town", cells(2000, |row| row * 7 % 400 / 2)),
+            ("state", cells(2000, |row| row * 7 % 400 / 40)),
+            ("country", cells(2000, |row| row * 7 % 400 / 200)),
+        ]);
+        assert_eq!(person_column(&table, |_| true, Followers::MANY), None);
+    }
+
+    #[test]
+    fn a_household_is_no_person() {
+        let table = table(&[
+            ("household", cells(2000, |row| row / 4)),
+            ("place", cells(2000, |row| row / 4 * 31 % 97)),
+            ("income", cells(2000, |row| row / 4 * 7919 % 1000)),
+            ("age", cells(2000, |row| row * 7919 % 83)),
+            ("sex", cells(2000, |row| row * 31 % 7 % 2)),
+        ]);
+        assert_eq!(person_column(&table, |_| true, Followers::MOST), None);
+    }
+}
