@@ -16,12 +16,12 @@ use kohort_model::spec::RegisterRows;
 use kohort_model::{Column, JoinedRegister, Requirement, Table, Texts};
 use rayon::prelude::*;
 
+use super::AskedOfJoin;
 use super::alone::ReadTables;
 use super::count::unmet;
-use super::crowd::Boxes;
+use super::crowd::{Boxes, Crowd};
 use super::join::check_join;
 use super::shape::copied_columns;
-use super::{AskedOfJoin, ToldApart};
 use crate::against::joined as joined_cells;
 use crate::assignment::Network;
 use crate::candidates::PointTree;
@@ -63,10 +63,10 @@ pub fn verify_joined_against(
         Some(values) => values.columns.iter().skip(1).zip(private).collect(),
     };
     let mut findings = read.count(&copied, asked)?;
-    let origins = Origins::new(&read, joined, asked.told_apart);
+    let origins = Origins::new(&read, joined, asked);
     violations.extend(origins.too_few(asked.requirements));
     violations.extend(origins.without_private());
-    violations.extend(origins.rows_without_origin(asked.rows));
+    violations.extend(origins.rows_without_origin());
     violations.extend(origins.private_without_row(suppressed));
     if violations.is_empty() {
         violations.extend(origins.own_k_unmet(original, asked, suppressed));
@@ -132,14 +132,18 @@ struct Origins<'a> {
     read: &'a ReadTables<'a>,
     joined: &'a JoinedRegister,
     boxes: Boxes<'a>,
-    /// Per class the persons its cells hold.
+    /// The first so many joined rows can be origins of released rows.
+    n_origins: usize,
+    crowd: Crowd,
+    /// Per class the persons its cells hold, as they are told apart.
     held: Vec<u64>,
     /// Per class the private rows its cells hold.
     private: Vec<Vec<u32>>,
 }
 
 impl<'a> Origins<'a> {
-    fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister, told_apart: ToldApart) -> Self {
+    fn new(read: &'a ReadTables<'a>, joined: &'a JoinedRegister, asked: AskedOfJoin<'_>) -> Self {
+        let AskedOfJoin { told_apart, rows: released, .. } = asked;
         let labels: Vec<&Texts> = read.quasi.iter().map(|column| &column.texts).collect();
         let labels_of = |class: usize| -> Vec<u32> {
             let row = read.classes.rows(class)[0] as usize;
@@ -147,11 +151,16 @@ impl<'a> Origins<'a> {
         };
         let cells: Vec<Vec<u32>> = (0..read.classes.len()).map(labels_of).collect();
         let boxes = Boxes::new(joined, &labels, &cells);
-        let held = boxes.held().into_iter().map(|heads| heads.count(told_apart)).collect();
+        let n_origins = match released {
+            RegisterRows::All => joined.n_microdata + joined.n_register,
+            RegisterRows::Microdata => joined.n_microdata,
+        };
+        let crowd = boxes.count(n_origins);
+        let held = crowd.heads.iter().map(|heads| heads.count(told_apart)).collect();
         let coordinates = (0..joined.n_microdata).flat_map(|row| boxes.place(row)).collect();
         let tree = PointTree::new(joined.rows.columns.len(), coordinates, joined.n_microdata);
         let private = (0..read.classes.len()).into_par_iter().map(|class| tree.within(boxes.sides(class))).collect();
-        Origins { read, joined, boxes, held, private }
+        Origins { read, joined, boxes, n_origins, crowd, held, private }
     }
 
     fn n_classes(&self) -> usize {
@@ -181,16 +190,12 @@ impl<'a> Origins<'a> {
     }
 
     /// Released rows that get no joined row, however these are handed out.
-    fn rows_without_origin(&self, released: RegisterRows) -> Option<Violation> {
-        let n_rows = match released {
-            RegisterRows::All => self.joined.n_microdata + self.joined.n_register,
-            RegisterRows::Microdata => self.joined.n_microdata,
-        };
-        let mut lacking = self.boxes.lacking_by_turns(n_rows, &self.sizes(), &self.held);
+    fn rows_without_origin(&self) -> Option<Violation> {
+        let mut lacking = self.boxes.lacking_by_turns(&self.crowd, &self.sizes(), &self.held);
         if lacking.iter().any(|&n| n > 0) {
             // Rows given out one by one may have gone to the wrong classes.
-            let candidates = self.boxes.held_rows(n_rows);
-            lacking = match assign(&candidates, self.sizes(), vec![1; n_rows]) {
+            let candidates = self.boxes.held_rows(self.n_origins);
+            lacking = match assign(&candidates, self.sizes(), vec![1; self.n_origins]) {
                 Ok(lacking) => lacking,
                 Err(violation) => return Some(violation),
             };

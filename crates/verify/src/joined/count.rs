@@ -133,8 +133,8 @@ impl Shown<'_> {
                     self.quasi.iter().map(|(_, ids)| ids[row]).collect()
                 };
                 let cells: Vec<Vec<u32>> = (0..classes.len()).map(cells_of).collect();
-                let held = Boxes::new(joined, &labels, &cells).held();
-                held.into_iter().map(|heads| heads.count(asked.told_apart)).collect()
+                let crowd = Boxes::new(joined, &labels, &cells).count(joined.n_microdata);
+                crowd.heads.into_iter().map(|heads| heads.count(asked.told_apart)).collect()
             }
         }
     }

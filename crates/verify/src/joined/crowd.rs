@@ -3,8 +3,8 @@
 //! A person of whom the register says something else than the private table counts where the cells hold both.
 //!
 //! # Cost
-//! The index is over the classes, and persons stream by: nothing is kept per register person. A person visits the nodes
-//! of the index whose boxes hold them, on all cores.
+//! The index is over the classes, and persons stream by: nothing is kept per register person but one bit. A person visits
+//! one leaf of the index where classes don't overlap, at one or two comparisons per level, on all cores.
 
 use kohort_model::{InRegister, JoinedRegister, Texts};
 use rayon::prelude::*;
@@ -21,16 +21,53 @@ pub(super) struct Boxes<'a> {
     /// Classes in the order of the index.
     order: Vec<u32>,
     nodes: Vec<Node>,
-    /// Per node and column the positions that any class of it holds.
-    bounds: Vec<(u32, u32)>,
 }
 
-struct Node {
-    /// Its classes in `order`.
-    start: u32,
-    end: u32,
-    /// Its first half; the second follows it. 0 where it has none.
-    halves: u32,
+/// Classes that stand next to each other in `order`.
+enum Node {
+    /// Few enough to look at each of them.
+    Few { start: u32, end: u32 },
+    /// Two halves, told apart by one column: there all of the first end before `first_ends`, and all of the second start
+    /// at `second_starts` or later. The first is the node `first`, the second follows it.
+    Halves { column: u32, first_ends: u32, second_starts: u32, first: u32 },
+}
+
+/// A position in a column, by which classes are put in two halves.
+struct Cut {
+    column: usize,
+    /// The sum of both ends of the first class of the second half; ends are summed because a middle may be no position.
+    at: u64,
+    /// Classes that lie across the cut, and a quarter of how far the halves are from equal.
+    cost: usize,
+}
+
+impl Cut {
+    /// The cut at the median of the middles of classes, or none where all middles are the same.
+    fn of(column: usize, classes: &[u32], side: impl Fn(u32, usize) -> (u32, u32)) -> Option<Cut> {
+        let sum = |class: u32| {
+            let (from, to) = side(class, column);
+            u64::from(from) + u64::from(to)
+        };
+        let mut sums: Vec<u64> = classes.iter().map(|&class| sum(class)).collect();
+        let (lower, &mut median, upper) = sums.select_nth_unstable(classes.len() / 2);
+        // Classes with the same middle stay together, so that a column of few values is cut between values.
+        let at = if lower.iter().any(|&sum| sum < median) {
+            median
+        } else {
+            upper.iter().copied().filter(|&sum| sum > median).min()?
+        };
+        let n_first = classes.iter().filter(|&&class| sum(class) < at).count();
+        let lies_across = |&&class: &&u32| {
+            let (from, to) = side(class, column);
+            u64::from(from) * 2 < at && at < u64::from(to) * 2
+        };
+        let n_across = classes.iter().filter(lies_across).count();
+        Some(Cut { column, at, cost: n_across + n_first.abs_diff(classes.len() / 2) / 4 })
+    }
+
+    fn is_first(&self, (from, to): (u32, u32)) -> bool {
+        u64::from(from) + u64::from(to) < self.at
+    }
 }
 
 /// Nodes of at most so many classes are not halved.
@@ -38,6 +75,9 @@ const LEAF: usize = 6;
 
 /// How many rows a thread takes at once.
 const BLOCK: usize = 1 << 14;
+
+/// Rows whose bits are in one word.
+const ROWS_PER_WORD: usize = u64::BITS as usize;
 
 impl<'a> Boxes<'a> {
     /// `labels` are those of each quasi column of the release, and `cells` of each class one label per column.
@@ -47,8 +87,8 @@ impl<'a> Boxes<'a> {
         let side = |cells: &Vec<u32>| runs.iter().zip(cells).map(|(runs, &label)| runs.run(label)).collect::<Vec<_>>();
         let sides: Vec<(u32, u32)> = cells.iter().flat_map(side).collect();
         let order = (0..cells.len() as u32).collect();
-        let mut boxes = Boxes { joined, runs, sides, order, nodes: Vec::new(), bounds: Vec::new() };
-        boxes.add(0, cells.len());
+        let all = Node::Few { start: 0, end: cells.len() as u32 };
+        let mut boxes = Boxes { joined, runs, sides, order, nodes: vec![all] };
         let mut next = 0;
         while next < boxes.nodes.len() {
             boxes.halve(next);
@@ -72,38 +112,28 @@ impl<'a> Boxes<'a> {
         columns.map(|(runs, column)| runs.position(column.ids[row])).collect()
     }
 
-    fn add(&mut self, start: usize, end: usize) {
-        for column in 0..self.n_columns() {
-            let sides = self.order[start..end].iter().map(|&class| self.sides(class as usize)[column]);
-            self.bounds.push(sides.fold((u32::MAX, 0), |(from, to), side| (from.min(side.0), to.max(side.1))));
-        }
-        self.nodes.push(Node { start: start as u32, end: end as u32, halves: 0 });
-    }
-
-    /// Gives a node of many classes two halves, by their middles in the column in which these are farthest apart.
+    /// Gives a node of many classes two halves, by the cut that the fewest of them lie across.
     fn halve(&mut self, node: usize) {
-        let (start, end) = (self.nodes[node].start as usize, self.nodes[node].end as usize);
-        if end - start <= LEAF {
+        let Node::Few { start, end } = self.nodes[node] else { return };
+        if (end - start) as usize <= LEAF {
             return;
         }
         let (sides, n_columns) = (&self.sides, self.runs.len());
-        let middle = |class: u32, column: usize| {
-            let (from, to) = sides[class as usize * n_columns + column];
-            u64::from(from) + u64::from(to)
+        let side = |class: u32, column: usize| sides[class as usize * n_columns + column];
+        let classes = &mut self.order[start as usize..end as usize];
+        let Some(cut) = (0..n_columns).filter_map(|column| Cut::of(column, classes, side)).min_by_key(|cut| cut.cost)
+        else {
+            return;
         };
-        let classes = &mut self.order[start..end];
-        let spread = |column: &usize| {
-            let middles = classes.iter().map(|&class| middle(class, *column));
-            let (low, high) = middles.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
-            let (from, to) = self.bounds[*column];
-            (high.saturating_sub(low)) as f64 / f64::from(to.saturating_sub(from)).max(1.0)
-        };
-        let Some(widest) = (0..n_columns).max_by(|a, b| spread(a).total_cmp(&spread(b))) else { return };
-        let half = classes.len() / 2;
-        classes.select_nth_unstable_by_key(half, |&class| (middle(class, widest), class));
-        self.nodes[node].halves = self.nodes.len() as u32;
-        self.add(start, start + half);
-        self.add(start + half, end);
+        classes.sort_unstable_by_key(|&class| (!cut.is_first(side(class, cut.column)), class));
+        let half = classes.partition_point(|&class| cut.is_first(side(class, cut.column)));
+        let (first, second) = classes.split_at(half);
+        let first_ends = first.iter().map(|&class| side(class, cut.column).1).max().unwrap_or(0);
+        let second_starts = second.iter().map(|&class| side(class, cut.column).0).min().unwrap_or(u32::MAX);
+        let middle = start + half as u32;
+        let (column, first) = (cut.column as u32, self.nodes.len() as u32);
+        self.nodes[node] = Node::Halves { column, first_ends, second_starts, first };
+        self.nodes.extend([Node::Few { start, end: middle }, Node::Few { start: middle, end }]);
     }
 
     /// Calls for each class whose cells hold a joined row. `open` and `place` are working memory.
@@ -112,25 +142,24 @@ impl<'a> Boxes<'a> {
         place.clear();
         let columns = self.runs.iter().zip(&self.joined.rows.columns);
         place.extend(columns.map(|(runs, column)| runs.position(column.ids[row as usize])));
-        let n_columns = place.len();
-        let holds = |sides: &[(u32, u32)], place: &[u32]| {
-            sides.iter().zip(place).all(|(&(from, to), &at)| from <= at && at < to)
-        };
+        let holds = |sides: &[(u32, u32)]| sides.iter().zip(&*place).all(|(&(from, to), &at)| from <= at && at < to);
         open.clear();
         open.push(0u32);
         while let Some(node) = open.pop() {
-            if !holds(&self.bounds[node as usize * n_columns..][..n_columns], place) {
-                continue;
-            }
             match self.nodes[node as usize] {
-                Node { halves: 0, start, end } => {
+                Node::Few { start, end } => {
                     let classes = &self.order[start as usize..end as usize];
-                    classes
-                        .iter()
-                        .filter(|&&class| holds(self.sides(class as usize), place))
-                        .for_each(|&class| found(class));
+                    classes.iter().filter(|&&class| holds(self.sides(class as usize))).for_each(|&class| found(class));
                 }
-                Node { halves, .. } => open.extend([halves, halves + 1]),
+                Node::Halves { column, first_ends, second_starts, first } => {
+                    let at = place[column as usize];
+                    if at < first_ends {
+                        open.push(first);
+                    }
+                    if at >= second_starts {
+                        open.push(first + 1);
+                    }
+                }
             }
         }
     }
@@ -144,34 +173,49 @@ impl<'a> Boxes<'a> {
         })
     }
 
-    /// Per class the persons its cells hold.
-    pub(super) fn held(&self) -> Vec<Heads> {
+    /// Looks once at every person. The first `n_origins` joined rows can be origins of released rows.
+    pub(super) fn count(&self, n_origins: usize) -> Crowd {
         let n_rows = self.joined.n_microdata + self.joined.n_register;
         let n_classes = self.order.len();
-        (0..n_rows.div_ceil(BLOCK))
-            .into_par_iter()
+        let nobody = || (vec![Heads::default(); n_classes], vec![0u32; n_classes]);
+        let mut shared = vec![0u64; n_rows.div_ceil(ROWS_PER_WORD)];
+        let (heads, held_alone) = shared
+            .par_chunks_mut(BLOCK / ROWS_PER_WORD)
+            .enumerate()
+            // Each part of the work counts for all classes, so parts are few.
+            .with_min_len(n_rows.div_ceil(BLOCK).div_ceil(4 * rayon::current_num_threads()))
             .fold(
-                || (vec![Heads::default(); n_classes], Working::default()),
-                |(mut heads, mut working), block| {
+                || (nobody(), Working::default()),
+                |((mut heads, mut held_alone), mut working), (block, shared)| {
                     for row in block * BLOCK..((block + 1) * BLOCK).min(n_rows) {
                         let otherwise = said_otherwise(self.joined, row as u32);
+                        let (mut n_holding, mut last) = (0, 0);
                         self.each_holding(row as u32, &mut working, |class| {
+                            (n_holding, last) = (n_holding + 1, class as usize);
                             if otherwise.is_none_or(|other| self.holds(class, other)) {
                                 heads[class as usize].add(self.joined, row as u32);
                             }
                         });
+                        match n_holding {
+                            _ if row >= n_origins => {}
+                            0 => {}
+                            1 => held_alone[last] += 1,
+                            _ => {
+                                let at = row % BLOCK;
+                                shared[at / ROWS_PER_WORD] |= 1 << (at % ROWS_PER_WORD);
+                            }
+                        }
                     }
-                    (heads, working)
+                    ((heads, held_alone), working)
                 },
             )
-            .map(|(heads, _)| heads)
-            .reduce(
-                || vec![Heads::default(); n_classes],
-                |mut heads, more| {
-                    heads.iter_mut().zip(more).for_each(|(heads, more)| *heads += more);
-                    heads
-                },
-            )
+            .map(|(counts, _)| counts)
+            .reduce(nobody, |(mut heads, mut held_alone), (more_heads, more_alone)| {
+                heads.iter_mut().zip(more_heads).for_each(|(heads, more)| *heads += more);
+                held_alone.iter_mut().zip(more_alone).for_each(|(alone, more)| *alone += more);
+                (heads, held_alone)
+            });
+        Crowd { heads, held_alone, shared }
     }
 
     /// Per class which of the first `n_rows` joined rows its cells hold.
@@ -184,31 +228,40 @@ impl<'a> Boxes<'a> {
         rows
     }
 
-    /// Per class the rows it still lacks when each of the first `n_rows` joined rows is given to one class that holds
-    /// it: to the one with the fewest to spare of those it holds, of which `held` is an estimate. All zeros prove that
-    /// there are rows for all; anything else proves nothing.
-    pub(super) fn lacking_by_turns(&self, n_rows: usize, needs: &[u32], held: &[u64]) -> Vec<u32> {
-        let mut lacking = needs.to_vec();
-        let mut n_lacking: u64 = needs.iter().map(|&need| u64::from(need)).sum();
-        let mut spare: Vec<i64> = needs.iter().zip(held).map(|(&need, &held)| held as i64 - i64::from(need)).collect();
+    /// Per class the rows it still lacks when each origin is given to one class that holds it: to its only one, or to the
+    /// one with the fewest to spare of those it holds, of which `held` is an estimate. All zeros prove that there are
+    /// rows for all; anything else proves nothing.
+    pub(super) fn lacking_by_turns(&self, crowd: &Crowd, needs: &[u32], held: &[u64]) -> Vec<u32> {
+        let mut lacking: Vec<u32> =
+            needs.iter().zip(&crowd.held_alone).map(|(&need, &alone)| need.saturating_sub(alone)).collect();
+        let mut n_lacking: u64 = lacking.iter().map(|&need| u64::from(need)).sum();
+        let others = held.iter().zip(&crowd.held_alone).map(|(&held, &alone)| held as i64 - i64::from(alone));
+        let mut spare: Vec<i64> = others.zip(&lacking).map(|(others, &lacking)| others - i64::from(lacking)).collect();
         // Blocks of rows are placed on all cores, and handed out in their order.
-        let n_at_once = rayon::current_num_threads() * 4;
-        let n_blocks = n_rows.div_ceil(BLOCK);
-        for first in (0..n_blocks).step_by(n_at_once) {
+        let words_at_once = BLOCK / ROWS_PER_WORD * rayon::current_num_threads();
+        for (part, words) in crowd.shared.chunks(words_at_once).enumerate() {
             if n_lacking == 0 {
                 break;
             }
-            let blocks = (first..(first + n_at_once).min(n_blocks)).into_par_iter();
-            let placed: Vec<(Vec<u32>, Vec<u32>)> = blocks
-                .map(|block| {
-                    let mut working = Working::default();
-                    let (mut classes, mut ends) = (Vec::new(), Vec::new());
-                    for row in block * BLOCK..((block + 1) * BLOCK).min(n_rows) {
-                        self.each_holding(row as u32, &mut working, |class| classes.push(class));
-                        ends.push(classes.len() as u32);
-                    }
-                    (classes, ends)
-                })
+            let first = part * words_at_once;
+            let placed: Vec<(Vec<u32>, Vec<u32>)> = words
+                .par_iter()
+                .enumerate()
+                .with_min_len(1 << 5)
+                .fold(
+                    || (Vec::new(), Vec::new(), Working::default()),
+                    |(mut classes, mut ends, mut working), (at, &word)| {
+                        let mut rows = word;
+                        while rows != 0 {
+                            let row = (first + at) * ROWS_PER_WORD + rows.trailing_zeros() as usize;
+                            self.each_holding(row as u32, &mut working, |class| classes.push(class));
+                            ends.push(classes.len() as u32);
+                            rows &= rows - 1;
+                        }
+                        (classes, ends, working)
+                    },
+                )
+                .map(|(classes, ends, _)| (classes, ends))
                 .collect();
             for (classes, ends) in placed {
                 let mut start = 0;
@@ -227,6 +280,17 @@ impl<'a> Boxes<'a> {
         }
         lacking
     }
+}
+
+/// How many persons classes hold, and which rows more than one of them holds.
+pub(super) struct Crowd {
+    /// Per class the persons its cells hold.
+    pub(super) heads: Vec<Heads>,
+    /// Per class the origins that no other class holds.
+    held_alone: Vec<u32>,
+    /// A bit per joined row, set for origins that several classes hold. Mostly classes don't overlap, so few are looked
+    /// at again.
+    shared: Vec<u64>,
 }
 
 /// Memory that is used again for each row.
