@@ -60,7 +60,7 @@ impl JobOptions {
             risks.iter().map(|risk| Report::new(risk.to_string()).hint(risk.hint())).collect();
         reports.push(
             Report::new("the requirement holds, but these risks make it worth little, so nothing was written")
-                .hint("change the spec, or give --accept-risks if you know why they are none"),
+                .hint("change the spec, or give --accept-risks if none of them matters for your data; the manifest then lists them"),
         );
         Err(Failure::new(Status::Input, reports))
     }

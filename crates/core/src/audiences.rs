@@ -20,15 +20,15 @@
 //! full-domain recoding is refused: it shows a column at one level everywhere, and wings need some rows finer
 //! # Minimality
 //! Columns of all audiences decide where bodies and classes end, so who knows the algorithm can rule out tables that
-//! would have been cut otherwise. With [`Steer::Common`] nobody can, see `common.rs`; what that costs is measured
+//! would have been cut otherwise. With [`Steer::Common`] nobody can, see `blind_search.rs`; what that costs is measured
 //! against the release that would have been made else
 //! # Cost
 //! a small multiple of partitioning all columns at once
 
 mod atoms;
+mod blind_search;
 mod bound;
 mod butterfly;
-mod common;
 mod hidden;
 mod plan;
 mod savings;
@@ -52,8 +52,8 @@ use crate::recode::{Shown, recode};
 use crate::requirement::{Rules, UnfitColumn};
 use crate::{AnonymizeError, Anonymized, partitioner, suppress};
 use atoms::{Atoms, task};
+use blind_search::BlindSearch;
 use butterfly::Piece;
-use common::CommonSearch;
 use hidden::{HiddenAsk, HiddenDemand};
 use plan::{Ask, Plan, columns_of, shared, together, without_redundant};
 use savings::loss_of_classes;
@@ -187,7 +187,7 @@ pub fn anonymize_audiences_by(
                 coalition.members.iter().filter_map(is_member).collect()
             };
             let asked = audiences.coalitions.iter().map(members).zip(coalitions.iter());
-            let search = CommonSearch {
+            let search = BlindSearch {
                 quick: finder.quick(),
                 partitioner: partitioner.as_ref(),
                 compile: &compile,

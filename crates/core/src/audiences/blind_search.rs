@@ -1,4 +1,4 @@
-//! [`CommonSearch`]: bodies and wings that tell no audience how the columns of others steered them.
+//! [`BlindSearch`]: bodies and wings that tell no audience how the columns of others steered them.
 //!
 //! Bodies are cut by columns that all audiences concerned know, and by nothing else. Inside of a body each audience's
 //! wing is a function of its own columns there. How far bodies are cut is weighed against what wings would lose if
@@ -28,7 +28,7 @@ use crate::partition::{CutNode, Mondrian, Partitioner};
 use crate::requirement::UnfitColumn;
 
 /// What a search steered by common columns needs.
-pub(super) struct CommonSearch<'s> {
+pub(super) struct BlindSearch<'s> {
     /// Cuts common columns.
     pub(super) quick: Mondrian,
     /// Partitions wings.
@@ -46,7 +46,7 @@ struct Viewer {
     ask: Ask,
 }
 
-impl CommonSearch<'_> {
+impl BlindSearch<'_> {
     /// What all atoms show.
     ///
     /// # Errors
