@@ -147,7 +147,7 @@ pub enum AnonymizeError {
     },
     /// Readers of the new and earlier releases would find people among too few, whatever is released.
     #[error(
-        "no class can take {} beside the earlier releases, because fewer than {k} persons were where they were and are \
+        "no class can take {} beside the earlier releases, because fewer than {k} persons of the same earlier classes are \
          still in the register: {}",
         if rows.len() == 1 { "1 person".to_owned() } else { format!("{} persons", rows.len()) }, InRows(rows)
     )]
@@ -283,8 +283,7 @@ fn classify_without(
     left_out: &[u32],
     progress: &dyn Progress,
 ) -> Result<Classified, AnonymizeError> {
-    let kept =
-        suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out)?;
+    let kept = suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out)?;
     let rules = Rules::compile(table, requirements, &kept)?;
     let Blocks { rows, ends } = blocks::fold(table, encoded, &rules, &kept, block_size(spec));
     let partitioner = partitioner(spec, ends)?;

@@ -164,15 +164,13 @@ impl Job<'_> {
         let (kept, persons) = self.kept(has_groups)?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
         let largest_k = if self.past.is_some() { self.largest_k()? } else { rules.k() };
-        let is_part =
-            |person| self.past.as_ref().is_none_or(|past| !past.is_publicly_unplaceable(person, largest_k));
+        let is_part = |person| self.past.as_ref().is_none_or(|past| !past.is_publicly_unplaceable(person, largest_k));
         let crowd = Crowd::new(self.joined, self.encoded, &rules, (&kept, is_part), self.spec.unmatched());
         let population = Population::new(&crowd, self.joined, self.encoded, is_part);
         let size = population.class_size(self.spec.delta_presence);
         let too_few = AnonymizeError::TooFewJoined { persons: population.n_counted(), k: size };
-        let classes = population
-            .classes(&self.base, self.past.as_ref(), (method, size), self.progress)
-            .map_err(|_| too_few)?;
+        let classes =
+            population.classes(&self.base, self.past.as_ref(), (method, size), self.progress).map_err(|_| too_few)?;
         if let Some(bounds) = self.spec.delta_presence {
             let (least, most) = bounds;
             let shares = classes.par_iter().map(|class| population.share(class));
@@ -276,8 +274,7 @@ impl Job<'_> {
         let groups: Vec<Vec<u32>> =
             (0..shown.len()).map(|class| shown.members(class, classes, rows).collect()).collect();
         let everybody = |_| true;
-        let crowd =
-            Crowd::new(self.joined, self.encoded, rules, (&groups.concat(), everybody), self.spec.unmatched());
+        let crowd = Crowd::new(self.joined, self.encoded, rules, (&groups.concat(), everybody), self.spec.unmatched());
         let mut free = Index::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
             let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };

@@ -184,9 +184,9 @@ fn holds(cells: &[String], place: &Option<Place>) -> bool {
         Some(range) => range.split_once(',').map(|(low, high)| (number(low), number(high))).unwrap(),
         None => (number(cell), number(cell)),
     };
-    place.as_ref().is_some_and(|place| {
-        place.iter().zip(cells).all(|(at, cell)| (range(cell).0..=range(cell).1).contains(at))
-    })
+    place
+        .as_ref()
+        .is_some_and(|place| place.iter().zip(cells).all(|(at, cell)| (range(cell).0..=range(cell).1).contains(at)))
 }
 
 /// The classes of a year that hold a place.

@@ -116,7 +116,8 @@ impl<'a> Population<'a> {
             Unmatched::Doubt if absent.len() > known.len() => (absent, known),
             Unmatched::Doubt => (known, absent),
         };
-        let n_left_out = (0..joined.n_microdata as u32).filter(|&row| is_part(row) && !crowd.takes_part(row)).count() as u32;
+        let n_left_out =
+            (0..joined.n_microdata as u32).filter(|&row| is_part(row) && !crowd.takes_part(row)).count() as u32;
         let rows = match others.is_empty() && owners.is_empty() && n_left_out == 0 {
             true => Cow::Borrowed(&crowd.rows),
             false => Cow::Owned(encoded.fold(&counted)),

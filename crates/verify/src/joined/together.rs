@@ -41,10 +41,10 @@ type Sides = Vec<(u32, u32)>;
 type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
 
 impl Shown<'_> {
-    /// Counts what readers of earlier releases learn.
+    /// Counts what readers of earlier releases learn. `sizes` are the persons of each class.
     pub(super) fn count_together(
         &self,
-        classes: &Classes,
+        (classes, sizes): (&Classes, &[u64]),
         original: &Table,
         joined: &JoinedRegister,
         asked: AskedOfJoin<'_>,
@@ -73,17 +73,16 @@ impl Shown<'_> {
             let rows = classes.rows(class);
             let sides: Sides =
                 runs.iter().zip(&self.quasi).map(|(runs, (_, ids))| runs.run(ids[rows[0] as usize])).collect();
-            let is_held =
-                |person: u32| joined.public_place(person).is_some_and(|place| places.holds(&sides, place));
+            let is_held = |person: u32| joined.public_place(person).is_some_and(|place| places.holds(&sides, place));
             let mut held: HashMap<&[u32], u64> = HashMap::new();
             let (mut n_short, mut fewest) = (0, u64::MAX);
             let private = rows.iter().map(|&row| self.rows[row as usize]);
             for person in private.filter(|&person| (person as usize) < joined.n_microdata) {
                 let among = histories.ways(person).iter().map(|way| {
                     let crowd = histories.crowd(way);
-                    let n = *held
-                        .entry(way)
-                        .or_insert_with(|| joined_persons(crowd, joined).filter(|&person| is_held(person)).count() as u64);
+                    let n = *held.entry(way).or_insert_with(|| {
+                        joined_persons(crowd, joined).filter(|&person| is_held(person)).count() as u64
+                    });
                     n + u64::from(crowd.binary_search(&person).is_err() || !is_held(person))
                 });
                 if let Some(n) = among.min() {
@@ -103,7 +102,7 @@ impl Shown<'_> {
         if !violations.is_empty() {
             return Err(Violations(violations));
         }
-        let smallest = || (0..classes.len()).map(|class| classes.rows(class).len() as u64).min().unwrap_or(0);
+        let smallest = || sizes.iter().copied().min().unwrap_or(0);
         Ok(TogetherFindings { k: if fewest == u64::MAX { smallest() } else { fewest }, l })
     }
 

@@ -105,7 +105,12 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn new(n_columns: usize) -> Self {
-        Group { bounds: Vec::new(), values: vec![Counts::new(); n_columns], ways: BTreeSet::new(), ways_of_rows: BTreeSet::new() }
+        Group {
+            bounds: Vec::new(),
+            values: vec![Counts::new(); n_columns],
+            ways: BTreeSet::new(),
+            ways_of_rows: BTreeSet::new(),
+        }
     }
 
     fn include(&mut self, bounds: &[(u32, u32)]) {

@@ -168,14 +168,7 @@ impl United {
             joined
         });
         (
-            Joined {
-                columns: columns.collect(),
-                n_register,
-                persons: in_register,
-                key_prints,
-                of_registers,
-                places,
-            },
+            Joined { columns: columns.collect(), n_register, persons: in_register, key_prints, of_registers, places },
             contradicting,
         )
     }
