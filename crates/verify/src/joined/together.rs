@@ -136,10 +136,10 @@ impl Shown<'_> {
                 let none = BTreeSet::new();
                 let of_groups = ways_of_groups.get(group).unwrap_or(&none);
                 let mut shares_few = false;
-                for way in of_groups {
+                for way in of_groups.iter().flat_map(|way| parts_of(way)) {
                     let before: Vec<&Counts<'_>> = earlier
                         .iter()
-                        .zip(way)
+                        .zip(&way)
                         .filter_map(|(release, &group)| release.counts(position, group))
                         .collect();
                     let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
@@ -403,6 +403,18 @@ fn is_understood(column: &Column, label: &str) -> bool {
         }
         None => true,
     }
+}
+
+/// A way, and every other way that leaves out some of its releases: a reader may know of any of them. All releases may
+/// have no value in common, and two of them a single one.
+fn parts_of(way: &[u32]) -> Vec<Vec<u32>> {
+    let mut parts = vec![Vec::new()];
+    for &group in way {
+        let choices = if group == NULL { vec![NULL] } else { vec![NULL, group] };
+        let longer = |part: &Vec<u32>| choices.iter().map(|&group| [part.as_slice(), &[group]].concat()).collect();
+        parts = parts.iter().flat_map::<Vec<Vec<u32>>, _>(longer).collect();
+    }
+    parts
 }
 
 fn groups_of(earlier: &[Earlier<'_>], way: &[u32]) -> Vec<u32> {

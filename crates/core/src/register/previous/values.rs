@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::{NULL, Requirement, Role, Table};
+use kohort_model::{NULL, Requirement, Role, Table, Value};
 
 use super::past::Past;
 use super::{ClassPersons, Counts, Earlier, value_of};
@@ -146,13 +146,19 @@ impl Values<'_> {
         (0..self.l.len()).find(|&column| self.common_are_few(group, column) || self.changes_are_few(group, column))
     }
 
+    /// Whether somebody who took part in some of these releases has one of few values. Each choice of releases is looked
+    /// at: groups of all of them may have nothing in common, and those of two a single value.
     fn common_are_few(&self, group: &Group<'_>, column: usize) -> bool {
         group.ways.iter().any(|way| {
             let before: Vec<&Counts<'_>> =
                 self.earlier.iter().zip(way).filter_map(|(release, &group)| of_group(release, column, group)).collect();
-            let common =
-                group.values[column].keys().filter(|value| before.iter().all(|counts| counts.contains_key(*value)));
-            !before.is_empty() && (1..self.l[column]).contains(&(common.count() as u64))
+            (1..1_u64 << before.len()).any(|chosen| {
+                let of_chosen = before.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+                let is_common =
+                    |value: &&Option<Value<'_>>| of_chosen.clone().all(|(_, counts)| counts.contains_key(*value));
+                let n_common = group.values[column].keys().filter(is_common).count() as u64;
+                (1..self.l[column]).contains(&n_common)
+            })
         })
     }
 
