@@ -30,6 +30,9 @@ pub(crate) struct Job<'a> {
     facts: Facts<'a>,
     release: Verified<Release>,
     originals: Originals,
+    /// Rows of the private table, from 1, that no class can take beside earlier releases. For the publisher alone: the
+    /// release and its manifest must not tell who was left out.
+    pub(crate) rows_left_out: Vec<u64>,
 }
 
 /// How a job is done.
@@ -196,7 +199,7 @@ impl<'a> Job<'a> {
             previous: Vec::new(),
             before,
         };
-        Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked) })
+        Ok(Job { facts, release, originals: Originals::One(Box::new(original), asked), rows_left_out: Vec::new() })
     }
 
     fn of_many(spec: &'a Spec, folder: &Path, options: JobOptions, progress: &dyn Progress) -> Result<Self, Failure> {
@@ -229,7 +232,7 @@ impl<'a> Job<'a> {
             previous: Vec::new(),
             before,
         };
-        Ok(Job { facts, release, originals: Originals::Many(originals, requirements) })
+        Ok(Job { facts, release, originals: Originals::Many(originals, requirements), rows_left_out: Vec::new() })
     }
 
     fn of_joined(spec: &'a Spec, folder: &Path, options: JobOptions, progress: &dyn Progress) -> Result<Self, Failure> {
@@ -243,7 +246,7 @@ impl<'a> Job<'a> {
         let done =
             anonymize_with_register(&original.table, &joined, &previous.releases, spec, &requirements, progress)?;
         let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();
-        let AnonymizedWithRegister { anonymized: done, method, partitioners, .. } = done;
+        let AnonymizedWithRegister { anonymized: done, method, partitioners, left_out, .. } = done;
         progress.begin("verifying", 0);
         let asked = asked_of_join(spec, &requirements, &previous.releases);
         let release =
@@ -284,6 +287,7 @@ impl<'a> Job<'a> {
             facts,
             release,
             originals: Originals::Joined(Box::new(original), joined, requirements, previous.releases),
+            rows_left_out: left_out.into_iter().map(|row| u64::from(row) + 1).collect(),
         })
     }
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use kohort_io::{EarlierRegister, LoadedRegister, TablesManifest, manifest_digest, read_release_of};
-use kohort_model::{InRegister, JoinedRegister, Manifest, PreviousRelease, Progress, Spec, Table};
+use kohort_model::{Column, JoinedRegister, Manifest, NULL, PreviousRelease, Progress, ReadBeside, Spec, Table};
 
 use crate::commands::verify::{count_alone, differences};
 use crate::failure::{Failure, Report, Status, violation_reports};
@@ -30,17 +30,22 @@ impl Previous {
         progress: &dyn Progress,
     ) -> Result<Previous, Failure> {
         let mut previous = Previous { releases: Vec::new(), manifests: Vec::new() };
-        let mut needed = Vec::new();
+        let (mut needed, mut read) = (Vec::new(), Vec::new());
         for path in &spec.previous {
             let release = folder.join(path);
             let (manifest, tables) = read_verified(&release, original, progress)?;
             refuse_other_kinds(&release, &manifest.manifest)?;
             refuse_other_registers(&release, &manifest.manifest, registers)?;
             previous.manifests.push(manifest_digest(&release)?);
-            let (known, elsewhere) = known_persons(joined, registers, &manifest.manifest);
+            let places = Places::of(joined, registers, &manifest.manifest);
+            let shows = |column: &Column| tables[0].column(&column.name).is_some();
+            read.push((manifest.manifest.clone(), places.is_whole && joined.rows.columns.iter().all(shows)));
             needed.extend(manifest.manifest.previous.map(|earlier| (release.clone(), earlier.manifests)));
             let name = release.display().to_string();
-            previous.releases.push(PreviousRelease { name, tables, known, elsewhere });
+            previous.releases.push(PreviousRelease { name, tables, places: places.rows, beside: None });
+        }
+        for (release, beside) in previous.releases.iter_mut().zip(read_beside(&previous.manifests, &read)) {
+            release.beside = beside;
         }
         for (release, earlier) in needed {
             let n = earlier.iter().filter(|digest| !previous.manifests.contains(digest)).count();
@@ -108,23 +113,59 @@ fn refuse_other_registers(
     Err(Failure::input(message, "name that file, too: previous = \"FILE\" in the register's section"))
 }
 
-/// Of whom the registers of a release said what those of now say, and where they described private persons otherwise.
-/// Where registers have been added since, only persons count that are in the old ones for sure.
-fn known_persons(
-    joined: &JoinedRegister,
-    (now, then): (&[LoadedRegister], &[EarlierRegister]),
-    manifest: &Manifest,
-) -> (Vec<bool>, Vec<(u32, u32)>) {
-    let was_used = |digest: &str| manifest.registers.iter().any(|register| register.sha256 == digest);
-    let all_known = manifest.registers.is_empty() || now.iter().all(|register| was_used(&register.sha256));
-    let private = joined.persons.iter().map(|person| all_known && matches!(person, InRegister::Same(_)));
-    let in_range = |row: u32| now.iter().any(|register| was_used(&register.sha256) && register.joined.contains(&row));
-    let others = joined.register_rows().map(|row| all_known || in_range(row));
-    let mut known: Vec<bool> = private.chain(others).collect();
-    let mut elsewhere = Vec::new();
-    for register in then.iter().filter(|register| was_used(&register.sha256)) {
-        known.iter_mut().zip(&register.known).for_each(|(known, &then)| *known |= then);
-        elsewhere.extend_from_slice(&register.elsewhere);
+/// Where the registers of a release described each person.
+struct Places {
+    rows: Vec<u32>,
+    /// Whether everybody of these registers is among them. Where registers have been added since, nothing says which of
+    /// them a private person stood in.
+    is_whole: bool,
+}
+
+impl Places {
+    fn of(
+        joined: &JoinedRegister,
+        (now, then): (&[LoadedRegister], &[EarlierRegister]),
+        manifest: &Manifest,
+    ) -> Places {
+        let was_used = |digest: &str| manifest.registers.iter().any(|register| register.sha256 == digest);
+        let n_persons = (joined.n_microdata + joined.n_register) as u32;
+        let n_ever = then.iter().map(|register| register.places.len()).max().unwrap_or(0).max(n_persons as usize);
+        let mut rows = vec![NULL; n_ever];
+        let are_all_used = manifest.registers.is_empty() || now.iter().all(|register| was_used(&register.sha256));
+        let is_any_used = now.iter().any(|register| was_used(&register.sha256));
+        let stands_in = |row: u32| now.iter().any(|found| was_used(&found.sha256) && found.joined.contains(&row));
+        for person in 0..n_persons {
+            let was_there = are_all_used || (person as usize >= joined.n_microdata && stands_in(person));
+            rows[person as usize] = joined.public_place(person).filter(|_| was_there).unwrap_or(NULL);
+        }
+        let mut contradicted = Vec::new();
+        for register in then.iter().filter(|register| was_used(&register.sha256)) {
+            for (person, &place) in register.places.iter().enumerate().filter(|(_, place)| **place != NULL) {
+                match rows[person] {
+                    NULL => rows[person] = place,
+                    other if is_same(joined, other, place) => {}
+                    _ => contradicted.push(person),
+                }
+            }
+        }
+        contradicted.into_iter().for_each(|person| rows[person] = NULL);
+        Places { rows, is_whole: are_all_used || !is_any_used }
     }
-    (known, elsewhere)
+}
+
+/// Whether two joined rows have the same cells.
+fn is_same(joined: &JoinedRegister, a: u32, b: u32) -> bool {
+    a == b || joined.rows.columns.iter().all(|column| column.ids[a as usize] == column.ids[b as usize])
+}
+
+/// What the verification of each release showed of it and of others that are named here. It says something of people
+/// who have left since, so it is used only where registers and columns of then are known in full.
+fn read_beside(manifests: &[String], read: &[(Manifest, bool)]) -> Vec<Option<ReadBeside>> {
+    let beside = |(manifest, is_whole): &(Manifest, bool)| {
+        let previous = manifest.previous.as_ref().filter(|_| *is_whole)?;
+        let position = |digest: &String| manifests.iter().position(|known| known == digest);
+        let releases = previous.manifests.iter().filter_map(position).filter(|&release| read[release].1).collect();
+        Some(ReadBeside { releases, k: previous.k })
+    };
+    read.iter().map(beside).collect()
 }

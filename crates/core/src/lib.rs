@@ -145,14 +145,15 @@ pub enum AnonymizeError {
         /// How many labels.
         n: u64,
     },
-    /// Readers of the new and earlier releases would find people among too few.
+    /// Readers of the new and earlier releases would find people among too few, whatever is released.
     #[error(
-        "the release can't be read together with earlier ones: {persons} {} among fewer than {k} then",
-        if *persons == 1 { "person hides" } else { "persons hide" }
+        "no class can take {} beside the earlier releases, because fewer than {k} persons of the same earlier classes are \
+         still in the register: {}",
+        if rows.len() == 1 { "1 person".to_owned() } else { format!("{} persons", rows.len()) }, InRows(rows)
     )]
     PreviousCrowd {
-        /// How many persons, each counted for every way to have been in earlier releases.
-        persons: u64,
+        /// Their rows in the private table, from 1.
+        rows: Vec<u64>,
         /// Asked.
         k: u32,
     },
@@ -176,6 +177,21 @@ pub enum AnonymizeError {
     Unreachable(#[from] partition::Unreachable),
 }
 
+/// Row numbers, the first few.
+struct InRows<'a>(&'a [u64]);
+
+impl std::fmt::Display for InRows<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_named = self.0.len().min(10);
+        let named: Vec<String> = self.0[..n_named].iter().map(u64::to_string).collect();
+        write!(f, "{} {}", if self.0.len() == 1 { "row" } else { "rows" }, named.join(", "))?;
+        match self.0.len() - n_named {
+            0 => Ok(()),
+            n => write!(f, " and {n} more"),
+        }
+    }
+}
+
 impl AnonymizeError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
@@ -197,7 +213,7 @@ impl AnonymizeError {
                 Some("use the hierarchy of the earlier release, with all its values")
             }
             AnonymizeError::PreviousCrowd { .. } => {
-                Some("ask for a smaller k, or leave out whoever is in it for the first time")
+                Some("allow persons to be left out with max_suppressed, take these rows out, or ask for a smaller k")
             }
             AnonymizeError::PreviousValues { .. } => {
                 Some("release later, when more has changed; or the same persons and values as before")
@@ -255,7 +271,19 @@ fn classify(
     requirements: &[Requirement],
     progress: &dyn Progress,
 ) -> Result<Classified, AnonymizeError> {
-    let kept = suppress::rows_that_can_stand(table, encoded, requirements, spec.max_suppressed)?;
+    classify_without(table, encoded, spec, requirements, &[], progress)
+}
+
+/// The same where some rows are left out already, within the spec's limit.
+fn classify_without(
+    table: &Table,
+    encoded: &Encoded<'_>,
+    spec: &Spec,
+    requirements: &[Requirement],
+    left_out: &[u32],
+    progress: &dyn Progress,
+) -> Result<Classified, AnonymizeError> {
+    let kept = suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out)?;
     let rules = Rules::compile(table, requirements, &kept)?;
     let Blocks { rows, ends } = blocks::fold(table, encoded, &rules, &kept, block_size(spec));
     let partitioner = partitioner(spec, ends)?;

@@ -44,12 +44,12 @@ use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::requirement::Rules;
-use crate::{AnonymizeError, Anonymized, Classified, classify, partitioner, suppress};
+use crate::{AnonymizeError, Anonymized, Classified, classify_without, partitioner, suppress};
 use base::Base;
-use blind::Population;
+use blind::{Population, PublicClass};
 use crowd::{Crowd, Draft};
 use index::Index;
-use previous::Earlier;
+use previous::{ClassPersons, Earlier, LookedAt, Past};
 
 /// A release with a register and what it costs, not yet verified.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub struct AnonymizedWithRegister {
     pub partitioners: Vec<&'static str>,
     /// Register persons in the classes.
     pub n_register_used: u64,
+    /// Private rows that are left out because no class can take them beside earlier releases, ascending.
+    pub left_out: Vec<u32>,
 }
 
 /// Joined rows that look the same and share a sensitive group.
@@ -108,24 +110,47 @@ pub fn anonymize_with_register(
     let base = Base::new(partitioner.as_ref(), spec);
     let read = |release| Earlier::read(release, &joined.rows, &encoded.domains, table);
     let earlier = previous.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let job = Job { table, joined, earlier, spec, requirements, encoded: &encoded, base, progress };
-    match (spec.register.release, spec.register.method) {
-        _ if joined.n_register == 0 && spec.delta_presence.is_none() => job.refine(),
-        (RegisterRows::All, method) => job.blind(method),
-        (RegisterRows::Microdata, RegisterMethod::Refine) => job.refine(),
-        (RegisterRows::Microdata, RegisterMethod::Direct) => job.direct(),
+    let choice = match (spec.register.release, spec.register.method) {
+        _ if joined.n_register == 0 && spec.delta_presence.is_none() => Choice::Fitted(RegisterMethod::Refine),
+        (RegisterRows::All, method) => Choice::Blind(method),
+        (RegisterRows::Microdata, method) => Choice::Fitted(method),
+    };
+    let looked_at = match choice {
+        Choice::Blind(_) => LookedAt::Everybody,
+        Choice::Fitted(_) => LookedAt::Private,
+    };
+    let past = (!earlier.is_empty()).then(|| Past::new(earlier, joined, &encoded, looked_at));
+    let mut job =
+        Job { table, joined, past, spec, requirements, encoded: &encoded, base, left_out: Vec::new(), progress };
+    job.left_out = job.left_out(looked_at)?;
+    match choice {
+        Choice::Blind(method) => job.blind(method),
+        Choice::Fitted(RegisterMethod::Refine) => job.refine(),
+        Choice::Fitted(RegisterMethod::Direct) => job.direct(),
     }
+}
+
+/// How classes are found.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// Without looking at who is private.
+    Blind(RegisterMethod),
+    /// For the private rows.
+    Fitted(RegisterMethod),
 }
 
 /// What is to be done.
 struct Job<'a> {
     table: &'a Table,
     joined: &'a JoinedRegister,
-    earlier: Vec<Earlier<'a>>,
+    /// Where there are earlier releases.
+    past: Option<Past<'a>>,
     spec: &'a Spec,
     requirements: &'a [Requirement],
     encoded: &'a Encoded<'a>,
     base: Base<'a>,
+    /// Private rows that no class can take beside earlier releases.
+    left_out: Vec<u32>,
     progress: &'a dyn Progress,
 }
 
@@ -138,11 +163,14 @@ impl Job<'_> {
         let has_groups = !release::copied_columns(self.table).is_empty();
         let (kept, persons) = self.kept(has_groups)?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
-        let crowd = Crowd::new(self.joined, self.encoded, &rules, &kept, self.spec.unmatched());
-        let population = Population::new(&crowd, self.joined, self.encoded);
+        let largest_k = if self.past.is_some() { self.largest_k()? } else { rules.k() };
+        let is_part = |person| self.past.as_ref().is_none_or(|past| !past.is_publicly_unplaceable(person, largest_k));
+        let crowd = Crowd::new(self.joined, self.encoded, &rules, (&kept, is_part), self.spec.unmatched());
+        let population = Population::new(&crowd, self.joined, self.encoded, is_part);
         let size = population.class_size(self.spec.delta_presence);
         let too_few = AnonymizeError::TooFewJoined { persons: population.n_counted(), k: size };
-        let classes = population.classes(&self.base, method, size, self.progress).map_err(|_| too_few)?;
+        let classes =
+            population.classes(&self.base, self.past.as_ref(), (method, size), self.progress).map_err(|_| too_few)?;
         if let Some(bounds) = self.spec.delta_presence {
             let (least, most) = bounds;
             let shares = classes.par_iter().map(|class| population.share(class));
@@ -151,34 +179,93 @@ impl Job<'_> {
                 return Err(AnonymizeError::Presence { least, most, classes });
             }
         }
-        let released: Vec<(usize, Draft)> = classes
+        let released: Vec<((usize, &PublicClass), Draft)> = classes
             .par_iter()
             .enumerate()
             .filter_map(|(number, class)| {
                 let region = if method == RegisterMethod::Refine { class.region } else { number };
-                Some((region, population.draft(class)?))
+                Some(((region, class), population.draft(class)?))
             })
             .collect();
-        let (regions, mut drafts): (Vec<usize>, Vec<Draft>) = released.into_iter().unzip();
+        let (public, mut drafts): (Vec<(usize, &PublicClass)>, Vec<Draft>) = released.into_iter().unzip();
         if has_groups {
+            let regions: Vec<usize> = public.iter().map(|&(region, _)| region).collect();
             groups::group(&crowd, &mut drafts, &regions, &rules, self.base.partitioner)?;
+        }
+        if let Some(past) = &self.past {
+            let persons = |((_, class), draft): (&(usize, &PublicClass), &Draft)| ClassPersons {
+                members: population.persons(class),
+                released: crowd.persons(draft),
+            };
+            let persons: Vec<ClassPersons> = public.par_iter().zip(&drafts).map(persons).collect();
+            self.make_readable_together(&crowd, past, &mut drafts, &persons, |_| largest_k)?;
         }
         self.finish(&crowd, drafts, persons, method)
     }
 
-    /// The private rows that take part: all, unless some can be in no sensitive group.
-    fn kept(&self, has_groups: bool) -> Result<(Vec<u32>, Persons), AnonymizeError> {
-        let kept = if has_groups {
-            suppress::rows_that_can_stand(self.table, self.encoded, self.requirements, self.spec.max_suppressed)?
-        } else {
-            (0..self.table.n_rows as u32).collect()
+    /// The largest k that anybody asks for who can be in a class at all.
+    fn largest_k(&self) -> Result<u32, AnonymizeError> {
+        let has_groups = !release::copied_columns(self.table).is_empty();
+        let kept = self.kept_without(has_groups, &[])?;
+        let rules = Rules::compile(self.table, self.requirements, &kept)?;
+        Ok(kept.iter().map(|&row| rules.k_of_row(row)).max().unwrap_or(0).max(rules.k()))
+    }
+
+    /// The private rows that no class can take beside earlier releases.
+    fn left_out(&self, looked_at: LookedAt) -> Result<Vec<u32>, AnonymizeError> {
+        let Some(past) = &self.past else { return Ok(Vec::new()) };
+        let largest_k = self.largest_k()?;
+        let everybody: Vec<u32> = (0..self.table.n_rows as u32).collect();
+        let rules = Rules::compile(self.table, self.requirements, &everybody)?;
+        let needed = |row: u32| match looked_at {
+            LookedAt::Everybody => largest_k,
+            LookedAt::Private => rules.k_of_row(row).min(largest_k),
         };
+        let left_out: Vec<u32> = everybody.into_iter().filter(|&row| past.is_unplaceable(row, needed(row))).collect();
+        if left_out.len() as u64 > suppress::allowance(self.spec.max_suppressed, self.table.n_rows as u64) {
+            let rows = left_out.iter().map(|&row| u64::from(row) + 1).collect();
+            return Err(AnonymizeError::PreviousCrowd { rows, k: rules.k() });
+        }
+        Ok(left_out)
+    }
+
+    /// Makes cells wide enough, and groups large enough, for the release to be read beside earlier ones.
+    fn make_readable_together(
+        &self,
+        crowd: &Crowd<'_>,
+        past: &Past<'_>,
+        drafts: &mut [Draft],
+        persons: &[ClassPersons],
+        needed: impl Fn(u32) -> u32 + Sync,
+    ) -> Result<(), AnonymizeError> {
+        self.progress.begin("read together", 0);
+        let n_narrow = previous::widen(crowd, past, self.joined, drafts, persons, needed);
+        debug_assert_eq!(n_narrow, 0, "whom no class can take was left out before");
+        previous::merge_groups(crowd, past, self.table, self.requirements, drafts, persons)
+    }
+
+    /// The private rows that take part: all, unless some can be in no class or no sensitive group.
+    fn kept(&self, has_groups: bool) -> Result<(Vec<u32>, Persons), AnonymizeError> {
+        let kept = self.kept_without(has_groups, &self.left_out)?;
         let (n_in, n_out) = (self.table.n_rows as u64, kept.len() as u64);
         Ok((kept, Persons { n_in, n_out, suppressed: n_in - n_out }))
     }
 
+    fn kept_without(&self, has_groups: bool, left_out: &[u32]) -> Result<Vec<u32>, AnonymizeError> {
+        if has_groups {
+            let Job { table, encoded, requirements, spec, .. } = *self;
+            return suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out);
+        }
+        let is_kept = |row: &u32| left_out.binary_search(row).is_err();
+        Ok((0..self.table.n_rows as u32).filter(is_kept).collect())
+    }
+
+    fn classify(&self) -> Result<Classified, AnonymizeError> {
+        classify_without(self.table, self.encoded, self.spec, self.requirements, &self.left_out, self.progress)
+    }
+
     fn refine(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
-        let plain = classify(self.table, self.encoded, self.spec, self.requirements, self.progress)?;
+        let plain = self.classify()?;
         self.refine_plain(&plain)
     }
 
@@ -186,7 +273,8 @@ impl Job<'_> {
         let Classified { rows, rules, classes, shown, persons, .. } = plain;
         let groups: Vec<Vec<u32>> =
             (0..shown.len()).map(|class| shown.members(class, classes, rows).collect()).collect();
-        let crowd = Crowd::new(self.joined, self.encoded, rules, &groups.concat(), self.spec.unmatched());
+        let everybody = |_| true;
+        let crowd = Crowd::new(self.joined, self.encoded, rules, (&groups.concat(), everybody), self.spec.unmatched());
         let mut free = Index::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
             let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };
@@ -195,6 +283,7 @@ impl Job<'_> {
             refine::refine(&crowd, &groups, &mut free, &self.base, self.progress)
         };
         mend::mend(&crowd, &mut drafts, |_| free);
+        self.make_fitted_readable(&crowd, &mut drafts)?;
         self.finish(&crowd, drafts, *persons, RegisterMethod::Refine)
     }
 
@@ -202,12 +291,13 @@ impl Job<'_> {
         let has_groups = !release::copied_columns(self.table).is_empty();
         let (kept, persons) = self.kept(has_groups)?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
-        let crowd = Crowd::new(self.joined, self.encoded, &rules, &kept, self.spec.unmatched());
+        let everybody = |_| true;
+        let crowd = Crowd::new(self.joined, self.encoded, &rules, (&kept, everybody), self.spec.unmatched());
         let too_few = AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: rules.k() };
         let mut drafts = direct::direct(&crowd, &self.base, self.progress).map_err(|_| too_few)?;
         mend::mend(&crowd, &mut drafts, |drafts| Index::beside(&crowd, drafts));
         // Private rows alone may be too few for a plain release, or for one that satisfies everything.
-        if let Ok(plain) = classify(self.table, self.encoded, self.spec, self.requirements, self.progress)
+        if let Ok(plain) = self.classify()
             && loss_of_plain(&crowd, &plain) < crowd.loss(&drafts)
         {
             return self.refine_plain(&plain);
@@ -216,21 +306,30 @@ impl Job<'_> {
             let each: Vec<usize> = (0..drafts.len()).collect();
             groups::group(&crowd, &mut drafts, &each, &rules, self.base.partitioner)?;
         }
+        self.make_fitted_readable(&crowd, &mut drafts)?;
         self.finish(&crowd, drafts, persons, RegisterMethod::Direct)
+    }
+
+    /// The same for classes that are made for their private rows.
+    fn make_fitted_readable(&self, crowd: &Crowd<'_>, drafts: &mut [Draft]) -> Result<(), AnonymizeError> {
+        let Some(past) = &self.past else { return Ok(()) };
+        let private = |draft: &Draft| match self.spec.register.release {
+            RegisterRows::All => ClassPersons { members: draft.microdata.clone(), released: crowd.persons(draft) },
+            RegisterRows::Microdata => {
+                ClassPersons { members: draft.microdata.clone(), released: draft.microdata.clone() }
+            }
+        };
+        let persons: Vec<ClassPersons> = drafts.iter().map(private).collect();
+        self.make_readable_together(crowd, past, drafts, &persons, |row| crowd.k_of_row(row))
     }
 
     fn finish(
         &self,
         crowd: &Crowd<'_>,
-        mut drafts: Vec<Draft>,
+        drafts: Vec<Draft>,
         persons: Persons,
         method: RegisterMethod,
     ) -> Result<AnonymizedWithRegister, AnonymizeError> {
-        if !self.earlier.is_empty() {
-            self.progress.begin("read together", 0);
-            previous::widen(crowd, &self.earlier, &mut drafts)?;
-            previous::merge_groups(crowd, &self.earlier, self.table, self.requirements, &mut drafts)?;
-        }
         self.progress.begin("recode", 0);
         let n_short = drafts.iter().filter(|draft| !crowd.stands(draft)).count() as u64;
         let mut classes = crowd.classes(drafts);
@@ -245,7 +344,8 @@ impl Job<'_> {
         let algorithm = self.base.partitioner.name();
         let anonymized = Anonymized { release, loss, persons, algorithm, notes: Note::unused(self.spec) };
         let partitioners = self.base.ran();
-        Ok(AnonymizedWithRegister { anonymized, method, classes, partitioners, n_register_used })
+        let left_out = self.left_out.clone();
+        Ok(AnonymizedWithRegister { anonymized, method, classes, partitioners, n_register_used, left_out })
     }
 }
 

@@ -5,7 +5,7 @@ mod trim;
 mod unplaceable;
 
 pub(crate) use trim::trim;
-pub(crate) use unplaceable::rows_that_can_stand;
+pub(crate) use unplaceable::{rows_that_can_stand, rows_that_can_stand_without};
 
 use crate::requirement::Rules;
 

@@ -36,7 +36,7 @@ pub use manifest::{
 };
 pub use note::{Note, NoteManifest, WhyNobody};
 pub use progress::{Progress, Silent};
-pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, Respelled};
+pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, ReadBeside, Respelled};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;

@@ -20,7 +20,8 @@ pub const SENSITIVE_TABLE: &str = "sensitive";
 pub struct JoinedRegister {
     /// The quasi columns of the private table, in its order and with its names and types. First its rows, in its order;
     /// then register persons that the private table does not have; then what the register says of persons of the
-    /// private table, the same or something else; then what earlier registers said of private persons. Texts are spelled
+    /// private table, the same or something else; then what earlier registers said of anybody, where that was something
+    /// else or the person is gone. Texts are spelled
     /// as they were read, but for those of [`respelled`](JoinedRegister::respelled), so equal values may have several
     /// texts.
     pub rows: Table,
@@ -77,6 +78,14 @@ impl JoinedRegister {
     pub fn register_rows(&self) -> Range<u32> {
         self.n_microdata as u32..(self.n_microdata + self.n_register) as u32
     }
+
+    /// The joined row that says where the registers describe a person of the join; none where they don't.
+    pub fn public_place(&self, person: u32) -> Option<u32> {
+        match self.persons.get(person as usize) {
+            None => Some(person),
+            Some(in_register) => in_register.row(),
+        }
+    }
 }
 
 /// An earlier release that may be read beside the new one, as its files show it.
@@ -86,10 +95,22 @@ pub struct PreviousRelease {
     pub name: String,
     /// Its rows, and where there is one its sensitive table.
     pub tables: Vec<Table>,
-    /// Per person of the join whether the registers of its time said the same of them.
-    pub known: Vec<bool>,
-    /// Private rows whose person the registers of its time described otherwise, and the joined row that says how.
-    pub elsewhere: Vec<(u32, u32)>,
+    /// Per person the joined row that says where the registers of its time described them; [`NULL`](crate::NULL) where
+    /// these registers did not have the person, or contradicted each other. Persons are those of the join, in its order,
+    /// and behind them people who stood in an earlier register and are in neither the private table nor a register now.
+    pub places: Vec<u32>,
+    /// What its own verification showed of it and still earlier releases.
+    pub beside: Option<ReadBeside>,
+}
+
+/// A release was verified to be read beside earlier ones: whoever was in it and can have been in those is one of `k`
+/// persons at least, whom the classes of all of them hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadBeside {
+    /// Positions of these earlier releases in the list that the release itself is in.
+    pub releases: Vec<usize>,
+    /// The fewest persons that were counted.
+    pub k: u64,
 }
 
 /// How sure a reader who knows the register can be that somebody is in the private table.

@@ -144,7 +144,10 @@ impl Anonymize {
         let place = target.place();
         match self.output() {
             Output::Words => terminal::say(&summary::words(&manifest, place.as_deref())),
-            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref()))?,
+            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref(), &job.rows_left_out))?,
+        }
+        if let Some(left_out) = summary::left_out(&job.rows_left_out) {
+            terminal::note(&left_out);
         }
         for note in &manifest.manifest.notes {
             terminal::note(&note.message);

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::{count_of, number};
 
+/// So many rows that are left out are named in words.
+const MOST_ROWS_NAMED: usize = 50;
+
 /// For people.
 pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     let TablesManifest { manifest, table_loss, references, .. } = manifest;
@@ -280,6 +283,25 @@ fn together(previous: &PreviousManifest) -> String {
     format!("with {releases}: k = {}{}", previous.k, l.collect::<String>())
 }
 
+/// Tells the publisher whom earlier releases keep out, by row numbers of the private table.
+pub(crate) fn left_out(rows: &[u64]) -> Option<String> {
+    let named: Vec<String> = rows.iter().take(MOST_ROWS_NAMED).map(u64::to_string).collect();
+    let (row, are) = match rows.len() {
+        0 => return None,
+        1 => ("row", "is"),
+        _ => ("rows", "are"),
+    };
+    let more = match rows.len() - named.len() {
+        0 => String::new(),
+        n => format!(" and {n} more, all of which --json lists,"),
+    };
+    Some(format!(
+        "{row} {}{more} of the private table {are} left out: beside the earlier releases no class can take them (only \
+         you are told which)",
+        named.join(", ")
+    ))
+}
+
 /// What one release for all audiences loses less than one on the union of their columns.
 fn saved(savings: &SavingsManifest) -> String {
     if savings.shape == "unchanged" {
@@ -325,11 +347,15 @@ fn setting_text(setting: &Setting) -> String {
     }
 }
 
-/// For programs: the manifest, and where the release is, null after a dry run.
-pub(crate) fn json(manifest: &TablesManifest, place: Option<&str>) -> String {
+/// For programs: the manifest, where the release is, null after a dry run, and beside earlier releases the rows that are
+/// left out because of them.
+pub(crate) fn json(manifest: &TablesManifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {
         fields.insert("release".to_owned(), json!(place));
+        if manifest.manifest.previous.is_some() {
+            fields.insert("rows_left_out".to_owned(), json!(rows_left_out));
+        }
         let unwritten = fields.get_mut("tables").and_then(Value::as_array_mut).filter(|_| place.is_none());
         for table in unwritten.into_iter().flatten().filter_map(Value::as_object_mut) {
             table.remove("file");

@@ -1,5 +1,7 @@
 //! A release beside a register that may be read together with earlier ones.
 
+use std::collections::BTreeMap;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -195,8 +197,143 @@ fn an_earlier_release_with_another_register_or_other_columns_is_refused() {
     refused(&folder, SECOND, 2);
 }
 
+/// The lowest and the highest age of each class of a release that hold somebody of this age.
+fn classes_of(folder: &Folder, release: &str, age: u32) -> Vec<(u32, u32)> {
+    classes(folder, release).into_iter().filter(|(low, high)| (*low..=*high).contains(&age)).collect()
+}
+
+/// Ages by name.
+fn ages(town: &str) -> BTreeMap<String, u32> {
+    let person = |row: &str| row.split_once(',').map(|(name, age)| (name.to_owned(), age.parse().unwrap()));
+    town.lines().skip(1).filter_map(person).collect()
+}
+
+/// What a reader of all releases with all registers finds of the last wave: the fewest persons who were, by each year's
+/// register, in one class of each release that holds one of them. `past` are earlier releases with their registers.
+fn fewest_candidates(folder: &Folder, wave: &[(u32, &str)], past: &[(&str, &str)], last: (&str, &str)) -> usize {
+    let now = &ages(last.1);
+    let fewest = wave.iter().filter_map(|(age, _)| {
+        let name = format!("p{age}");
+        let mut ways: Vec<Vec<(u32, u32)>> = vec![Vec::new()];
+        for (release, town) in past {
+            let Some(&then) = ages(town).get(&name) else { continue };
+            let holding = classes_of(folder, release, then);
+            if !holding.is_empty() {
+                let longer = |way: &Vec<(u32, u32)>| -> Vec<Vec<(u32, u32)>> {
+                    holding.iter().map(|&class| [way.as_slice(), &[class]].concat()).collect()
+                };
+                ways = ways.iter().flat_map(longer).collect();
+            }
+        }
+        let classes = classes_of(folder, last.0, now[&name]);
+        let ways = ways.iter().filter(|way| way.len() == past.len());
+        let counts = ways.flat_map(|way| {
+            classes.iter().map(move |class| {
+                let is_in =
+                    |age: Option<&u32>, class: &(u32, u32)| age.is_some_and(|age| (class.0..=class.1).contains(age));
+                let is_candidate = |person: &&String| {
+                    let then = past.iter().zip(way).all(|((_, town), class)| is_in(ages(town).get(*person), class));
+                    then && is_in(now.get(*person), class)
+                };
+                now.keys().filter(is_candidate).count()
+            })
+        });
+        counts.min()
+    });
+    fewest.min().unwrap()
+}
+
 #[test]
-fn a_register_that_has_changed_counts_only_whom_it_describes_as_before() {
+fn people_who_moved_still_hide_those_they_were_with() {
+    let folder = after_the_first();
+    let then = town();
+    folder.write("then.csv", then.as_bytes());
+    // 2 was in a class with 1 and 3, and nobody else.
+    let now = then.replace("p2,2\n", "p2,20\n");
+    folder.write("town.csv", now.as_bytes());
+    folder.write("second.toml", (spec("previous = \"first/\"") + "previous = \"then.csv\"\n").as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("suppressed       0\n"), "{ran}");
+    assert!(fewest_candidates(&folder, &second_wave(), &[("first", &then)], ("second", &now)) >= 3);
+    assert_eq!(folder.run_in_vain(&["verify", "second", "--against", "second.toml"]).code, 0);
+}
+
+#[test]
+fn a_third_release_can_be_read_beside_two_earlier_ones_when_people_moved_in_between() {
+    let folder = after_the_first();
+    let (first, second, third) = (
+        town(),
+        town().replace("p2,2\n", "p2,20\n"),
+        town().replace("p2,2\n", "p2,20\n").replace("p16,16\n", "p16,5\n").replace("p7,7\n", ""),
+    );
+    folder.write("town-1.csv", first.as_bytes());
+    folder.write("town-2.csv", second.as_bytes());
+    folder.write("town.csv", second.as_bytes());
+    folder.write("second.toml", (spec("previous = \"first/\"") + "previous = \"town-1.csv\"\n").as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+
+    let answers = ["no", "yes", "maybe"].into_iter().cycle();
+    let wave: Vec<(u32, &str)> = [1, 4, 5, 6, 8, 9, 11, 12, 15, 18, 20, 22, 24].into_iter().zip(answers).collect();
+    folder.write("survey.csv", survey(&wave).as_bytes());
+    folder.write("town.csv", third.as_bytes());
+    let settings = spec("max_suppressed = 0.4\nprevious = [\"first\", \"second\"]");
+    folder.write("third.toml", (settings + "previous = [\"town-1.csv\", \"town-2.csv\"]\n").as_bytes());
+    let ran = folder.run(&["anonymize", "third.toml", "-o", "third"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(manifest(&folder, "third")["previous"]["k"].as_u64() >= Some(3));
+}
+
+#[test]
+fn people_whom_no_class_can_take_are_left_out_and_named_to_the_publisher_alone() {
+    let folder = after_the_first();
+    folder.write("then.csv", town().as_bytes());
+    let answers = ["yes", "no", "maybe"].into_iter().cycle();
+    let wave: Vec<(u32, &str)> = second_wave().iter().map(|&(age, _)| age).zip(answers).collect();
+    folder.write("survey.csv", survey(&wave).as_bytes());
+    // 1 to 3 were a class; 3 takes part now, and 1 has left the town.
+    folder.write("town.csv", town().replace("p1,1\n", "").as_bytes());
+    let settings = |settings: &str| spec(&format!("{settings}previous = \"first/\"")) + "previous = \"then.csv\"\n";
+    folder.write("second.toml", settings("").as_bytes());
+    assert_snapshot!("republication_left_out_refused", refused(&folder, SECOND, 1));
+    folder.write("second.toml", settings("max_suppressed = 0.1\n").as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_snapshot!("republication_left_out", ran);
+    let manifest = manifest(&folder, "second");
+    assert_eq!(manifest["persons"]["suppressed"], 1);
+    assert!(!folder.read("second/manifest.json").contains("rows_left_out"));
+    let ran = folder.run(&["anonymize", "second.toml", "--dry-run", "--json"]);
+    let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(printed["rows_left_out"], json!([1]));
+}
+
+#[test]
+fn the_printed_k_is_the_one_that_was_checked() {
+    // 3 moved to the town since, so that the register of then has two of the first class, and 3 is the third.
+    let without_3 = town().replace("p3,3\n", "");
+    let folder = Folder::with(&[
+        ("first.toml", &spec("")),
+        ("survey.csv", &survey(&first_wave())),
+        ("town.csv", &without_3),
+        ("then.csv", &without_3),
+        ("second.toml", &(spec("max_suppressed = 0.2\nprevious = \"first/\"") + "previous = \"then.csv\"\n")),
+    ]);
+    assert_eq!(folder.run(&["anonymize", "first.toml", "-o", "first"]).code, 0);
+    folder.write("town.csv", town().as_bytes());
+    let answers = ["yes", "no", "maybe"].into_iter().cycle();
+    let wave: Vec<(u32, &str)> = second_wave().iter().map(|&(age, _)| age).zip(answers).collect();
+    folder.write("survey.csv", survey(&wave).as_bytes());
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    let k = &manifest(&folder, "second")["previous"]["k"];
+    assert!(k.as_u64() >= Some(3), "{ran}");
+    assert!(ran.stderr.contains(&format!("read together    with 1 earlier release: k = {k}")), "{ran}");
+}
+
+#[test]
+fn a_register_that_has_changed_counts_people_where_they_were_and_are() {
     let folder = after_the_first_by(public);
     let then = town();
     folder.write("then.csv", then.as_bytes());

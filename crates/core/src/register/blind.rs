@@ -15,7 +15,9 @@
 //! # Deviations
 //! no row is dropped to shrink a box. Refinement partitions twice: first into regions that hold k private persons if
 //! these are spread evenly, then each region again. The k of everybody is the largest that anybody asks for, because a
-//! larger class here or there would show where that person is
+//! larger class here or there would show where that person is. Beside earlier releases, people who stand in one of their
+//! classes stay together, so that as many of them as possible are in one class again; and people whom no class can take,
+//! whatever is released, are no part of the population, private or not
 //! # Cost
 //! that of the partitioner on everybody
 
@@ -29,6 +31,7 @@ use rayon::prelude::*;
 use super::base::Base;
 use super::crowd::{Bounds, Crowd, Draft, include};
 use super::index::Index;
+use super::previous::Past;
 use crate::encode::{Encoded, Rows};
 use crate::partition::Unreachable;
 
@@ -46,9 +49,27 @@ pub(super) struct Population<'a> {
     guests: BTreeMap<u32, Vec<u32>>,
     /// Private rows by the joined row where the register says the person is.
     owners: BTreeMap<u32, u32>,
-    /// Private persons who are left out of the release. They stay in the population, so that classes don't depend on
-    /// them.
+    /// Private persons of the population who are left out of the release. They stay in it, so that classes don't depend
+    /// on them.
     n_left_out: u32,
+}
+
+/// Folded rows that stay together.
+struct Units<'a> {
+    /// One row per unit, in the middle of its own.
+    rows: Cow<'a, Rows>,
+    /// Per unit its folded rows; none where each row is a unit.
+    of_units: Option<Vec<Vec<u32>>>,
+}
+
+impl Units<'_> {
+    /// The folded rows of some units, ascending.
+    fn folded(&self, units: Vec<u32>) -> Vec<u32> {
+        let Some(of_units) = &self.of_units else { return units };
+        let mut rows: Vec<u32> = units.into_iter().flat_map(|unit| &of_units[unit as usize]).copied().collect();
+        rows.sort_unstable();
+        rows
+    }
 }
 
 /// A class of the population.
@@ -69,10 +90,16 @@ pub(super) struct Share {
 }
 
 impl<'a> Population<'a> {
-    pub(super) fn new(crowd: &'a Crowd<'a>, joined: &'a JoinedRegister, encoded: &Encoded<'_>) -> Population<'a> {
+    /// `is_part` tells which persons are part of it, whoever is private.
+    pub(super) fn new(
+        crowd: &'a Crowd<'a>,
+        joined: &'a JoinedRegister,
+        encoded: &Encoded<'_>,
+        is_part: impl Fn(u32) -> bool,
+    ) -> Population<'a> {
         let mut owners = BTreeMap::new();
         let (mut known, mut absent): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
-        for (row, person) in (0..).zip(&joined.persons) {
+        for (row, person) in (0..).zip(&joined.persons).filter(|&(row, _)| is_part(row)) {
             match person {
                 InRegister::Same(_) => known.push(row),
                 InRegister::Absent => absent.push(row),
@@ -82,14 +109,15 @@ impl<'a> Population<'a> {
                 }
             }
         }
-        known.extend(joined.register_rows());
+        known.extend(joined.register_rows().filter(|&row| is_part(row)));
         let (counted, others) = match crowd.unmatched() {
             Unmatched::Count => ([known, absent].concat(), Vec::new()),
             // Unmatched persons may be some of the register under another spelling, so the two don't add up.
             Unmatched::Doubt if absent.len() > known.len() => (absent, known),
             Unmatched::Doubt => (known, absent),
         };
-        let n_left_out = (0..joined.n_microdata as u32).filter(|&row| !crowd.takes_part(row)).count() as u32;
+        let n_left_out =
+            (0..joined.n_microdata as u32).filter(|&row| is_part(row) && !crowd.takes_part(row)).count() as u32;
         let rows = match others.is_empty() && owners.is_empty() && n_left_out == 0 {
             true => Cow::Borrowed(&crowd.rows),
             false => Cow::Owned(encoded.fold(&counted)),
@@ -134,20 +162,21 @@ impl<'a> Population<'a> {
     pub(super) fn classes(
         &self,
         base: &Base<'_>,
-        method: RegisterMethod,
-        size: u32,
+        past: Option<&Past<'_>>,
+        (method, size): (RegisterMethod, u32),
         progress: &dyn Progress,
     ) -> Result<Vec<PublicClass>, Unreachable> {
         let domains = self.crowd.domains();
+        let units = self.units(past);
         let cut: Vec<Vec<Vec<u32>>> = match method {
-            RegisterMethod::Direct => vec![base.partition(&self.rows, domains, size, progress)?],
+            RegisterMethod::Direct => vec![base.partition(&units.rows, domains, size, progress)?],
             RegisterMethod::Refine => {
                 let n_persons = (self.joined.n_microdata + self.joined.n_register) as u64;
                 let spread = u64::from(self.crowd.k()) * n_persons / (self.joined.n_microdata as u64).max(1);
                 let region = u64::from(size).max(spread).min(self.n_counted()) as u32;
-                let regions = base.partition(&self.rows, domains, region.max(size), progress)?;
+                let regions = base.partition(&units.rows, domains, region.max(size), progress)?;
                 let refine = |region: &Vec<u32>| {
-                    let lists = base.partition(&self.rows.part(region), domains, size, &Silent)?;
+                    let lists = base.partition(&units.rows.part(region), domains, size, &Silent)?;
                     let whole = |list: Vec<u32>| list.into_iter().map(|row| region[row as usize]).collect();
                     Ok(lists.into_iter().map(whole).collect())
                 };
@@ -156,9 +185,40 @@ impl<'a> Population<'a> {
         };
         let classes: Vec<PublicClass> = (0..)
             .zip(cut)
-            .flat_map(|(region, lists)| lists.into_iter().map(move |rows| PublicClass { rows, region }))
+            .flat_map(|(region, lists)| lists.into_iter().map(move |list| (region, list)))
+            .map(|(region, list)| PublicClass { rows: units.folded(list), region })
             .collect();
         Ok(self.united(classes))
+    }
+
+    /// Folded rows that one earlier class holds are a unit. Nothing but where rows lie decides.
+    fn units(&self, past: Option<&Past<'_>>) -> Units<'_> {
+        let Some(past) = past else { return Units { rows: Cow::Borrowed(&self.rows), of_units: None } };
+        let mut of_classes: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
+        let mut of_units: Vec<Vec<u32>> = Vec::new();
+        for row in 0..self.rows.len() as u32 {
+            match past.unit(self.rows.members(row)[0], |bounds| self.crowd.width(bounds)) {
+                Some(class) => of_classes.entry(class).or_default().push(row),
+                None => of_units.push(vec![row]),
+            }
+        }
+        of_units.extend(of_classes.into_values());
+        let middle = |rows: &Vec<u32>| self.rows.bounds(rows).iter().map(|&(lo, hi)| lo + (hi - lo) / 2).collect();
+        let mut order: Vec<(Vec<u32>, Vec<u32>)> = of_units.into_iter().map(|rows| (middle(&rows), rows)).collect();
+        order.sort_unstable();
+        let (mut cells, mut starts, mut members) = (Vec::new(), vec![0], Vec::new());
+        for (middle, rows) in &order {
+            cells.extend_from_slice(middle);
+            rows.iter().for_each(|&row| members.extend_from_slice(self.rows.members(row)));
+            starts.push(members.len() as u32);
+        }
+        let rows = Rows::from_parts(self.rows.n_columns(), cells, starts, members);
+        Units { rows: Cow::Owned(rows), of_units: Some(order.into_iter().map(|(_, rows)| rows).collect()) }
+    }
+
+    /// Everybody in a class: private rows, and register persons as joined rows.
+    pub(super) fn persons(&self, class: &PublicClass) -> Vec<u32> {
+        self.places(class).map(|place| self.private_row(place).unwrap_or(place)).collect()
     }
 
     /// Classes that show the same are one, whoever of them is private.

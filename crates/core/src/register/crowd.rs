@@ -46,15 +46,16 @@ pub(super) struct Draft {
 }
 
 impl<'a> Crowd<'a> {
-    /// `kept` are the private rows that take part.
+    /// `kept` are the private rows that take part, and `is_kept` tells which register persons do.
     pub(super) fn new(
         joined: &'a JoinedRegister,
         encoded: &'a Encoded<'a>,
         rules: &'a Rules,
-        kept: &[u32],
+        (kept, is_kept): (&[u32], impl Fn(u32) -> bool),
         unmatched: Unmatched,
     ) -> Crowd<'a> {
-        let everybody: Vec<u32> = kept.iter().copied().chain(joined.register_rows()).collect();
+        let register = joined.register_rows().filter(|&row| is_kept(row));
+        let everybody: Vec<u32> = kept.iter().copied().chain(register).collect();
         let rows = encoded.fold(&everybody);
         let mut folded = vec![NULL; joined.n_microdata];
         for row in 0..rows.len() as u32 {
@@ -130,6 +131,12 @@ impl<'a> Crowd<'a> {
         }
         let register = rows.iter().copied().filter(|&row| self.n_register(row) > 0).collect();
         Draft { microdata, register, ..Draft::default() }
+    }
+
+    /// Everybody of a class, as joined rows.
+    pub(super) fn persons(&self, draft: &Draft) -> Vec<u32> {
+        let register = draft.register.iter().flat_map(|&row| self.register_rows(row));
+        draft.microdata.iter().chain(register).copied().collect()
     }
 
     /// The smallest box that holds the private rows of a class.

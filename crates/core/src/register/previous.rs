@@ -1,31 +1,32 @@
-//! Earlier releases that may be read beside the new one: their classes on the new codes, and which of them can hold
-//! whom.
+//! Earlier releases that may be read beside the new one: their classes on the new codes.
 //!
-//! An earlier release does not say who was in it. So a private person can have been in every class whose cells hold
-//! them, as the private table or a register of now or then describes them; or in none. A *way* to be in all earlier releases is one
-//! such class of each. Whoever knows that somebody was in two releases looks for them among those whom a class of the one
-//! and a class of the other both hold, and for their values among those that both groups have.
+//! An earlier release does not say who was in it, so somebody can have been in every class whose cells hold them, or in
+//! none (see `past`). A reader who knows that a person was in several releases looks for them among those whom a class of
+//! each holds, and for their values among those that all their groups have.
 //!
 //! # Guarantee
-//! for every private person and every way they can have been in earlier releases, k persons of whom registers said the
-//! same then and now are in what their class shows and in every class of the way; where the values that the sensitive
-//! groups of class and way have in common are any, they are as many as asked; and no group is one of before but for a few
-//! values that came or went
+//! for every private person and every way they can have been in earlier releases, k persons stand, by the registers of
+//! each time, in every class of the way, and by those of now in what the person's class shows; where the values that the
+//! sensitive groups of class and way have in common are any, they are as many as asked; and no group is one of before but
+//! for a few values that came or went. Persons of whom that can't be made true are left out. Where presence is hidden, all
+//! of that is decided for everybody of a class alike, so that it does not tell who is private
 //! # Cost
-//! private rows times classes of the earlier releases
+//! a range query per earlier class, and per class of now a look at the persons of each way of its members
 
+mod past;
 mod values;
 mod widen;
 
 use std::collections::BTreeMap;
 
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, InRegister, NULL, PreviousRelease, Role, Table, Texts, Value};
+use kohort_model::{Column, NULL, PreviousRelease, ReadBeside, Role, Table, Texts, Value};
 
-use super::crowd::{Bounds, Crowd};
+use super::crowd::Bounds;
 use crate::AnonymizeError;
 use crate::encode::Domain;
 
+pub(super) use past::{LookedAt, Past};
 pub(super) use values::merge_groups;
 pub(super) use widen::widen;
 
@@ -35,18 +36,28 @@ type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
 /// One class of each earlier release, [`NULL`] where none can hold the person.
 type Way = Vec<u32>;
 
+/// Who a class is about.
+pub(super) struct ClassPersons {
+    /// Persons for whom it must do: all who may be private, as far as a reader can tell.
+    pub(super) members: Vec<u32>,
+    /// Persons whose rows it shows.
+    pub(super) released: Vec<u32>,
+}
+
 /// An earlier release on the codes of the new one.
 pub(super) struct Earlier<'a> {
     /// What its classes show; only of those that hold anybody.
     boxes: Vec<Bounds>,
+    /// Per class how many rows it shows.
+    n_rows: Vec<u64>,
     /// Per class its sensitive group.
     groups: Vec<u32>,
     /// Per sensitive column of the private table the values of each group, where it shows them.
     values: Vec<Option<Vec<Counts<'a>>>>,
-    /// Per person of the join whether the registers said the same of them.
-    known: &'a [bool],
-    /// Private rows and joined rows where the registers described the person then.
-    elsewhere: &'a [(u32, u32)],
+    /// Per person, of any time, the joined row that says where the registers described them then, [`NULL`] for nowhere.
+    places: &'a [u32],
+    /// What was verified of it and still earlier ones.
+    beside: Option<&'a ReadBeside>,
 }
 
 impl<'a> Earlier<'a> {
@@ -87,7 +98,9 @@ impl<'a> Earlier<'a> {
         }
         let group_of_class = |class: u32| group_column.map_or(class, |column| column.ids[first_rows[class as usize]]);
         let n_groups = if group_column.is_some() { group_names.len() } else { first_rows.len() };
-        let (mut boxes, mut groups) = (Vec::new(), Vec::new());
+        let mut rows_of_class = vec![0; first_rows.len()];
+        class_of_row.iter().for_each(|&class| rows_of_class[class as usize] += 1);
+        let (mut boxes, mut groups, mut n_rows) = (Vec::new(), Vec::new(), Vec::new());
         for (class, &row) in (0..).zip(&first_rows) {
             let interval = |(shown, domain): &(Option<(&Column, Intervals)>, &Domain)| match shown {
                 None => Some((0, domain.n_codes() - 1)),
@@ -99,6 +112,7 @@ impl<'a> Earlier<'a> {
             if let Some(bounds) = quasi.iter().map(interval).collect() {
                 boxes.push(bounds);
                 groups.push(group_of_class(class));
+                n_rows.push(rows_of_class[class as usize]);
             }
         }
         let values = private.with_role(Role::Sensitive).into_iter().map(|column| {
@@ -119,14 +133,8 @@ impl<'a> Earlier<'a> {
             }
             Some(counts)
         });
-        let PreviousRelease { known, elsewhere, .. } = previous;
-        Ok(Earlier { values: values.collect(), boxes, groups, known, elsewhere })
-    }
-
-    /// The classes that hold a place.
-    fn holding(&self, codes: &[u32]) -> impl Iterator<Item = u32> {
-        let holds = move |bounds: &Bounds| bounds.iter().zip(codes).all(|(&(lo, hi), code)| (lo..=hi).contains(code));
-        (0..).zip(&self.boxes).filter(move |(_, bounds)| holds(bounds)).map(|(class, _)| class)
+        let PreviousRelease { places, beside, .. } = previous;
+        Ok(Earlier { values: values.collect(), boxes, n_rows, groups, places, beside: beside.as_ref() })
     }
 }
 
@@ -134,29 +142,6 @@ impl<'a> Earlier<'a> {
 fn value_of<'t>(column: &Column, cell: Option<&'t str>) -> Option<Value<'t>> {
     let parse = |text| Value::parse(text, column.value_type, &column.notation).unwrap_or(Value::Text(text));
     cell.map(|text| if column.hierarchy.is_some() { Value::Text(text) } else { parse(text) })
-}
-
-/// All ways in which the person of a private row can have been in earlier releases.
-fn ways(crowd: &Crowd<'_>, earlier: &[Earlier<'_>], private: u32) -> Vec<Way> {
-    let mut places: Vec<Vec<u32>> = vec![crowd.rows.cells(crowd.folded(private)).to_vec()];
-    if let InRegister::Differs(other) = crowd.in_register(private) {
-        places.push(crowd.codes(other));
-    }
-    let mut ways: Vec<Way> = vec![Vec::new()];
-    for release in earlier {
-        let then = release.elsewhere.iter().filter(|(row, _)| *row == private).map(|&(_, other)| crowd.codes(other));
-        let then: Vec<Vec<u32>> = then.collect();
-        let mut classes: Vec<u32> = places.iter().chain(&then).flat_map(|codes| release.holding(codes)).collect();
-        classes.sort_unstable();
-        classes.dedup();
-        if classes.is_empty() {
-            classes.push(NULL);
-        }
-        let longer = |way: &Way| classes.iter().map(|&class| [way.as_slice(), &[class]].concat()).collect::<Vec<_>>();
-        ways = ways.iter().flat_map(longer).collect();
-    }
-    ways.retain(|way| way.iter().any(|&class| class != NULL));
-    ways
 }
 
 /// Per label the codes it stands for, none where nobody has them.

@@ -37,13 +37,29 @@ pub(crate) fn rows_that_can_stand(
     requirements: &[Requirement],
     max_suppressed: f64,
 ) -> Result<Vec<u32>, AnonymizeError> {
-    let mut kept: Vec<u32> = (0..table.n_rows as u32).collect();
+    rows_that_can_stand_without(table, encoded, requirements, max_suppressed, &[])
+}
+
+/// The same where the persons of some rows are left out already. These are within the limit and count towards it.
+///
+/// # Errors
+/// Where too many more would have to be left out, or nobody would remain.
+pub(crate) fn rows_that_can_stand_without(
+    table: &Table,
+    encoded: &Encoded<'_>,
+    requirements: &[Requirement],
+    max_suppressed: f64,
+    left_out: &[u32],
+) -> Result<Vec<u32>, AnonymizeError> {
+    let all: Vec<u32> = (0..table.n_rows as u32).collect();
+    let is_left_out: BTreeSet<u32> = left_out.iter().copied().collect();
+    let mut kept: Vec<u32> = all.iter().copied().filter(|row| !is_left_out.contains(row)).collect();
     let absolute: Vec<Requirement> = requirements.iter().filter(|asked| !is_relative(asked)).cloned().collect();
     let rules = Rules::compile(table, &absolute, &kept)?;
-    let n_all = n_persons(&rules, &kept);
-    let limit = allowance(max_suppressed, n_all);
-    if n_all < u64::from(rules.k()) {
-        return Err(AnonymizeError::TooFewPersons { persons: n_all, k: rules.k() });
+    let (n_all, n_kept) = (n_persons(&rules, &all), n_persons(&rules, &kept));
+    let limit = allowance(max_suppressed, n_all).saturating_sub(n_all - n_kept);
+    if n_kept < u64::from(rules.k()) {
+        return Err(AnonymizeError::TooFewPersons { persons: n_kept, k: rules.k() });
     }
     let mut tally = Tally::new(&rules);
     kept.iter().for_each(|&row| tally.add(row));

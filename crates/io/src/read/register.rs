@@ -62,10 +62,9 @@ pub struct LoadedRegisters {
 pub struct EarlierRegister {
     /// Digest of its file.
     pub sha256: String,
-    /// Per person of the join whether it said the same of them by the same key.
-    pub known: Vec<bool>,
-    /// Private rows of whose person it said something else, and the joined row that says what.
-    pub elsewhere: Vec<(u32, u32)>,
+    /// Per person, found by their key, the joined row that says where it described them; [`NULL`] where it did not.
+    /// Persons are those of the join, and behind them people of earlier registers who are in neither table now.
+    pub places: Vec<u32>,
 }
 
 /// How persons were found in the private table and the registers.
@@ -138,7 +137,7 @@ pub fn load_registers(
                 Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
                 Ok(read) => {
                     let sha256 = read.sha256.clone();
-                    earlier.push(EarlierRegister { sha256, known: Vec::new(), elsewhere: Vec::new() });
+                    earlier.push(EarlierRegister { sha256, places: Vec::new() });
                     earlier_rows.push(source.placed(read, &mut values, &mut respelled));
                 }
             }
@@ -174,8 +173,8 @@ pub fn load_registers(
     let private_ids: Vec<&[u32]> = quasi.iter().map(|column| column.ids.as_slice()).collect();
     let (joined, contradicting) =
         united.join(&private_ids, original.table.n_rows, &earlier_rows, &same_values(&values));
-    for (register, said) in earlier.iter_mut().zip(joined.of_earlier) {
-        (register.known, register.elsewhere) = (said.known, said.elsewhere);
+    for (register, places) in earlier.iter_mut().zip(joined.places) {
+        register.places = places;
     }
     for (register, range) in registers.iter_mut().zip(joined.of_registers) {
         register.joined = range;

@@ -66,7 +66,7 @@ impl Shown<'_> {
         let together = if asked.previous.is_empty() {
             None
         } else {
-            match self.count_together(&classes, original, joined, asked) {
+            match self.count_together((&classes, &sizes), original, joined, asked) {
                 Ok(found) => Some(found),
                 Err(Violations(more)) => {
                     violations.extend(more);

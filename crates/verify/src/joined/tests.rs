@@ -1,7 +1,7 @@
 //! The register of the paper, spoiled in every way; and an attacker who looks everybody up.
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
-use kohort_model::{Column, Notation, ReleasedColumn, ReleasedTable, Respelled, Role, ValueType};
+use kohort_model::{Column, NULL, Notation, ReleasedColumn, ReleasedTable, Respelled, Role, ValueType};
 
 use super::*;
 use crate::{Findings, Skipped, Violation};
@@ -482,13 +482,16 @@ fn earlier(cells: [&str; 2], values: &[&str]) -> PreviousRelease {
     let values = vec![group(), column("sa", Role::Sensitive, values)];
     let table = |name: &str, columns| Table { name: name.to_owned(), columns, n_rows, person: None };
     let tables = vec![table("t", rows), table(SENSITIVE_TABLE, values)];
-    PreviousRelease { name: "old".to_owned(), tables, known: vec![true; 13], elsewhere: Vec::new() }
+    PreviousRelease { name: "old".to_owned(), tables, places: (0..13).collect(), beside: None }
 }
 
 fn beside(previous: &[PreviousRelease], l: u32) -> Result<Option<crate::TogetherFindings>, Vec<Violation>> {
     let requirements = [Requirement::K(3), Requirement::DistinctL { column: "sa".to_owned(), l }];
     let asked = AskedOfJoin { previous, ..asked(&requirements) };
-    let verified = verify_joined(release(), &original(), &join(None), asked).map_err(|violations| violations.0)?;
+    let mut joined = join(None);
+    // Whom the register does not have hides nobody else.
+    joined.persons[3] = InRegister::Same(16);
+    let verified = verify_joined(release(), &original(), &joined, asked).map_err(|violations| violations.0)?;
     Ok(verified.findings().joined.as_ref().and_then(|found| found.together.clone()))
 }
 
@@ -503,10 +506,10 @@ fn an_earlier_class_must_hold_k_persons_of_every_class_it_meets() {
     let [wide] = safe;
     let chain = [wide, earlier(["[1,9]", "1"], &["v4", "v5", "v6"])];
     assert_eq!(beside(&chain, 1).unwrap_err(), [Violation::PreviousCrowd { n: 1, fewest: 1 }]);
-    // Of people whom registers described otherwise then, nobody is hidden.
-    let mut moved = earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"]);
-    moved.known.fill(false);
-    assert_eq!(beside(&[moved], 1).unwrap_err(), [Violation::PreviousCrowd { n: 4, fewest: 0 }]);
+    // People whom no register had then hide nobody but themselves.
+    let mut unknown = earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"]);
+    unknown.places.fill(NULL);
+    assert_eq!(beside(&[unknown], 1).unwrap_err(), [Violation::PreviousCrowd { n: 4, fewest: 1 }]);
 }
 
 #[test]

@@ -1,33 +1,35 @@
 //! What readers of a release and of earlier ones learn together.
 //!
 //! # Guarantee
-//! An earlier release does not say who was in it, so everybody is taken to have been in each class whose cells hold them,
-//! as the private table or a register of now or then describes them, one class of each release at a time. Then
+//! An earlier release does not say who was in it, so everybody is taken to have been in each class whose cells hold them
+//! (see `histories`), one class of each release at a time. Then
 //!
-//! - at least k persons, or as many as somebody asks for, are held by their class and by all those earlier ones. Only
-//!   persons of whom the registers said the same each time count, and the person;
-//! - where their group and the earlier ones have values in common, these are as many distinct ones as `l` asks, `entropy_l`
+//! - at least k persons, or as many as somebody asks for, are held by their class, where the registers describe them
+//!   now, and by all those earlier classes, where the registers described them at the time of each. The person counts
+//!   too;
+//! - where a group and earlier ones that somebody of its classes can have been in have values in common, these are as many distinct ones as `l` asks, `entropy_l`
 //!   and the l of `recursive_cl` alike, or one over `alpha`. `t` and `beta` say nothing of it;
-//! - a group has not got, beside all values of an earlier one (or of all earlier ones of its persons, or of the whole
-//!   release), a few more: fewer than k, or fewer distinct ones than that. Nor the other way round.
+//! - a group has not got, beside all values of such an earlier one (or of all of them, or of the whole release), a few more: fewer than k, or fewer distinct ones than that. Nor the other way round.
 //!
 //! Counted by texts, as everything here.
 //! # Cost
-//! a range query per earlier class, and one per class and way to have been in earlier ones
+//! a range query per earlier class, and a look at the persons of a way per class and way
+
+mod histories;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, JoinedRegister, NULL, PreviousRelease, Requirement, Role, Table, Texts, Value};
+use kohort_model::{Column, JoinedRegister, NULL, PreviousRelease, ReadBeside, Requirement, Role, Table, Texts, Value};
 use rayon::prelude::*;
 
-use super::crowd::said_otherwise;
 use super::{AskedOfJoin, Shown};
 use crate::candidates::PointTree;
 use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
 use crate::roll::own_ks;
 use crate::{TogetherFindings, Violation, Violations};
+use histories::Histories;
 
 /// Comparisons of shares allow for rounding.
 const TOLERANCE: f64 = 1e-9;
@@ -39,10 +41,10 @@ type Sides = Vec<(u32, u32)>;
 type Counts<'a> = BTreeMap<Option<Value<'a>>, u64>;
 
 impl Shown<'_> {
-    /// Counts what readers of earlier releases learn.
+    /// Counts what readers of earlier releases learn. `sizes` are the persons of each class.
     pub(super) fn count_together(
         &self,
-        classes: &Classes,
+        (classes, sizes): (&Classes, &[u64]),
         original: &Table,
         joined: &JoinedRegister,
         asked: AskedOfJoin<'_>,
@@ -51,12 +53,14 @@ impl Shown<'_> {
         let own_k = own_ks(original, None, None, asked.requirements, &mut violations);
         let k = asked.requirements.iter().find_map(Requirement::k).map_or(1, u64::from);
         let places = Places::new(joined);
+        let mut persons = self.rows.to_vec();
+        persons.sort_unstable();
         let mut earlier = Vec::with_capacity(asked.previous.len());
         for release in asked.previous {
-            earlier.push(Earlier::new(release, joined, &places, original)?);
+            earlier.push(Earlier::new(release, (joined, &persons), &places, original)?);
         }
+        let histories = Histories::new(&earlier, persons);
         let needed = |row: u32| own_k.iter().map(|own_k| own_k.get(row as usize, None)).max().unwrap_or(0).max(k);
-        let is_private = |row: u32| (self.rows[row as usize] as usize) < joined.n_microdata;
         let runs: Vec<Runs> = joined
             .rows
             .columns
@@ -64,27 +68,27 @@ impl Shown<'_> {
             .zip(&self.quasi)
             .map(|(column, (labels, _))| Runs::new(&Coverage::new(column, labels)))
             .collect();
-        // Per class and way how many persons are held, less those each private person of the class needs.
+        // Per class how many private persons are among too few, and the fewest that anybody is among.
         let of_class = |class: usize| {
             let rows = classes.rows(class);
             let sides: Sides =
                 runs.iter().zip(&self.quasi).map(|(runs, (_, ids))| runs.run(ids[rows[0] as usize])).collect();
-            let mut held: HashMap<Vec<u32>, u64> = HashMap::new();
+            let is_held = |person: u32| joined.public_place(person).is_some_and(|place| places.holds(&sides, place));
+            let mut held: HashMap<&[u32], u64> = HashMap::new();
             let (mut n_short, mut fewest) = (0, u64::MAX);
-            for &row in rows.iter().filter(|&&row| is_private(row)) {
-                let person = self.rows[row as usize];
-                for way in ways(&earlier, person) {
-                    let n = *held.entry(way).or_insert_with_key(|way| places.n_held(&sides, &earlier, way));
+            let private = rows.iter().map(|&row| self.rows[row as usize]);
+            for person in private.filter(|&person| (person as usize) < joined.n_microdata) {
+                let among = histories.ways(person).iter().map(|way| {
+                    let crowd = histories.crowd(way);
+                    let n = *held.entry(way).or_insert_with(|| {
+                        joined_persons(crowd, joined).filter(|&person| is_held(person)).count() as u64
+                    });
+                    n + u64::from(crowd.binary_search(&person).is_err() || !is_held(person))
+                });
+                if let Some(n) = among.min() {
+                    n_short += u64::from(n < needed(person));
                     fewest = fewest.min(n);
                 }
-            }
-            for &row in rows.iter().filter(|&&row| is_private(row)) {
-                let person = self.rows[row as usize];
-                let is_short = |way: &Vec<u32>| {
-                    let own = u64::from(!is_known(&earlier, way, person));
-                    held[way] + own < needed(person)
-                };
-                n_short += u64::from(ways(&earlier, person).iter().any(is_short));
             }
             (n_short, fewest)
         };
@@ -94,18 +98,18 @@ impl Shown<'_> {
         if n > 0 {
             violations.push(Violation::PreviousCrowd { n, fewest });
         }
-        let l = self.count_values(&earlier, original, asked.requirements, k, &mut violations);
+        let l = self.count_values((&earlier, &histories), original, asked.requirements, k, &mut violations);
         if !violations.is_empty() {
             return Err(Violations(violations));
         }
-        let smallest = || (0..classes.len()).map(|class| classes.rows(class).len() as u64).min().unwrap_or(0);
+        let smallest = || sizes.iter().copied().min().unwrap_or(0);
         Ok(TogetherFindings { k: if fewest == u64::MAX { smallest() } else { fewest }, l })
     }
 
     /// Counts values in common and values that changed, column by column.
     fn count_values(
         &self,
-        earlier: &[Earlier<'_>],
+        (earlier, histories): (&[Earlier<'_>], &Histories),
         original: &Table,
         requirements: &[Requirement],
         k: u64,
@@ -114,22 +118,28 @@ impl Shown<'_> {
         let Some(values) = &self.values else { return Vec::new() };
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         values.rows.iter().zip(&values.groups).for_each(|(&row, &group)| members.entry(group).or_default().push(row));
+        // A reader does not know who of a group's classes is private, and takes everybody there for it.
+        let mut ways_of_groups: BTreeMap<u32, BTreeSet<Vec<u32>>> = BTreeMap::new();
+        for (&person, &group) in self.rows.iter().zip(&self.groups) {
+            let of_group = ways_of_groups.entry(group).or_default();
+            of_group.extend(histories.ways(person).iter().map(|way| groups_of(earlier, way)));
+        }
         let mut reached = Vec::new();
         for (position, column) in original.with_role(Role::Sensitive).into_iter().enumerate() {
             let column = &original.columns[column];
             let of_column = AskedOfValues::of(requirements, &column.name, k);
             let (mut n_common, mut n_changes, mut fewest) = (0, 0, None::<u64>);
             let mut all = Counts::new();
-            for rows in members.values() {
+            for (group, rows) in &members {
                 let now = counts(column, column, rows.iter().map(|&row| row as usize));
                 now.iter().for_each(|(&value, n)| *all.entry(value).or_default() += n);
-                let of_groups: BTreeSet<Vec<u32>> =
-                    rows.iter().flat_map(|&row| ways(earlier, row)).map(|way| groups_of(earlier, &way)).collect();
+                let none = BTreeSet::new();
+                let of_groups = ways_of_groups.get(group).unwrap_or(&none);
                 let mut shares_few = false;
-                for way in &of_groups {
+                for way in of_groups.iter().flat_map(|way| parts_of(way)) {
                     let before: Vec<&Counts<'_>> = earlier
                         .iter()
-                        .zip(way)
+                        .zip(&way)
                         .filter_map(|(release, &group)| release.counts(position, group))
                         .collect();
                     let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
@@ -235,10 +245,14 @@ fn value_of<'t>(column: &Column, text: &'t str) -> Value<'t> {
     if column.hierarchy.is_some() { Value::Text(text) } else { parsed().unwrap_or(Value::Text(text)) }
 }
 
-/// Where everybody of the join stands.
+/// The persons of the join among persons of any time.
+fn joined_persons(persons: &[u32], joined: &JoinedRegister) -> impl Iterator<Item = u32> {
+    let n_persons = (joined.n_microdata + joined.n_register) as u32;
+    persons.iter().copied().take_while(move |&person| person < n_persons)
+}
+
+/// Where joined rows stand; positions don't depend on labels.
 struct Places {
-    /// Positions don't depend on labels.
-    tree: PointTree,
     n_columns: usize,
     coordinates: Vec<u32>,
 }
@@ -248,50 +262,42 @@ impl Places {
         let no_label = Texts::new();
         let columns = &joined.rows.columns;
         let runs: Vec<Runs> = columns.iter().map(|column| Runs::new(&Coverage::new(column, &no_label))).collect();
-        let n_persons = joined.n_microdata + joined.n_register;
         let place = |row: usize| runs.iter().zip(columns).map(move |(runs, column)| runs.position(column.ids[row]));
-        let coordinates: Vec<u32> = (0..joined.rows.n_rows).flat_map(place).collect();
-        let of_persons = coordinates[..n_persons * columns.len()].to_vec();
-        Places { tree: PointTree::new(columns.len(), of_persons, n_persons), n_columns: columns.len(), coordinates }
+        Places { n_columns: columns.len(), coordinates: (0..joined.rows.n_rows).flat_map(place).collect() }
+    }
+
+    fn of(&self, row: u32) -> &[u32] {
+        &self.coordinates[row as usize * self.n_columns..][..self.n_columns]
     }
 
     fn holds(&self, sides: &[(u32, u32)], row: u32) -> bool {
-        let start = row as usize * self.n_columns;
-        let place = &self.coordinates[start..start + self.n_columns];
-        place.iter().zip(sides).all(|(position, (from, to))| from <= position && position < to)
+        self.of(row).iter().zip(sides).all(|(position, (from, to))| from <= position && position < to)
     }
 
-    /// How many persons, described alike each time, cells and all classes of a way hold.
-    fn n_held(&self, sides: &[(u32, u32)], earlier: &[Earlier<'_>], way: &[u32]) -> u64 {
-        let mut common = sides.to_vec();
-        for (release, &class) in earlier.iter().zip(way).filter(|(_, class)| **class != NULL) {
-            for (side, other) in common.iter_mut().zip(&release.sides[class as usize]) {
-                *side = (side.0.max(other.0), side.1.min(other.1));
-            }
-        }
-        if common.iter().any(|(from, to)| from >= to) {
-            return 0;
-        }
-        self.tree.within(&common).into_iter().filter(|&person| is_known(earlier, way, person)).count() as u64
+    /// Per box the positions in the list of those rows that stand in it, ascending.
+    fn within(&self, rows: &[u32], boxes: &[Sides]) -> Vec<Vec<u32>> {
+        let coordinates = rows.iter().flat_map(|&row| self.of(row)).copied().collect();
+        let tree = PointTree::new(self.n_columns, coordinates, rows.len());
+        boxes.par_iter().map(|sides| tree.within(sides)).collect()
     }
 }
 
 /// An earlier release.
 struct Earlier<'a> {
-    /// Per class what its cells cover.
-    sides: Vec<Sides>,
     groups: Vec<u32>,
-    /// Per private row the classes that hold the person.
-    holding: Vec<Vec<u32>>,
     /// Per sensitive column and group its values; none where it does not show the column.
     values: Vec<Vec<Counts<'a>>>,
-    known: &'a [bool],
+    /// Per class the persons whom registers of its time described inside its cells, ascending.
+    persons: Vec<Vec<u32>>,
+    /// Per person that is looked up and life the classes that hold them then.
+    holding: Vec<Vec<u32>>,
+    beside: Option<&'a ReadBeside>,
 }
 
 impl<'a> Earlier<'a> {
     fn new(
         release: &'a PreviousRelease,
-        joined: &JoinedRegister,
+        (joined, looked_up): (&JoinedRegister, &[u32]),
         places: &Places,
         original: &Table,
     ) -> Result<Self, Violation> {
@@ -366,21 +372,17 @@ impl<'a> Earlier<'a> {
             members.into_iter().map(|rows| counts(shown, private, rows.into_iter())).collect()
         });
         let values = values.collect();
-        let mut holding: Vec<Vec<u32>> = vec![Vec::new(); joined.n_microdata];
-        let found: Vec<Vec<u32>> = sides.par_iter().map(|sides| places.tree.within(sides)).collect();
-        for (class, persons) in (0..).zip(found) {
-            let private = persons.into_iter().filter(|&person| (person as usize) < joined.n_microdata);
-            private.for_each(|person| holding[person as usize].push(class));
+        let (who, stood): (Vec<u32>, Vec<u32>) =
+            (0..).zip(release.places.iter().copied()).filter(|&(_, place)| place != NULL).unzip();
+        let in_classes = places.within(&stood, &sides).into_iter();
+        let persons = in_classes.map(|found| found.into_iter().map(|at| who[at as usize]).collect()).collect();
+        let lives: Vec<u32> =
+            looked_up.iter().flat_map(|&person| histories::places_then(joined, &release.places, person)).collect();
+        let mut holding: Vec<Vec<u32>> = vec![Vec::new(); lives.len()];
+        for (class, found) in (0..).zip(places.within(&lives, &sides)) {
+            found.into_iter().for_each(|at| holding[at as usize].push(class));
         }
-        let now = (0..joined.n_microdata as u32).filter_map(|person| Some((person, said_otherwise(joined, person)?)));
-        for (person, other) in now.chain(release.elsewhere.iter().copied()) {
-            let more = (0..).zip(&sides).filter(|(_, sides)| places.holds(sides, other)).map(|(class, _)| class);
-            let classes = &mut holding[person as usize];
-            classes.extend(more);
-            classes.sort_unstable();
-            classes.dedup();
-        }
-        Ok(Earlier { sides, groups, holding, values, known: &release.known })
+        Ok(Earlier { groups, values, persons, holding, beside: release.beside.as_ref() })
     }
 
     fn counts(&self, column: usize, group: u32) -> Option<&Counts<'a>> {
@@ -403,31 +405,22 @@ fn is_understood(column: &Column, label: &str) -> bool {
     }
 }
 
-/// One class of each earlier release that holds a private person, [`NULL`] where none does; all such ways.
-fn ways(earlier: &[Earlier<'_>], person: u32) -> Vec<Vec<u32>> {
-    let mut ways = vec![Vec::new()];
-    for release in earlier {
-        let classes = &release.holding[person as usize];
-        let classes: &[u32] = if classes.is_empty() { &[NULL] } else { classes };
-        let mut longer = Vec::with_capacity(ways.len() * classes.len());
-        for way in &ways {
-            longer.extend(classes.iter().map(|&class| [way.as_slice(), &[class]].concat()));
-        }
-        ways = longer;
+/// A way, and every other way that leaves out some of its releases: a reader may know of any of them. All releases may
+/// have no value in common, and two of them a single one.
+fn parts_of(way: &[u32]) -> Vec<Vec<u32>> {
+    let mut parts = vec![Vec::new()];
+    for &group in way {
+        let choices = if group == NULL { vec![NULL] } else { vec![NULL, group] };
+        let longer = |part: &Vec<u32>| choices.iter().map(|&group| [part.as_slice(), &[group]].concat()).collect();
+        parts = parts.iter().flat_map::<Vec<Vec<u32>>, _>(longer).collect();
     }
-    ways.retain(|way: &Vec<u32>| way.iter().any(|&class| class != NULL));
-    ways
+    parts
 }
 
 fn groups_of(earlier: &[Earlier<'_>], way: &[u32]) -> Vec<u32> {
     let group =
         |(release, &class): (&Earlier<'_>, &u32)| if class == NULL { NULL } else { release.groups[class as usize] };
     earlier.iter().zip(way).map(group).collect()
-}
-
-/// Whether registers described a person alike all the way.
-fn is_known(earlier: &[Earlier<'_>], way: &[u32], person: u32) -> bool {
-    earlier.iter().zip(way).all(|(release, &class)| class == NULL || release.known[person as usize])
 }
 
 #[cfg(test)]

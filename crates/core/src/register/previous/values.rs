@@ -3,31 +3,36 @@
 //! Two things do: they have few values in common, which are those of whoever is in both; or the one has all values of
 //! the other and a few more, which are those of whoever came or left. What is common to two groups only grows when groups
 //! are united, and with all groups united no group but the whole can be told from what was there before.
+//!
+//! Where presence is hidden, everybody of a group's classes is taken to be private, so that groups don't tell who is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_model::{NULL, Requirement, Role, Table};
+use kohort_model::{NULL, Requirement, Role, Table, Value};
 
-use super::{Counts, Earlier, value_of, ways};
+use super::past::Past;
+use super::{ClassPersons, Counts, Earlier, value_of};
 use crate::AnonymizeError;
 use crate::register::crowd::{Bounds, Crowd, Draft};
 
-/// Unites groups.
+/// Unites groups of classes with these persons.
 ///
 /// # Errors
 /// Where even one group of everybody gives values away.
 pub(in crate::register) fn merge_groups(
     crowd: &Crowd<'_>,
-    earlier: &[Earlier<'_>],
+    past: &Past<'_>,
     table: &Table,
     requirements: &[Requirement],
     drafts: &mut [Draft],
+    persons: &[ClassPersons],
 ) -> Result<(), AnonymizeError> {
+    let earlier = past.earlier();
     let sensitive = table.with_role(Role::Sensitive);
     let l = |&column: &usize| least_values(requirements, &table.columns[column].name);
     let values = Values { earlier, k: u64::from(crowd.k()), l: sensitive.iter().map(l).collect() };
     let mut groups: BTreeMap<u32, Group<'_>> = BTreeMap::new();
-    for draft in drafts.iter() {
+    for (draft, persons) in drafts.iter().zip(persons) {
         let group = groups.entry(draft.group).or_insert_with(|| Group::new(sensitive.len()));
         group.include(&crowd.bounds(draft));
         for &row in &draft.microdata {
@@ -35,13 +40,17 @@ pub(in crate::register) fn merge_groups(
                 let column = &table.columns[column];
                 *counts.entry(value_of(column, column.cell(row as usize))).or_default() += 1;
             }
-            let group_of = |(release, class): (&Earlier<'_>, u32)| match class {
-                NULL => NULL,
-                class => release.groups[class as usize],
-            };
-            let of_groups = ways(crowd, earlier, row).into_iter();
-            group.ways.extend(of_groups.map(|way| earlier.iter().zip(way).map(group_of).collect::<Vec<u32>>()));
         }
+        let group_of = |(release, &class): (&Earlier<'_>, &u32)| match class {
+            NULL => NULL,
+            class => release.groups[class as usize],
+        };
+        let ways_of = |persons: &[u32]| -> BTreeSet<Vec<u32>> {
+            let ways = persons.iter().flat_map(|&person| past.ways_of(person));
+            ways.map(|way| earlier.iter().zip(&way.classes).map(group_of).collect()).collect()
+        };
+        group.ways.append(&mut ways_of(&persons.members));
+        group.ways_of_rows.append(&mut ways_of(&persons.released));
     }
     let name = |column: usize| table.columns[sensitive[column]].name.clone();
     let mut now_in: BTreeMap<u32, u32> = groups.keys().map(|&group| (group, group)).collect();
@@ -90,11 +99,18 @@ struct Group<'a> {
     values: Vec<Counts<'a>>,
     /// Groups of earlier releases that one of its persons can have been in, one of each, [`NULL`] for none.
     ways: BTreeSet<Vec<u32>>,
+    /// The same of persons whose rows are shown: fewer, where somebody is left out.
+    ways_of_rows: BTreeSet<Vec<u32>>,
 }
 
 impl Group<'_> {
     fn new(n_columns: usize) -> Self {
-        Group { bounds: Vec::new(), values: vec![Counts::new(); n_columns], ways: BTreeSet::new() }
+        Group {
+            bounds: Vec::new(),
+            values: vec![Counts::new(); n_columns],
+            ways: BTreeSet::new(),
+            ways_of_rows: BTreeSet::new(),
+        }
     }
 
     fn include(&mut self, bounds: &[(u32, u32)]) {
@@ -109,6 +125,7 @@ impl Group<'_> {
     fn unite(&mut self, other: Self) {
         self.include(&other.bounds);
         self.ways.extend(other.ways);
+        self.ways_of_rows.extend(other.ways_of_rows);
         for (counts, more) in self.values.iter_mut().zip(other.values) {
             more.into_iter().for_each(|(value, n)| *counts.entry(value).or_default() += n);
         }
@@ -129,25 +146,35 @@ impl Values<'_> {
         (0..self.l.len()).find(|&column| self.common_are_few(group, column) || self.changes_are_few(group, column))
     }
 
+    /// Whether somebody who took part in some of these releases has one of few values. Each choice of releases is looked
+    /// at: groups of all of them may have nothing in common, and those of two a single value.
     fn common_are_few(&self, group: &Group<'_>, column: usize) -> bool {
         group.ways.iter().any(|way| {
             let before: Vec<&Counts<'_>> =
                 self.earlier.iter().zip(way).filter_map(|(release, &group)| of_group(release, column, group)).collect();
-            let common =
-                group.values[column].keys().filter(|value| before.iter().all(|counts| counts.contains_key(*value)));
-            !before.is_empty() && (1..self.l[column]).contains(&(common.count() as u64))
+            (1..1_u64 << before.len()).any(|chosen| {
+                let of_chosen = before.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+                let is_common =
+                    |value: &&Option<Value<'_>>| of_chosen.clone().all(|(_, counts)| counts.contains_key(*value));
+                let n_common = group.values[column].keys().filter(is_common).count() as u64;
+                (1..self.l[column]).contains(&n_common)
+            })
         })
     }
 
     fn changes_are_few(&self, group: &Group<'_>, column: usize) -> bool {
         let now = &group.values[column];
-        self.earlier.iter().enumerate().any(|(position, release)| {
-            let numbers: BTreeSet<u32> = group.ways.iter().map(|way| way[position]).collect();
-            let before: Vec<&Counts<'_>> =
-                numbers.into_iter().filter_map(|number| of_group(release, column, number)).collect();
-            before.iter().any(|before| self.are_few(before, now, column))
-                || (before.len() > 1 && self.are_few(&sum(&before), now, column))
-        })
+        let all_ways = [&group.ways, &group.ways_of_rows];
+        let are_few = |(position, release): (usize, &Earlier<'_>)| {
+            all_ways.iter().any(|ways| {
+                let numbers: BTreeSet<u32> = ways.iter().map(|way| way[position]).collect();
+                let before: Vec<&Counts<'_>> =
+                    numbers.into_iter().filter_map(|number| of_group(release, column, number)).collect();
+                before.iter().any(|before| self.are_few(before, now, column))
+                    || (before.len() > 1 && self.are_few(&sum(&before), now, column))
+            })
+        };
+        self.earlier.iter().enumerate().any(are_few)
     }
 
     /// The first column whose values all groups together give away.

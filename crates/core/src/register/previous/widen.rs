@@ -1,105 +1,67 @@
 //! Classes show more where that is what it takes to hold k persons of an earlier class, too.
 //!
-//! Nobody joins a class for it: its cells reach as far as the nearest of those persons. A reader who sees that can tell
-//! that somebody of the class is one of the k.
+//! Nobody joins a class for it: its cells reach as far as the nearest of those persons. Where presence is hidden, a class
+//! is widened for all its members, whoever of them is private, so that its cells tell nothing about that.
 
 use std::collections::BTreeMap;
 
-use kohort_model::NULL;
+use kohort_model::JoinedRegister;
 use rayon::prelude::*;
 
-use super::{Earlier, Way, ways};
-use crate::AnonymizeError;
+use super::ClassPersons;
+use super::past::{Past, WayTogether};
 use crate::register::crowd::{Bounds, Crowd, Draft, include};
-use crate::register::index::Index;
 
-/// Widens classes.
-///
-/// # Errors
-/// Where an earlier class holds too few persons whom registers still describe as they did.
+/// Widens classes. `needed` tells how many persons each of their members must be one of. Tells how many classes can't be
+/// made wide enough.
 pub(in crate::register) fn widen(
     crowd: &Crowd<'_>,
-    earlier: &[Earlier<'_>],
+    past: &Past<'_>,
+    joined: &JoinedRegister,
     drafts: &mut [Draft],
-) -> Result<(), AnonymizeError> {
-    let is_known = |&row: &u32| crowd.rows.members(row).iter().any(|&person| was_known(earlier, person));
-    let known: Vec<u32> = (0..crowd.rows.len() as u32).filter(is_known).collect();
-    let index = Index::over(&crowd.rows, crowd.domains(), known);
-    let persons: u64 = drafts.par_iter_mut().map(|draft| Widening { crowd, earlier, index: &index }.widen(draft)).sum();
-    if persons == 0 { Ok(()) } else { Err(AnonymizeError::PreviousCrowd { persons, k: crowd.k() }) }
-}
-
-fn was_known(earlier: &[Earlier<'_>], person: u32) -> bool {
-    earlier.iter().any(|release| release.known[person as usize])
-}
-
-struct Widening<'a> {
-    crowd: &'a Crowd<'a>,
-    earlier: &'a [Earlier<'a>],
-    index: &'a Index<'a>,
-}
-
-impl Widening<'_> {
-    /// Widens a class; tells how many of its private persons stay among too few.
-    fn widen(&self, draft: &mut Draft) -> u64 {
-        // Per way how many others its persons need, and how many persons can have gone it.
-        let mut needed: BTreeMap<Way, (u64, u64)> = BTreeMap::new();
-        for &row in &draft.microdata {
-            for way in ways(self.crowd, self.earlier, row) {
-                let own = u64::from(!self.is_known(&way, row));
-                let entry = needed.entry(way).or_default();
-                *entry = (entry.0.max(u64::from(self.crowd.k_of_row(row)) - own), entry.1 + 1);
+    persons: &[ClassPersons],
+    needed: impl Fn(u32) -> u32 + Sync,
+) -> u64 {
+    let widen_one = |(draft, persons): (&mut Draft, &ClassPersons)| {
+        // In the order of their classes, which does not depend on who is private.
+        let mut ways: BTreeMap<&[u32], (&WayTogether, u64)> = BTreeMap::new();
+        for &member in &persons.members {
+            for way in past.ways_of(member) {
+                let others = u64::from(needed(member)) - way.n_own(member).min(u64::from(needed(member)));
+                let entry = ways.entry(&way.classes).or_insert((way, 0));
+                entry.1 = entry.1.max(others);
             }
         }
-        let mut bounds = self.crowd.bounds(draft);
-        let mut n_short = 0;
-        for (way, (needed, persons)) in needed {
-            let mut inside: Vec<(u32, u64)> =
-                self.index.within(&self.common(&way)).into_iter().map(|row| (row, self.n_known(&way, row))).collect();
-            inside.retain(|&(_, n)| n > 0);
-            if inside.iter().map(|&(_, n)| n).sum::<u64>() < needed {
-                n_short += persons;
-                continue;
-            }
-            let width_with = |row: u32| {
-                let mut grown = bounds.clone();
-                include(&mut grown, self.crowd.rows.cells(row));
-                self.crowd.width(&grown)
-            };
-            inside.sort_by_cached_key(|&(row, _)| (width_with(row).to_bits(), row));
-            for &(row, _) in &inside {
-                let shown = self.crowd.hull(&bounds);
-                let lies_inside = |row: u32| {
-                    self.crowd.rows.cells(row).iter().zip(&shown).all(|(code, &(lo, hi))| (lo..=hi).contains(code))
-                };
-                if inside.iter().filter(|(row, _)| lies_inside(*row)).map(|&(_, n)| n).sum::<u64>() >= needed {
-                    break;
-                }
-                include(&mut bounds, self.crowd.rows.cells(row));
-            }
-        }
+        let mut bounds = crowd.bounds(draft);
+        let reaches =
+            ways.into_values().all(|(way, needed)| reach(crowd, &mut bounds, &places(crowd, joined, way), needed));
         draft.reach = bounds;
-        n_short
-    }
+        u64::from(!reaches)
+    };
+    drafts.par_iter_mut().zip(persons).map(widen_one).sum()
+}
 
-    /// What all classes of a way show.
-    fn common(&self, way: &Way) -> Bounds {
-        let mut common: Bounds = self.crowd.domains().iter().map(|domain| (0, domain.n_codes() - 1)).collect();
-        for (release, &class) in self.earlier.iter().zip(way).filter(|(_, class)| **class != NULL) {
-            for (bound, &(lo, hi)) in common.iter_mut().zip(&release.boxes[class as usize]) {
-                *bound = (bound.0.max(lo), bound.1.min(hi));
-            }
+/// Where the registers of now describe the persons of a way.
+fn places(crowd: &Crowd<'_>, joined: &JoinedRegister, way: &WayTogether) -> Vec<Vec<u32>> {
+    way.persons.iter().filter_map(|&person| joined.public_place(person)).map(|row| crowd.codes(row)).collect()
+}
+
+/// Makes a box wide enough to show so many of these places, the nearest first; `false` where there are not so many.
+fn reach(crowd: &Crowd<'_>, bounds: &mut Bounds, places: &[Vec<u32>], needed: u64) -> bool {
+    loop {
+        let shown = crowd.hull(bounds);
+        let is_shown =
+            |place: &&Vec<u32>| place.iter().zip(&shown).all(|(code, &(low, high))| (low..=high).contains(code));
+        if places.iter().filter(is_shown).count() as u64 >= needed {
+            return true;
         }
-        common
-    }
-
-    /// How many of a folded row's persons registers described alike all the way.
-    fn n_known(&self, way: &Way, folded: u32) -> u64 {
-        self.crowd.rows.members(folded).iter().filter(|&&person| self.is_known(way, person)).count() as u64
-    }
-
-    fn is_known(&self, way: &Way, person: u32) -> bool {
-        let releases = self.earlier.iter().zip(way).filter(|(_, class)| **class != NULL);
-        releases.into_iter().all(|(release, _)| release.known[person as usize])
+        let width_with = |place: &Vec<u32>| {
+            let mut grown = bounds.clone();
+            include(&mut grown, place);
+            crowd.width(&grown)
+        };
+        let outside = places.iter().filter(|place| !is_shown(place)).map(|place| (width_with(place), place));
+        let Some((_, nearest)) = outside.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1))) else { return false };
+        include(bounds, nearest);
     }
 }

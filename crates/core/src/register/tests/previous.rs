@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
-use kohort_model::{Column, PreviousRelease, Role, Silent, Spec, Table, ValueType};
+use kohort_model::{Column, NULL, PreviousRelease, ReadBeside, Role, Silent, Spec, Table, ValueType};
 use proptest::prelude::*;
 
 use super::METHODS;
@@ -14,7 +14,7 @@ use crate::AnonymizeError;
 use crate::register::{AnonymizedWithRegister, anonymize_with_register};
 
 /// The files of a release, read again.
-fn read_again(case: &Case, found: &AnonymizedWithRegister, known: Vec<bool>) -> PreviousRelease {
+fn read_again(case: &Case, found: &AnonymizedWithRegister, places: Vec<u32>) -> PreviousRelease {
     let table = |position: usize, name: &str| {
         let rows = released(case, &found.anonymized.release, position);
         let columns = found.anonymized.release.tables[position].columns.iter().enumerate().map(|(at, column)| {
@@ -32,8 +32,8 @@ fn read_again(case: &Case, found: &AnonymizedWithRegister, known: Vec<bool>) -> 
     PreviousRelease {
         name: "old".to_owned(),
         tables: vec![table(0, "t"), table(1, SENSITIVE_TABLE)],
-        known,
-        elsewhere: Vec::new(),
+        places,
+        beside: None,
     }
 }
 
@@ -46,55 +46,53 @@ fn beside(
     anonymize_with_register(&case.table, &case.joined, previous, spec, &asked(spec.k, l), &Silent)
 }
 
-/// Everybody the register knows, as it stays.
-fn known(case: &Case) -> Vec<bool> {
-    let registered = |name: &String| case.register.iter().any(|person| person.0 == *name);
-    let private = case.private.iter().map(|person| registered(&person.0));
-    private.chain((0..case.joined.n_register).map(|_| true)).collect()
+/// Everybody where the register says they are, as it stays.
+fn places(case: &Case) -> Vec<u32> {
+    let n_persons = (case.joined.n_microdata + case.joined.n_register) as u32;
+    (0..n_persons).map(|person| case.joined.public_place(person).unwrap_or(NULL)).collect()
 }
 
-/// Looks up every private person of the last release in all of them: they are in their class of it, and can have been
-/// in any class of the others that holds them.
+/// Looks up every private person of the last release in all of them: in their class of it, and in earlier ones in every
+/// class that holds them, one earlier release at a time; and in those classes that they truly were in, all at a time.
 fn attack(
     case: &Case,
     found: &AnonymizedWithRegister,
-    earlier: &[Files],
+    earlier: &[(&Case, &AnonymizedWithRegister)],
     k: usize,
     l: usize,
 ) -> Result<(), TestCaseError> {
+    let last = files(case, found);
+    let earlier: Vec<(Files, &Case, &AnonymizedWithRegister)> =
+        earlier.iter().map(|&(case, found)| (files(case, found), case, found)).collect();
     let values = |(_, values): &Files, class: &[String]| -> BTreeSet<String> {
         let of_group = values.iter().filter(|cells| Some(&cells[0]) == class.last());
         of_group.map(|cells| cells[1].clone()).collect()
     };
-    let last = files(case, found);
-    let sources = &found.anonymized.release.tables[0].rows;
-    for (class, source) in last.0.iter().zip(sources) {
+    for (class, source) in last.0.iter().zip(&found.anonymized.release.tables[0].rows) {
         let Some((name, numbers, _)) = case.private.get(*source as usize) else { continue };
-        let mut ways: Vec<Vec<&Vec<String>>> = vec![Vec::new()];
-        for (rows, _) in earlier {
+        let mut ways: Vec<Vec<(usize, &Vec<String>)>> = Vec::new();
+        let mut truth = Vec::new();
+        for (at, (files, then, found)) in earlier.iter().enumerate() {
             let classes: BTreeSet<&Vec<String>> =
-                rows.iter().filter(|cells| holds(&cells[..cells.len() - 1], numbers)).collect();
-            if !classes.is_empty() {
-                let mut longer = Vec::new();
-                for way in &ways {
-                    longer.extend(classes.iter().map(|class| [way.as_slice(), &[*class]].concat()));
-                }
-                ways = longer;
-            }
+                files.0.iter().filter(|cells| holds(&cells[..cells.len() - 1], numbers)).collect();
+            ways.extend(classes.into_iter().map(|class| vec![(at, class)]));
+            let sources = &found.anonymized.release.tables[0].rows;
+            let is_person = |source: &u32| then.private.get(*source as usize).is_some_and(|person| person.0 == *name);
+            truth.extend(sources.iter().position(is_person).map(|row| (at, &files.0[row])));
         }
-        for way in ways {
+        ways.push(truth);
+        for way in ways.iter().filter(|way| !way.is_empty()) {
             let holds_person = |class: &[String], numbers: &[i32]| holds(&class[..class.len() - 1], numbers);
             let is_candidate = |person: &&Registered| {
-                holds_person(class, &person.1) && way.iter().all(|class| holds_person(class, &person.1))
+                holds_person(class, &person.1) && way.iter().all(|(_, class)| holds_person(class, &person.1))
             };
             let mut candidates: BTreeSet<&str> =
                 case.register.iter().filter(is_candidate).map(|person| person.0.as_str()).collect();
             candidates.insert(name);
             prop_assert!(candidates.len() >= k, "{} candidates", candidates.len());
             let mut common = values(&last, class);
-            for class in &way {
-                let release = earlier.iter().find(|(rows, _)| rows.iter().any(|row| std::ptr::eq(row, *class)));
-                common = &common & &values(release.unwrap(), class);
+            for (at, class) in way {
+                common = &common & &values(&earlier[*at].0, class);
             }
             prop_assert!(common.is_empty() || common.len() >= l, "{} values", common.len());
         }
@@ -146,11 +144,14 @@ proptest! {
                 continue;
             }
             let now = case(private, town.clone());
-            let previous: Vec<PreviousRelease> =
-                earlier.iter().map(|(case, found)| read_again(case, found, known(&now))).collect();
+            let mut previous: Vec<PreviousRelease> =
+                earlier.iter().map(|(case, found)| read_again(case, found, places(&now))).collect();
+            for (at, release) in previous.iter_mut().enumerate() {
+                release.beside = Some(ReadBeside { releases: (0..at).collect(), k: k.into() });
+            }
             let Ok(found) = beside(&now, &previous, &spec, l) else { continue };
             check(&now, &found, k as usize, l as usize)?;
-            let releases: Vec<Files> = earlier.iter().map(|(case, found)| files(case, found)).collect();
+            let releases: Vec<_> = earlier.iter().map(|(case, found)| (case, found)).collect();
             attack(&now, &found, &releases, k as usize, l as usize)?;
             earlier.push((now, found));
         }
@@ -179,8 +180,8 @@ fn two_releases_that_single_people_out_together_are_made_one_that_does_not() {
     let new = case(private(&[4, 5, 6]), town());
     let first = run(&old, &spec, 1).unwrap();
     let alone = run(&new, &spec, 1).unwrap();
-    let previous = [read_again(&old, &first, known(&new))];
-    let together = |second: &AnonymizedWithRegister| attack(&new, second, &[files(&old, &first)], 3, 1);
+    let previous = [read_again(&old, &first, places(&new))];
+    let together = |second: &AnonymizedWithRegister| attack(&new, second, &[(&old, &first)], 3, 1);
     assert!(together(&alone).is_err(), "{:?} and {:?}", files(&old, &first).0, files(&new, &alone).0);
     together(&beside(&new, &previous, &spec, 1).unwrap()).unwrap();
 }
@@ -195,7 +196,7 @@ fn a_single_person_who_came_or_left_keeps_the_release_from_being_made() {
     let spec = spec(2, Algorithm::Mondrian, RegisterMethod::Refine);
     for (before, now) in [(7, 8), (8, 7)] {
         let (old, new) = (case(private(before), town()), case(private(now), town()));
-        let previous = [read_again(&old, &run(&old, &spec, 1).unwrap(), known(&new))];
+        let previous = [read_again(&old, &run(&old, &spec, 1).unwrap(), places(&new))];
         assert_eq!(
             beside(&new, &previous, &spec, 1).err(),
             Some(AnonymizeError::PreviousValues { column: "sa".to_owned() })
@@ -204,19 +205,19 @@ fn a_single_person_who_came_or_left_keeps_the_release_from_being_made() {
     // The same persons again are no news.
     let same = case(private(8), town());
     let first = run(&same, &spec, 1).unwrap();
-    let again = beside(&same, &[read_again(&same, &first, known(&same))], &spec, 1).unwrap();
+    let again = beside(&same, &[read_again(&same, &first, places(&same))], &spec, 1).unwrap();
     assert_eq!(files(&same, &first), files(&same, &again));
 }
 
 #[test]
-fn people_whom_the_register_no_longer_describes_alike_hide_nobody() {
+fn people_who_were_not_in_the_register_then_hide_nobody() {
     let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     let all = case(private, town());
     let first = run(&all, &spec, 1).unwrap();
-    let previous = [read_again(&all, &first, vec![false; 8])];
+    let previous = [read_again(&all, &first, vec![NULL; 8])];
     let error = beside(&all, &previous, &spec, 1).err();
-    assert_eq!(error, Some(AnonymizeError::PreviousCrowd { persons: 8, k: 3 }));
+    assert_eq!(error, Some(AnonymizeError::PreviousCrowd { rows: (1..=8).collect(), k: 3 }));
 }
 
 #[test]
@@ -224,7 +225,7 @@ fn an_earlier_release_that_is_not_understood_is_refused() {
     let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     let all = case(private, town());
-    let mut previous = [read_again(&all, &run(&all, &spec, 1).unwrap(), known(&all))];
+    let mut previous = [read_again(&all, &run(&all, &spec, 1).unwrap(), places(&all))];
     previous[0].tables[0].columns[0].name = "height".to_owned();
     let error = beside(&all, &previous, &spec, 1).err();
     assert_eq!(error, Some(AnonymizeError::PreviousColumn { column: "height".to_owned() }));

@@ -150,7 +150,7 @@ proptest! {
         let columns: Vec<usize> = (0..case.joined.rows.columns.len()).collect();
         let encoded = Encoded::new(&case.joined.rows, &columns).unwrap();
         let rules = Rules::k_only(1);
-        let crowd = Crowd::new(&case.joined, &encoded, &rules, &everybody, Unmatched::Count);
+        let crowd = Crowd::new(&case.joined, &encoded, &rules, (&everybody, |_| true), Unmatched::Count);
         let mut index = Index::new(&crowd);
         let rows = 0..crowd.rows.len() as u32;
         let mut free: BTreeSet<u32> = rows.filter(|&row| !crowd.register_rows(row).is_empty()).collect();

@@ -30,7 +30,8 @@ pub(super) struct RegisterRows {
 
 /// The full outer join.
 pub(super) struct Joined {
-    /// Per column: private rows, register persons, then what registers say of private rows, the same or otherwise.
+    /// Per column: private rows, register persons, then what registers say of private rows, the same or otherwise, then
+    /// what earlier registers said of anybody, unless it is what stands in the person's own row.
     pub(super) columns: Vec<Vec<u32>>,
     pub(super) n_register: usize,
     pub(super) persons: Vec<InRegister>,
@@ -38,16 +39,8 @@ pub(super) struct Joined {
     pub(super) key_prints: Vec<u64>,
     /// Per register its joined rows.
     pub(super) of_registers: Vec<Range<u32>>,
-    /// What each earlier register said.
-    pub(super) of_earlier: Vec<SaidEarlier>,
-}
-
-/// What an earlier register said of the persons of the join.
-pub(super) struct SaidEarlier {
-    /// Per person whether it was the same.
-    pub(super) known: Vec<bool>,
-    /// Private rows of whose person it was something else, and the joined row that says what.
-    pub(super) elsewhere: Vec<(u32, u32)>,
+    /// Per earlier register and person the joined row that says where it described them, [`NULL`] where it did not.
+    pub(super) places: Vec<Vec<u32>>,
 }
 
 impl United {
@@ -117,36 +110,48 @@ impl United {
             in_register[private_row] = if is_same { InRegister::Same(joined) } else { InRegister::Differs(joined) };
         }
         let of_registers = self.ranges(&is_other, n_private);
-        let mut elsewhere: Vec<(usize, usize)> = Vec::new();
-        let mut of_earlier = Vec::with_capacity(earlier.len());
-        for (position, earlier) in earlier.iter().enumerate() {
-            let said_then = earlier.said(same);
-            let same = |person: u64, cell: &dyn Fn(usize) -> u32| {
-                let row = said_then.get(&person).copied().flatten()?;
-                let is_same = |column: usize| is_same_value(earlier.columns[column][row], cell(column), same[column]);
-                Some((row, (0..private.len()).all(is_same)))
-            };
-            let mut known = vec![false; n_private + n_register];
-            let mut moved = Vec::new();
-            for row in 0..n_private {
-                match same(row as u64, &|column| private[column][row]) {
-                    Some((_, true)) => known[row] = matches!(in_register[row], InRegister::Same(_)),
-                    Some((then, false)) => {
-                        let joined = n_private + n_register + said.len() + elsewhere.len();
-                        moved.push((row as u32, joined as u32));
-                        elsewhere.push((position, then));
-                    }
-                    None => {}
-                }
-            }
-            // Without a key nothing says who is who.
-            let persons = self.rows.persons.iter().flatten().zip(&is_other).enumerate();
-            for (joined, (row, (person, _))) in (n_private..).zip(persons.filter(|(_, (_, other))| **other)) {
-                let found = same(person.number, &|column| self.rows.columns[column][row]);
-                known[joined] = found.is_some_and(|(_, is_same)| is_same);
-            }
-            of_earlier.push(SaidEarlier { known, elsewhere: moved });
+        // Without a key nothing says who is who, so there are no numbers and no places.
+        let others = self.rows.persons.iter().flatten().zip(&is_other).enumerate().filter(|(_, (_, other))| **other);
+        let mut register_persons: HashMap<u64, (u32, usize)> = HashMap::new();
+        if !earlier.is_empty() {
+            let numbered = (n_private as u32..).zip(others);
+            register_persons.extend(numbered.map(|(joined, (row, (person, _)))| (person.number, (joined, row))));
         }
+        let mut said_before: Vec<(usize, usize)> = Vec::new();
+        let mut gone: HashMap<u64, u32> = HashMap::new();
+        let mut places: Vec<Vec<u32>> = Vec::with_capacity(earlier.len());
+        for (position, register) in earlier.iter().enumerate() {
+            let rows_of_persons = register.said(same);
+            let mut of_register = vec![NULL; n_private + n_register];
+            for (then, person) in register.persons.iter().flatten().enumerate() {
+                if rows_of_persons.get(&person.number) != Some(&Some(then)) {
+                    continue;
+                }
+                let is_same = |cell: &dyn Fn(usize) -> u32| {
+                    (0..private.len())
+                        .all(|column| is_same_value(register.columns[column][then], cell(column), same[column]))
+                };
+                let (who, is_same) = match (private_row(person.number), register_persons.get(&person.number)) {
+                    (Some(row), _) => (row as u32, is_same(&|column| private[column][row])),
+                    (None, Some(&(joined, row))) => (joined, is_same(&|column| self.rows.columns[column][row])),
+                    (None, None) => {
+                        let next = (n_private + n_register + gone.len()) as u32;
+                        (*gone.entry(person.number).or_insert(next), false)
+                    }
+                };
+                if who as usize >= of_register.len() {
+                    of_register.resize(who as usize + 1, NULL);
+                }
+                of_register[who as usize] = if is_same {
+                    who
+                } else {
+                    said_before.push((position, then));
+                    (n_private + n_register + said.len() + said_before.len() - 1) as u32
+                };
+            }
+            places.push(of_register);
+        }
+        places.iter_mut().for_each(|places| places.resize(n_private + n_register + gone.len(), NULL));
         let key_prints = match self.rows.persons.take() {
             None => Vec::new(),
             Some(persons) => {
@@ -155,22 +160,15 @@ impl United {
             }
         };
         let columns = self.rows.columns.into_iter().zip(private).enumerate().map(|(column, (ids, private))| {
-            let mut joined = Vec::with_capacity(n_private + n_register + said.len() + elsewhere.len());
+            let mut joined = Vec::with_capacity(n_private + n_register + said.len() + said_before.len());
             joined.extend_from_slice(private);
             joined.extend(ids.iter().zip(&is_other).filter(|&(_, &other)| other).map(|(&id, _)| id));
             joined.extend(said.iter().map(|&(_, row)| ids[row]));
-            joined.extend(elsewhere.iter().map(|&(earlier_at, row)| earlier[earlier_at].columns[column][row]));
+            joined.extend(said_before.iter().map(|&(position, row)| earlier[position].columns[column][row]));
             joined
         });
         (
-            Joined {
-                columns: columns.collect(),
-                n_register,
-                persons: in_register,
-                key_prints,
-                of_registers,
-                of_earlier,
-            },
+            Joined { columns: columns.collect(), n_register, persons: in_register, key_prints, of_registers, places },
             contradicting,
         )
     }
