@@ -6,7 +6,7 @@
 //!
 //! | system | what is released | where the attacks are |
 //! | --- | --- | --- |
-//! | [`System::Tables`] | one table, or many that are joined by keys | `linkage`, `values`, `order`, `connections`, `composition`, `identifiers`, [`minimality`] |
+//! | [`System::Tables`] | one table, or many that are joined by keys | `linkage`, `values`, `order`, `connections`, `composition`, `identifiers`, [`minimality`], `unpaired` |
 //! | [`System::Audiences`] | one table for several audiences | `collusion`, [`steering`] |
 //! | [`System::Register`] | a table beside a public register | `spelling`, [`presence`] |
 //! | [`System::Views`] | A-views, and materialized ones that change | [`snapshots`]; those that need SQL: [`statements`] |
@@ -32,6 +32,7 @@ mod spelling;
 pub mod statements;
 pub mod steering;
 mod table;
+mod unpaired;
 mod values;
 
 pub use table::{BEGIN, END, page_with, table};
@@ -182,6 +183,7 @@ pub fn catalogue() -> Vec<Attack> {
         connections::ATTACKS,
         composition::ATTACKS,
         minimality::ATTACKS,
+        unpaired::ATTACKS,
         collusion::ATTACKS,
         steering::ATTACKS,
         spelling::ATTACKS,

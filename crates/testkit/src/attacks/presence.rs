@@ -258,9 +258,9 @@ fn cells_of(line: &str) -> Vec<String> {
     for letter in line[2..].chars() {
         is_range = (is_range || letter == '[') && letter != ']';
         if letter == ',' && !is_range {
-            cells.push(String::new())
+            cells.push(String::new());
         } else {
-            cells.last_mut().expect("there is one from the beginning").push(letter)
+            cells.last_mut().expect("there is one from the beginning").push(letter);
         }
     }
     cells
