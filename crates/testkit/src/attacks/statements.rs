@@ -39,17 +39,32 @@ pub fn statements() -> Vec<Statements> {
 fn read(path: &Path) -> Statements {
     let text = std::fs::read_to_string(path).expect("the file can be read");
     let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
-    Statements::parse(&name, &text).unwrap_or_else(|| panic!("{name}.slt does not say what is wanted and why it fails"))
+    let included = |file: &str| {
+        let path = path.parent().expect("it is in a folder").join(file);
+        std::fs::read_to_string(path).expect("an included file can be read")
+    };
+    Statements::parse(&name, &text, &included)
+        .unwrap_or_else(|| panic!("{name}.slt does not say what is wanted and why it fails"))
 }
 
 impl Statements {
-    fn parse(name: &str, text: &str) -> Option<Statements> {
+    fn parse(name: &str, text: &str, included: &dyn Fn(&str) -> String) -> Option<Statements> {
         let header = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect::<Vec<_>>().join(" ");
         let (wanted, fails) = header.strip_prefix("Wanted: ")?.split_once(" Fails: ")?;
-        // A `connection` belongs to the record after it; records without one are the owner's.
-        let n_sent = text.lines().filter(|line| line.starts_with("connection ")).count();
+        let n_sent = n_sent(text, included);
         Some(Statements { name: name.to_owned(), wanted: wanted.to_owned(), fails: fails.to_owned(), n_sent })
     }
+}
+
+/// How many records of a file, and of those that it includes, are analysts': a `connection` belongs to the record after it,
+/// and records without one are the owner's.
+fn n_sent(text: &str, included: &dyn Fn(&str) -> String) -> usize {
+    let in_line = |line: &str| match line.split_once(' ') {
+        Some(("connection", _)) => 1,
+        Some(("include", file)) => n_sent(&included(file), included),
+        _ => 0,
+    };
+    text.lines().map(in_line).sum()
 }
 
 #[cfg(test)]
@@ -58,12 +73,17 @@ mod tests {
 
     #[test]
     fn a_file_says_what_is_wanted_and_its_analysts_statements_count() {
-        let text = "# Wanted: an illness,\n#   by subtracting.\n# Fails: classes answer as wholes.\n\nstatement ok\n\
-                    CREATE TABLE t\n\nconnection analyst\nquery\nSELECT 1\n----\n1\n\nconnection other\nstatement error\nx\n";
-        let read = Statements::parse("subtraction", text).unwrap();
+        let text = "# Wanted: an illness,\n#   by subtracting.\n# Fails: classes answer as wholes.\n\ninclude tables.slt\n\n\
+                    statement ok\nCREATE TABLE t\n\nconnection analyst\nquery\nSELECT 1\n----\n1\n\n\
+                    connection other\nstatement error\nx\n";
+        let included = |file: &str| {
+            assert_eq!(file, "tables.slt");
+            "connection analyst\nstatement ok\nSET PURPOSE 'care'\n".to_owned()
+        };
+        let read = Statements::parse("subtraction", text, &included).unwrap();
         assert_eq!(read.wanted, "an illness, by subtracting.");
-        assert_eq!((read.fails.as_str(), read.n_sent), ("classes answer as wholes.", 2));
-        assert_eq!(Statements::parse("silent", "# Something else\n"), None);
+        assert_eq!((read.fails.as_str(), read.n_sent), ("classes answer as wholes.", 3));
+        assert_eq!(Statements::parse("silent", "# Something else\n", &included), None);
     }
 
     #[test]
