@@ -19,6 +19,7 @@ const HELP: &str = "\
 The project's chores.
 
   cargo xtask test              everything CI runs
+  cargo xtask attack [--write]  runs the catalogue of attacks and prints its tables; --write updates docs/attacks.md
   cargo xtask bench [NAME...]   benchmarks, all of them or those named
   cargo xtask clinic            rewrites the generated files of examples/clinic
   cargo xtask help              this text
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["test"] => test::run(),
+        ["attack", flags @ ..] => attack(flags),
         ["bench", names @ ..] => bench(names),
         ["clinic"] => clinic::rewrite(),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" "))),
@@ -44,6 +46,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn attack(flags: &[&str]) -> Result<(), String> {
+    let mut arguments = vec!["run", "--quiet", "--package", "kohort-testkit", "--bin", "attack", "--"];
+    arguments.extend(flags);
+    command::cargo(&arguments, &[])
 }
 
 fn bench(names: &[&str]) -> Result<(), String> {

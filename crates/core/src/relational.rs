@@ -33,6 +33,7 @@ mod gather;
 mod leftovers;
 mod loss;
 mod miracle;
+mod mixed;
 mod order;
 mod pairing;
 mod recode;

@@ -1,5 +1,6 @@
-//! What tests of several crates share: random jobs, brute-force oracles, the corpus of cases, and where data lies.
+//! What tests of several crates share: random jobs, brute-force oracles, attacks, the corpus of cases, and where data lies.
 //!
+//! - [`attacks`]: the catalogue of attacks, each with what the attacker knows, does and gets;
 //! - [`generate`]: random tables, hierarchies, requirements and specs;
 //! - [`oracle`]: what a release satisfies and loses, by definition, without code of `kohort-core` or `kohort-verify`;
 //! - [`corpus`]: small named cases that every partitioner runs;
@@ -8,6 +9,7 @@
 //! - [`scenario`]: one job given as texts, from file to released file;
 //! - [`data`]: the goldens, which every clone has, and the real data, which it may not.
 
+pub mod attacks;
 pub mod corpus;
 pub mod data;
 pub mod generate;

@@ -1,16 +1,48 @@
 //! [`Scenario`]: a small job given as texts, run the way the command runs it, from file to released file.
+//! [`tables_job`]: a small job of several tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WrittenFile, write_release};
+use kohort_model::spec::TableSpec;
 use kohort_model::{
-    Achieved, BeforeAfter, ColumnManifest, Loss, Manifest, Persons, Release, Requirement, RequirementManifest, Risk,
-    Silent, Spec, TableManifest,
+    Achieved, BeforeAfter, Column, ColumnManifest, Loss, Manifest, Persons, Release, Requirement, RequirementManifest,
+    Risk, Schema, Silent, Spec, Table, TableManifest,
 };
 use kohort_verify::{SuppressionLimit, Verified, verify_release};
 use tempfile::TempDir;
+
+use crate::generate::snowflake::TablesJob;
+
+/// A job of several tables: a spec, and of each table its header and its rows, an empty cell being null.
+///
+/// # Panics
+/// Where they do not fit each other: such jobs are written by hand.
+pub fn tables_job(spec: &str, tables: &[(&str, Vec<String>)]) -> TablesJob {
+    let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
+    let read = |(wanted, (header, rows)): (&TableSpec, &(&str, Vec<String>))| {
+        let cells: Vec<Vec<Option<&str>>> = rows
+            .iter()
+            .map(|row| row.split(',').map(|cell| Some(cell).filter(|cell| !cell.is_empty())).collect())
+            .collect();
+        let columns: Vec<Column> = header
+            .split(',')
+            .enumerate()
+            .map(|(position, name)| {
+                let role =
+                    wanted.columns.iter().find(|column| column.name == name).expect("every column has a role").role;
+                Column::from_cells(name, role, cells.iter().map(|row| row[position]))
+            })
+            .collect();
+        let person = wanted.person.as_ref().and_then(|name| header.split(',').position(|column| column == name));
+        Table { name: wanted.name.clone(), columns, n_rows: rows.len(), person }
+    };
+    let tables: Vec<Table> = spec.tables.iter().zip(tables).map(read).collect();
+    let schema = Schema::of(&spec, &tables).unwrap_or_else(|problems| panic!("{problems}"));
+    TablesJob { tables, schema, spec }
+}
 
 /// A table and a spec, read.
 pub struct Scenario {

@@ -38,18 +38,6 @@ fn file(job: &Job) -> Option<Vec<Vec<Option<String>>>> {
 }
 
 #[test]
-fn order_of_rows_tells_nothing() {
-    // The attacker has the membership list in alphabetical order, as the file was, and counts lines within the class.
-    let csv = "name,age,disease\nAnn,30,ulcer\nBob,31,flu\nCid,32,gout\nDot,33,cold\n";
-    let columns = "name = \"identifier\"\nage = \"quasi\"\ndisease = \"sensitive\"";
-    let naive = |csv: &str| Scenario::new(csv, &spec("k = 4\norder = \"input\"", "", columns)).released_csv();
-    assert_eq!(lines(&naive(csv))[0], "\"[30,33]\",ulcer", "Ann is first and has the first disease");
-    assert_ne!(naive(csv), naive(&reversed(csv)));
-    let ours = |csv: &str| Scenario::new(csv, &spec("k = 4", "", columns)).released_csv();
-    assert_eq!(ours(csv), ours(&reversed(csv)));
-}
-
-#[test]
 fn finer_classes_than_shown_are_not_visible() {
     // Text without a hierarchy: the partitioner tells {baker, clerk} from {nurse, pilot}, and both show `*`.
     let jobs = ["baker", "baker", "clerk", "clerk", "nurse", "nurse", "pilot", "pilot"];
@@ -83,24 +71,6 @@ fn finer_classes_than_shown_are_not_visible() {
 
     let swapped: Vec<&str> = diseases.iter().rev().copied().collect();
     assert_eq!(scenario.released_csv(), Scenario::new(&csv(&swapped), &text).released_csv());
-}
-
-#[test]
-fn a_person_with_many_rows_does_not_fill_a_class() {
-    let csv = "id,age,disease\n1,20,flu\n1,20,gout\n1,20,ulcer\n2,40,flu\n3,41,flu\n4,42,gout\n";
-    let columns = "age = \"quasi\"\ndisease = \"sensitive\"";
-    // Counted in rows, the patient of age 20 is a class of three, and all three diseases are hers.
-    let careless = Scenario::new(csv, &spec("k = 3", "", &format!("id = \"drop\"\n{columns}"))).verified();
-    assert_eq!(careless.findings().k, 3);
-    let released = &careless.get().tables[0];
-    assert_eq!(released.rows[..3], [0, 1, 2], "her rows are a class of their own");
-
-    let scenario = Scenario::new(csv, &spec("k = 3", "person = \"id\"", columns));
-    let verified = scenario.verified();
-    assert_eq!(verified.findings().k, 4);
-    for class in oracle::classes(&scenario.loaded.table, verified.get()) {
-        assert!(oracle::persons(&scenario.loaded.table, &class.rows).len() >= 3);
-    }
 }
 
 #[test]

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kohort_core::AnonymizeError;
 use kohort_core::audiences::{AnonymizedForAudiences, anonymize_audiences};
 use kohort_model::spec::{Algorithm, Order};
-use kohort_model::{
-    Audience, Audiences, Coalition, Column, Distance, Requirement, Role, Silent, Steer, Table, ValueType,
-};
+use kohort_model::{Audience, Audiences, Coalition, Distance, Requirement, Role, Silent, Steer, Table};
 use kohort_testkit::generate::{Job, Size, config, job};
 use kohort_testkit::oracle::{self, Labels, Verdict};
 use kohort_testkit::random::Random;
@@ -286,57 +284,4 @@ proptest! {
         };
         prop_assert_eq!(shown(&job), shown(&job.with_rows(&order)));
     }
-}
-
-fn table(columns: &[(&str, Role)], rows: &[&str]) -> Table {
-    let column = |(place, &(name, role)): (usize, &(&str, Role))| {
-        let value_type = if role == Role::Quasi { ValueType::Integer } else { ValueType::Text };
-        Column::from_cells(name, role, rows.iter().map(|row| row.split(',').nth(place))).typed(value_type)
-    };
-    let columns = columns.iter().enumerate().map(column).collect();
-    Table { name: "t".to_owned(), columns, n_rows: rows.len(), person: None }
-}
-
-/// Somebody who knows the cells of one person in some columns, and looks for rows of the release that may be theirs.
-fn candidates(table: &Table, done: &AnonymizedForAudiences, person: usize, columns: &[&str]) -> usize {
-    let release = &done.anonymized.release;
-    let released = &release.tables[0];
-    let fits = |cells: &&Vec<Option<String>>| {
-        released.columns.iter().zip(*cells).filter(|(column, _)| columns.contains(&column.name.as_str())).all(
-            |(column, cell)| {
-                let original = &table.columns[column.source];
-                oracle::covers(original, cell.as_deref(), original.cell(person))
-            },
-        )
-    };
-    oracle::released_cells(table, release).iter().filter(fits).count()
-}
-
-#[test]
-fn who_knows_the_columns_of_one_audience_finds_k_candidates_and_who_knows_all_may_find_one() {
-    let columns = [("job", Role::Quasi), ("age", Role::Quasi), ("car", Role::Quasi), ("faulty", Role::Sensitive)];
-    // Codes of jobs and of cars: alike jobs have cars that differ.
-    let rows = ["1,30,1,no", "2,30,8,yes", "8,30,2,no", "9,30,9,no"];
-    let table = table(&columns, &rows);
-    let audience = |columns: &[&str]| Audience {
-        name: columns.join(" "),
-        quasi: columns.iter().map(|&column| column.to_owned()).collect(),
-        requirements: vec![Requirement::K(2)],
-    };
-    let asked = |k| Audiences::new(vec![audience(&["job", "age"]), audience(&["age", "car"])]).with_collusion_k(k);
-    let spec =
-        kohort_model::Spec::parse("k = 2\n[tables.t]\nfile = \"t.csv\"\ncolumns = { job = \"quasi\" }\n").unwrap();
-    let release = |collusion_k| anonymize_audiences(&table, &spec, &asked(collusion_k), &Silent).unwrap();
-    let (alone, together) = (release(None), release(Some(2)));
-    let mut someone_is_found = false;
-    for person in 0..rows.len() {
-        for done in [&alone, &together] {
-            assert!(candidates(&table, done, person, &["job", "age"]) >= 2);
-            assert!(candidates(&table, done, person, &["age", "car"]) >= 2);
-        }
-        // Two audiences that put together what they know are what `collusion` is for.
-        assert!(candidates(&table, &together, person, &["job", "age", "car"]) >= 2);
-        someone_is_found |= candidates(&table, &alone, person, &["job", "age", "car"]) < 2;
-    }
-    assert!(someone_is_found, "nothing is asked of both audiences together");
 }

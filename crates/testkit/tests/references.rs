@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_core::relational::AnonymizedTables;
-use kohort_model::{Column, NULL, Schema, Spec, Table};
+use kohort_model::{NULL, Table};
+use kohort_testkit::attacks::connections::{clinic, seen};
 use kohort_testkit::generate::config;
 use kohort_testkit::generate::snowflake::TablesJob;
 use kohort_testkit::oracle::swaps::Connected;
 use kohort_testkit::oracle::views::as_read;
+use kohort_testkit::scenario::tables_job;
 use kohort_verify::{
     Findings, ReleasedLink, Suppressed, SuppressionLimit, Violation, verify_tables, verify_tables_against,
     verify_tables_alone, verify_tables_written,
@@ -16,31 +18,6 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-
-/// A job of tables given as lines of cells, an empty cell being null.
-fn job(spec: &str, tables: &[(&str, Vec<String>)]) -> TablesJob {
-    let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
-    let read = |(wanted, (header, rows)): (&kohort_model::spec::TableSpec, &(&str, Vec<String>))| {
-        let cells: Vec<Vec<Option<&str>>> = rows
-            .iter()
-            .map(|row| row.split(',').map(|cell| Some(cell).filter(|cell| !cell.is_empty())).collect())
-            .collect();
-        let columns: Vec<Column> = header
-            .split(',')
-            .enumerate()
-            .map(|(position, name)| {
-                let role =
-                    wanted.columns.iter().find(|column| column.name == name).expect("every column has a role").role;
-                Column::from_cells(name, role, cells.iter().map(|row| row[position]))
-            })
-            .collect();
-        let person = wanted.person.as_ref().and_then(|name| header.split(',').position(|column| column == name));
-        Table { name: wanted.name.clone(), columns, n_rows: rows.len(), person }
-    };
-    let tables: Vec<Table> = spec.tables.iter().zip(tables).map(read).collect();
-    let schema = Schema::of(&spec, &tables).unwrap_or_else(|problems| panic!("{problems}"));
-    TablesJob { tables, schema, spec }
-}
 
 /// Verifies a release in every way there is.
 fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
@@ -79,64 +56,6 @@ fn cells(table: &Table, column: &str) -> Vec<Option<String>> {
 /// How many references of a column the verifier counted as kept.
 fn kept(findings: &Findings, table: usize) -> u64 {
     findings.tables[table].references.iter().map(|reference| reference.kept).sum()
-}
-
-const CLINIC: &str = "k = 5
-[tables.patient]
-file = \"patient.csv\"
-person = \"pid\"
-columns = { age = \"quasi\" }
-[tables.visit]
-file = \"visit.csv\"
-parent = { table = \"patient\", foreign_key = \"pid\" }
-columns = { code = \"quasi\", doctor = { role = \"key\", references = \"doctor\" } }
-[tables.doctor]
-file = \"doctor.csv\"
-key = \"did\"
-person = true
-columns = { school = \"quasi\" }
-";
-
-/// Sixty patients who look the same, with three visits each; `doctor` says whom a patient saw.
-fn clinic(n_doctors: usize, doctor: impl Fn(usize, usize) -> usize) -> TablesJob {
-    let visits = (0..60).flat_map(|patient| (0..3).map(move |visit| (patient, visit)));
-    job(
-        CLINIC,
-        &[
-            ("pid,age", (0..60).map(|patient| format!("p{patient:02},40")).collect()),
-            ("pid,code,doctor", visits.map(|(p, v)| format!("p{p:02},x,d{:02}", doctor(p, v))).collect()),
-            ("did,school", (0..n_doctors).map(|doctor| format!("d{doctor:02},s")).collect()),
-        ],
-    )
-}
-
-/// Of each released patient the numbers of the doctors they saw, each with how often.
-fn seen(job: &TablesJob, done: &AnonymizedTables) -> BTreeMap<String, BTreeMap<String, usize>> {
-    let (files, _) = as_read(&done.release, &job.tables, &job.schema);
-    let mut seen: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    for (patient, doctor) in cells(&files[1], "pid").into_iter().zip(cells(&files[1], "doctor")) {
-        let doctors = seen.entry(patient.expect("a visit has a patient")).or_default();
-        if let Some(doctor) = doctor {
-            *doctors.entry(doctor).or_default() += 1;
-        }
-    }
-    seen
-}
-
-#[test]
-fn seeing_one_doctor_three_times_does_not_single_a_patient_out() {
-    // Patient 33 saw doctor 7 three times, all others three different ones.
-    let job = clinic(20, |patient, visit| if patient == 33 { 7 } else { (patient * 3 + visit) % 20 });
-    let done = job.run().unwrap();
-    verify(&job, &done).unwrap();
-    let mut patterns: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-    for doctors in seen(&job, &done).values() {
-        let mut times: Vec<usize> = doctors.values().copied().collect();
-        times.sort_unstable();
-        *patterns.entry(times).or_default() += 1;
-    }
-    assert!(patterns.values().all(|&n| n >= 5), "{patterns:?}");
-    assert!(!patterns.contains_key(&vec![3]), "{patterns:?}");
 }
 
 #[test]
@@ -181,7 +100,7 @@ columns = { town = \"quasi\", sum = \"plain\", receiver = { role = \"key\", refe
 fn a_receiver_is_the_right_person_after_renumbering() {
     // a and b send to c and d, each pair from another town.
     let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let done = job.run().unwrap();
     let findings = verify(&job, &done).unwrap();
     assert_eq!(kept(&findings, 0), 2);
@@ -198,7 +117,7 @@ fn a_receiver_is_the_right_person_after_renumbering() {
 fn whoever_receives_more_than_others_is_not_shown_so() {
     // Everybody of town a sends to m1: she would be the one with two senders.
     let rows = ["z9,a,1,m1", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let findings = verify(&job, &job.run().unwrap()).unwrap();
     assert_eq!((kept(&findings, 0), findings.tables[0].references[0].removed), (0, Some(2)));
 }
@@ -206,7 +125,7 @@ fn whoever_receives_more_than_others_is_not_shown_so() {
 /// Accounts of one town as files, each with a receiver.
 fn accounts(receivers: &[&str]) -> (Vec<Table>, Vec<ReleasedLink>, Vec<Vec<kohort_model::Requirement>>) {
     let rows = (1..).zip(receivers).map(|(id, receiver)| format!("{id},a,1,{receiver}")).collect();
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows)]);
+    let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows)]);
     let links = ReleasedLink::of(&job.schema, &job.tables);
     let asked = job.requirements();
     (job.tables, links, asked)
@@ -233,7 +152,7 @@ fn files_with_circles_or_lonely_patterns_are_refused() {
 #[test]
 fn references_to_another_row_are_found() {
     let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = tables_job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let mut release = job.run().unwrap().release;
     let receiver = release.tables[0].columns.last_mut().expect("the receiver comes last");
     let kohort_model::Cells::Surrogate { ids } = &mut receiver.cells else { panic!("it is renumbered") };
@@ -291,7 +210,7 @@ fn any_job() -> impl Strategy<Value = TablesJob> {
             let persons = persons.iter().enumerate();
             let visits = visits.iter().enumerate();
             let doctors = doctors.iter().enumerate();
-            job(
+            tables_job(
                 &spec,
                 &[
                     (

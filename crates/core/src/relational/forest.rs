@@ -13,6 +13,7 @@ use kohort_model::{Column, NULL, Role, Schema, Table};
 use rayon::prelude::*;
 
 use super::canonical::{Hanging, Numbers, Words, number};
+use super::mixed::Mixed;
 use crate::encode::{Encoded, ForeignValues};
 
 /// One table of a forest.
@@ -180,9 +181,11 @@ impl<'t> Grove<'t> {
         Forest { kinds: self.kinds.clone(), layers, persons, starts }
     }
 
-    /// Numbers by quasi cells first and then by all that is released as it is, so that alike rows are told apart by
-    /// what a reader sees and not by their place in the file, nor where their references are all that differs. `None`
-    /// where there is nothing of this.
+    /// Numbers by quasi cells first, so that alike rows are told apart neither by their place in the file nor where
+    /// their references are all that differs. Which of them is left out where they find no partner follows this order, so
+    /// it must not follow their values: a reader who knows the rule would know something about the missing row. So alike
+    /// rows stand by their own keys, and where a table has none, by a number that nobody can compute who does not have all
+    /// private tables (see [`Mixed`]). `None` where nothing is released as it is.
     fn contents(&self, tables: &[Table], schema: &Schema, keys: Keys, numbers: &[Numbers]) -> Option<Vec<Numbers>> {
         let columns = |kind: &Kind| {
             let table = &tables[kind.table];
@@ -195,21 +198,35 @@ impl<'t> Grove<'t> {
         if columns.iter().all(Vec::is_empty) {
             return None;
         }
-        let words: Vec<Words> = numbers
-            .iter()
-            .zip(&columns)
-            .map(|(numbers, columns)| {
-                let width = columns.len() + 1;
+        let mixed = Mixed::of(tables);
+        let root = self.kinds[0].table;
+        let words: Vec<Words> = (0..)
+            .zip(&self.kinds)
+            .zip(numbers.iter().zip(&columns))
+            .map(|((position, kind), (numbers, columns)): ((usize, &Kind), _)| {
+                let key = own_key(schema, kind.table).map(|key| text_ranks(&tables[kind.table].columns[key]));
+                let width = columns.len() + 3;
                 let mut cells = vec![0; numbers.of_row.len() * width];
                 cells.par_chunks_mut(width).enumerate().for_each(|(row, cells)| {
                     cells[0] = numbers.of_row[row];
-                    cells[1..].iter_mut().zip(columns).for_each(|(cell, ranks)| *cell = ranks[row]);
+                    cells[1] = key.as_ref().map_or(0, |ranks| ranks[row]);
+                    cells[3..].iter_mut().zip(columns).for_each(|(cell, ranks)| *cell = ranks[row]);
+                    let person = self.persons[position][row];
+                    if person != NULL {
+                        cells[2] = mixed.number(kind.table, row, (root, person as usize));
+                    }
                 });
                 Words { width, cells }
             })
             .collect();
         Some(number(&self.kinds, &self.parents, &words))
     }
+}
+
+/// The key of a table that is no other row's: a key that is the foreign key too is the parent's.
+fn own_key(schema: &Schema, table: usize) -> Option<usize> {
+    let linked = &schema.tables[table];
+    linked.key.filter(|&key| linked.parent.is_none_or(|parent| parent.foreign_key != key))
 }
 
 /// Per column that is released as it is, the rank of each row's text; null comes first.

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod attacker;
-mod history;
-
-use attacker::{Block, Row, candidates, stands};
-use history::{Happened, N_VALUES, Rule, Setting, Tuples, View, trees};
 use kohort_core::changing::{ClassId, ClassIndex, Closing, Departures, GrowingTree};
 use kohort_model::{Distance, Requirement};
+use kohort_testkit::attacks::snapshots::{
+    Block, Happened, N_VALUES, Row, Rule, Setting, Tuples, View, breached, candidates, diverse, stands, trees,
+};
 use kohort_testkit::generate::config;
 use kohort_testkit::random::Random;
 use proptest::prelude::*;
@@ -46,45 +44,6 @@ fn setting() -> impl Strategy<Value = Setting> {
             Setting { requirements, n_columns, own_k, rule, tuples }
         },
     )
-}
-
-/// The k and l that are asked of everybody.
-fn k_and_l(setting: &Setting) -> (u32, Vec<(usize, u32)>) {
-    let mut asked = (2, Vec::new());
-    for requirement in &setting.requirements {
-        match requirement {
-            Requirement::K(k) => asked.0 = *k,
-            Requirement::DistinctL { column, l } => asked.1.push((usize::from(column == "c1"), *l)),
-            _ => {}
-        }
-    }
-    asked
-}
-
-/// Whose row, or whose values, the attacker makes out.
-fn breached(setting: &Setting, blocks: &[Block]) -> Vec<u64> {
-    let (k, l) = k_and_l(setting);
-    let mut breached = Vec::new();
-    for block in blocks {
-        if !stands(&block.rows, &setting.requirements, N_VALUES) {
-            breached.extend(block.persons());
-            continue;
-        }
-        for row in block.rows.iter().filter(|_| setting.tuples == Tuples::Stay) {
-            let possible = candidates(blocks, row.person);
-            let n_like = block.rows.iter().filter(|other| possible.contains(&other.tuple)).count();
-            let n_values = |column: usize| {
-                let mut values: Vec<u32> = possible.iter().map(|tuple| tuple[column]).collect();
-                values.sort_unstable();
-                values.dedup();
-                values.len()
-            };
-            if n_like < k.max(row.k) as usize || l.iter().any(|&(column, l)| n_values(column) < l as usize) {
-                breached.push(row.person);
-            }
-        }
-    }
-    breached
 }
 
 proptest! {
@@ -166,11 +125,6 @@ fn total_change(trees: &[GrowingTree], row: &[u32], class: &[u32], n_members: u6
     change.sum()
 }
 
-fn diverse(rule: Rule) -> Setting {
-    let requirements = vec![Requirement::K(2), l("c0", 2)];
-    Setting { requirements, n_columns: 1, own_k: vec![2, 2, 2, 3], rule, tuples: Tuples::Stay }
-}
-
 #[test]
 fn everything_that_can_happen_happens() {
     let mut total = Happened::default();
@@ -199,17 +153,6 @@ fn everything_that_can_happen_happens() {
     let Happened { admitted, removed, withdrawn, sealed, alone, kept, parted } = total;
     let all = [admitted, removed, withdrawn, sealed, alone, kept, parted];
     assert!(all.iter().all(|&times| times > 0), "{total:?}");
-}
-
-#[test]
-fn the_papers_rule_gives_people_away() {
-    let setting = diverse(Rule::Paper);
-    let attacked = (0..20).filter(|&seed| {
-        let mut view = View::new(&setting, 30, seed);
-        (0..10).for_each(|_| view.change());
-        !breached(&setting, &view.attacker.blocks()).is_empty()
-    });
-    assert_eq!(attacked.count(), 20);
 }
 
 fn row(person: u64, showing: u64, value: u32) -> Row {

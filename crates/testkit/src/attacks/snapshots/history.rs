@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::random::Random;
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, ClassIndex, Closing, Departures, Edit, Effect, Epochs, GrowingTree, Ledger, Member,
     MemberKey, MemoryLedger, NewClass, OldAtom, Paper, Past, PersonKey, ReferenceColumn, Standard, refresh,
 };
 use kohort_model::{Hierarchy, Requirement};
-use kohort_testkit::random::Random;
 use kohort_verify::{
     AtomStep, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step,
 };
@@ -15,44 +15,62 @@ use kohort_verify::{
 use super::attacker::{Attacker, Row, Tuple, stands};
 
 /// How many values each column of the tuples has.
-pub(crate) const N_VALUES: u32 = 3;
+pub const N_VALUES: u32 = 3;
 
 /// What is asked of a view, and of whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) requirements: Vec<Requirement>,
-    pub(crate) n_columns: usize,
-    pub(crate) own_k: Vec<u32>,
-    pub(crate) rule: Rule,
-    pub(crate) tuples: Tuples,
+pub struct Setting {
+    /// What every crowd must satisfy.
+    pub requirements: Vec<Requirement>,
+    /// How many columns are shown beside the quasi ones.
+    pub n_columns: usize,
+    /// What persons ask for themselves, drawn from these.
+    pub own_k: Vec<u32>,
+    /// Who is shown when.
+    pub rule: Rule,
+    /// What an update does.
+    pub tuples: Tuples,
 }
 
+/// Who is shown when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// Nobody comes or goes but in a crowd.
     Epochs(Departures, Closing),
+    /// Newcomers join a class at once, as the paper has it.
     Paper,
 }
 
 /// What an update does to the rest of what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tuples {
+pub enum Tuples {
+    /// Persons keep what they show.
     Stay,
+    /// Updates draw it anew.
     Change,
 }
 
 /// How often what happened, so that tests can say that it did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Happened {
-    pub(crate) admitted: usize,
-    pub(crate) removed: usize,
-    pub(crate) withdrawn: usize,
-    pub(crate) sealed: usize,
-    pub(crate) alone: usize,
-    pub(crate) kept: usize,
-    pub(crate) parted: usize,
+pub struct Happened {
+    /// Crowds of newcomers shown.
+    pub admitted: usize,
+    /// Crowds that left.
+    pub removed: usize,
+    /// Atoms withdrawn.
+    pub withdrawn: usize,
+    /// Crowds whose values did not suffice.
+    pub sealed: usize,
+    /// Persons shown alone, who asked for no crowd.
+    pub alone: usize,
+    /// Atoms that a refresh left as they were.
+    pub kept: usize,
+    /// Atoms that a refresh parted.
+    pub parted: usize,
 }
 
-pub(crate) struct View {
+/// A view, its base, and a reader who takes every snapshot.
+pub struct View {
     setting: Setting,
     trees: Vec<GrowingTree>,
     standard: Standard,
@@ -62,18 +80,27 @@ pub(crate) struct View {
     gone: BTreeMap<PersonKey, Tuple>,
     next_key: u64,
     random: Random,
-    pub(crate) attacker: Attacker,
-    pub(crate) happened: Happened,
+    /// Who takes the snapshots.
+    pub attacker: Attacker,
+    /// What happened so far.
+    pub happened: Happened,
 }
 
-pub(crate) fn trees() -> Vec<GrowingTree> {
+/// The DGHs of the two quasi columns.
+pub fn trees() -> Vec<GrowingTree> {
     let deep = "1;a;l;*\n2;a;l;*\n3;b;l;*\n4;b;l;*\n5;c;r;*\n6;c;r;*\n7;d;r;*\n8;r;*\n";
     let flat = "m;*\nf;*\nx;*\n";
-    [deep, flat].map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).unwrap())).to_vec()
+    [deep, flat]
+        .map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).expect("the paths are a hierarchy")))
+        .to_vec()
 }
 
 impl View {
-    pub(crate) fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
+    /// A view of so many random persons.
+    ///
+    /// # Panics
+    /// Where the verifier refuses it.
+    pub fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
         let counts = vec![10; N_VALUES as usize];
         let columns: Vec<ReferenceColumn> = (0..setting.n_columns)
             .map(|column| ReferenceColumn { name: format!("c{column}"), counts: counts.clone() })
@@ -81,7 +108,7 @@ impl View {
         let mut view = View {
             setting: setting.clone(),
             trees: trees(),
-            standard: Standard::compile(&setting.requirements, &columns).unwrap(),
+            standard: Standard::compile(&setting.requirements, &columns).expect("columns are named"),
             index: ClassIndex::new(2),
             ledger: MemoryLedger::new(),
             base: BTreeMap::new(),
@@ -121,7 +148,10 @@ impl View {
     }
 
     /// Partitions the base anew and shows what readers may see of it.
-    pub(crate) fn refresh(&mut self) {
+    ///
+    /// # Panics
+    /// Where the verifier refuses it.
+    pub fn refresh(&mut self) {
         if let Rule::Paper = self.setting.rule {
             return;
         }
@@ -142,9 +172,10 @@ impl View {
         let new: Vec<NewClass<Member>> =
             classes.into_iter().map(|members| NewClass { nodes: nodes(&members), members }).collect();
         let old = old_atoms(&self.ledger);
-        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).unwrap();
+        let Ok(refreshed) = refresh(&self.standard, &old, &new, |person| self.ledger.past(person));
         self.happened.kept += refreshed.kept.len();
-        let effects = refreshed.effects(&old, &new, self.ledger.unused().unwrap());
+        let Ok(unused) = self.ledger.unused();
+        let effects = refreshed.effects(&old, &new, unused);
         let before = old_atoms(&self.ledger).iter().map(|old| (old.atom.0, self.step_members(&old.members))).collect();
         // Whoever waits is hidden here until they have another row.
         self.ledger.write(&effects);
@@ -168,7 +199,7 @@ impl View {
         self.next_key += 1;
         if self.random.once_in(20) {
             let value = format!("new {}", self.next_key);
-            self.trees[0].add_path(&[&value, "d", "r", "*"]).unwrap();
+            self.trees[0].add_path(&[&value, "d", "r", "*"]).expect("its parents are known");
         }
         let mut leaf = |tree: &GrowingTree| loop {
             let node = self.random.below(tree.n_nodes()) as u32;
@@ -185,7 +216,10 @@ impl View {
     }
 
     /// Some random changes in one batch.
-    pub(crate) fn change(&mut self) {
+    ///
+    /// # Panics
+    /// Where the verifier refuses the step.
+    pub fn change(&mut self) {
         let mut edits = Vec::new();
         for _ in 0..=self.random.below(5) {
             let person = PersonKey(self.random.below(60) as u64);
@@ -213,13 +247,13 @@ impl View {
             Rule::Epochs(departures, closing) => {
                 let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
                 let epochs = Epochs { trees, index, standard, departures, closing };
-                let effects = epochs.apply(&self.ledger, edits).unwrap();
+                let Ok(effects) = epochs.apply(&self.ledger, edits);
                 self.write(&effects);
             }
             Rule::Paper => {
                 for edit in edits {
                     let rule = Paper { trees: &self.trees, standard: &self.standard };
-                    let effects = rule.apply(&mut self.index, &self.ledger, edit).unwrap();
+                    let Ok(effects) = rule.apply(&mut self.index, &self.ledger, edit);
                     self.ledger.write(&effects);
                 }
             }
@@ -296,13 +330,14 @@ impl View {
         };
         let text =
             |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string().into())).collect() };
+        let Ok(past) = self.ledger.past(member.person);
         StepMember {
             row: member.key.0,
             person: member.person.0,
             k: member.k,
             paths: self.trees.iter().zip(&member.nodes).map(path).collect(),
             values: text(&member.tuple),
-            seen: match self.ledger.past(member.person).unwrap() {
+            seen: match past {
                 Past::Nothing => Seen::Never,
                 Past::InCrowd | Past::Alone => Seen::Elsewhere,
             },
@@ -310,7 +345,7 @@ impl View {
     }
 
     /// The rows of each class.
-    pub(crate) fn classes(&self) -> Vec<Vec<Row>> {
+    pub fn classes(&self) -> Vec<Vec<Row>> {
         let mut classes: BTreeMap<ClassId, Vec<Row>> = BTreeMap::new();
         for (atom, (class, members)) in self.ledger.all_atoms() {
             classes.entry(*class).or_default().extend(members.iter().map(|member| row(&member.member, *atom)));
@@ -319,8 +354,8 @@ impl View {
     }
 
     /// How many persons of the base are nowhere in the view.
-    pub(crate) fn n_lost(&self) -> usize {
-        self.base.values().filter(|member| self.ledger.place(member.key).unwrap().is_none()).count()
+    pub fn n_lost(&self) -> usize {
+        self.base.values().filter(|member| self.ledger.place(member.key) == Ok(None)).count()
     }
 
     /// The attacker takes a snapshot.
