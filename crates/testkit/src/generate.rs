@@ -4,7 +4,10 @@
 //! by losing rows and columns. Requirements are reachable more often than not, but not always. `Debug` of a [`Job`]
 //! shows every cell: generated tables hold nobody's data.
 
+pub mod audiences;
 mod column;
+pub mod references;
+pub mod register;
 mod requirement;
 pub mod snowflake;
 mod spec;

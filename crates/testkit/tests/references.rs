@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_core::relational::AnonymizedTables;
-use kohort_model::{Column, NULL, Schema, Spec, Table};
+use kohort_model::{NULL, Table};
 use kohort_testkit::generate::config;
+use kohort_testkit::generate::references::{job_of_lines, references_job};
 use kohort_testkit::generate::snowflake::TablesJob;
 use kohort_testkit::oracle::swaps::Connected;
 use kohort_testkit::oracle::views::as_read;
@@ -16,31 +17,6 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-
-/// A job of tables given as lines of cells, an empty cell being null.
-fn job(spec: &str, tables: &[(&str, Vec<String>)]) -> TablesJob {
-    let spec = Spec::parse(spec).unwrap_or_else(|problems| panic!("{problems}"));
-    let read = |(wanted, (header, rows)): (&kohort_model::spec::TableSpec, &(&str, Vec<String>))| {
-        let cells: Vec<Vec<Option<&str>>> = rows
-            .iter()
-            .map(|row| row.split(',').map(|cell| Some(cell).filter(|cell| !cell.is_empty())).collect())
-            .collect();
-        let columns: Vec<Column> = header
-            .split(',')
-            .enumerate()
-            .map(|(position, name)| {
-                let role =
-                    wanted.columns.iter().find(|column| column.name == name).expect("every column has a role").role;
-                Column::from_cells(name, role, cells.iter().map(|row| row[position]))
-            })
-            .collect();
-        let person = wanted.person.as_ref().and_then(|name| header.split(',').position(|column| column == name));
-        Table { name: wanted.name.clone(), columns, n_rows: rows.len(), person }
-    };
-    let tables: Vec<Table> = spec.tables.iter().zip(tables).map(read).collect();
-    let schema = Schema::of(&spec, &tables).unwrap_or_else(|problems| panic!("{problems}"));
-    TablesJob { tables, schema, spec }
-}
 
 /// Verifies a release in every way there is.
 fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> {
@@ -100,7 +76,7 @@ columns = { school = \"quasi\" }
 /// Sixty patients who look the same, with three visits each; `doctor` says whom a patient saw.
 fn clinic(n_doctors: usize, doctor: impl Fn(usize, usize) -> usize) -> TablesJob {
     let visits = (0..60).flat_map(|patient| (0..3).map(move |visit| (patient, visit)));
-    job(
+    job_of_lines(
         CLINIC,
         &[
             ("pid,age", (0..60).map(|patient| format!("p{patient:02},40")).collect()),
@@ -181,7 +157,7 @@ columns = { town = \"quasi\", sum = \"plain\", receiver = { role = \"key\", refe
 fn a_receiver_is_the_right_person_after_renumbering() {
     // a and b send to c and d, each pair from another town.
     let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = job_of_lines(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let done = job.run().unwrap();
     let findings = verify(&job, &done).unwrap();
     assert_eq!(kept(&findings, 0), 2);
@@ -198,7 +174,7 @@ fn a_receiver_is_the_right_person_after_renumbering() {
 fn whoever_receives_more_than_others_is_not_shown_so() {
     // Everybody of town a sends to m1: she would be the one with two senders.
     let rows = ["z9,a,1,m1", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = job_of_lines(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let findings = verify(&job, &job.run().unwrap()).unwrap();
     assert_eq!((kept(&findings, 0), findings.tables[0].references[0].removed), (0, Some(2)));
 }
@@ -206,7 +182,7 @@ fn whoever_receives_more_than_others_is_not_shown_so() {
 /// Accounts of one town as files, each with a receiver.
 fn accounts(receivers: &[&str]) -> (Vec<Table>, Vec<ReleasedLink>, Vec<Vec<kohort_model::Requirement>>) {
     let rows = (1..).zip(receivers).map(|(id, receiver)| format!("{id},a,1,{receiver}")).collect();
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows)]);
+    let job = job_of_lines(TRANSFERS, &[("id,town,sum,receiver", rows)]);
     let links = ReleasedLink::of(&job.schema, &job.tables);
     let asked = job.requirements();
     (job.tables, links, asked)
@@ -233,7 +209,7 @@ fn files_with_circles_or_lonely_patterns_are_refused() {
 #[test]
 fn references_to_another_row_are_found() {
     let rows = ["z9,a,1,m4", "z3,a,2,m1", "m4,b,3,", "m1,b,4,"];
-    let job = job(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
+    let job = job_of_lines(TRANSFERS, &[("id,town,sum,receiver", rows.map(str::to_owned).to_vec())]);
     let mut release = job.run().unwrap().release;
     let receiver = release.tables[0].columns.last_mut().expect("the receiver comes last");
     let kohort_model::Cells::Surrogate { ids } = &mut receiver.cells else { panic!("it is renumbered") };
@@ -255,73 +231,12 @@ fn references_to_another_row_are_found() {
     assert!(found.iter().all(is_false) && found.len() == 1, "{found:?}");
 }
 
-/// A few patients, visits and doctors, who reference each other at random.
-fn any_job() -> impl Strategy<Value = TablesJob> {
-    let persons = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..12)), 4..13);
-    let visits = prop::collection::vec((0usize..12, 0u8..2, prop::option::weighted(0.8, 0usize..6), 0u8..3), 0..14);
-    let doctors = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..6)), 3..7);
-    // References that follow a rule are balanced more often than those drawn at random.
-    let by_rule = any::<(bool, bool)>();
-    (persons, visits, doctors, 2u32..4, any::<bool>(), (1u32..3, by_rule)).prop_map(
-        |(mut persons, mut visits, mut doctors, k, suppress, (l, by_rule))| {
-            if by_rule.0 {
-                visits.iter_mut().for_each(|(patient, _, doctor, _)| *doctor = Some(*patient));
-                doctors.iter_mut().for_each(|(school, _)| *school = 0);
-            }
-            if by_rule.1 {
-                let half = persons.len() / 2;
-                for (position, (town, friend)) in persons.iter_mut().enumerate() {
-                    (*town, *friend) = (u8::from(position < half), (position < half).then_some(position + half));
-                }
-            }
-            let limit = if suppress { "max_suppressed = 0.4\nleftovers = \"suppress\"" } else { "" };
-            let spec = format!(
-                "k = {k}\n{limit}\n[tables.patient]\nfile = \"p\"\nperson = \"pid\"\nchildless = \"keep\"\n\
-                 columns = {{ town = \"quasi\", friend = {{ role = \"key\", references = \"patient\" }} }}\n\
-                 [tables.visit]\nfile = \"v\"\nkey = \"vid\"\nparent = {{ table = \"patient\", foreign_key = \"pid\" }}\n\
-                 columns = {{ code = \"quasi\", doctor = {{ role = \"key\", references = \"doctor\" }}, \
-                 ill = {{ role = \"sensitive\", l = {l} }} }}\n\
-                 [tables.doctor]\nfile = \"d\"\nkey = \"did\"\nperson = true\n\
-                 columns = {{ school = \"quasi\", mentor = {{ role = \"key\", references = \"doctor\" }} }}\n"
-            );
-            let (n_persons, n_doctors) = (persons.len(), doctors.len());
-            let name = |kind: &str, of: Option<usize>, n: usize| {
-                of.map_or_else(String::new, |of| format!("{kind}{}", of % n))
-            };
-            let persons = persons.iter().enumerate();
-            let visits = visits.iter().enumerate();
-            let doctors = doctors.iter().enumerate();
-            job(
-                &spec,
-                &[
-                    (
-                        "pid,town,friend",
-                        persons.map(|(p, (town, to))| format!("p{p},t{town},{}", name("p", *to, n_persons))).collect(),
-                    ),
-                    (
-                        "vid,pid,code,doctor,ill",
-                        visits
-                            .map(|(v, (p, code, to, ill))| {
-                                format!("v{v},p{},c{code},{},i{ill}", p % n_persons, name("d", *to, n_doctors))
-                            })
-                            .collect(),
-                    ),
-                    (
-                        "did,school,mentor",
-                        doctors.map(|(d, (s, to))| format!("d{d},s{s},{}", name("d", *to, n_doctors))).collect(),
-                    ),
-                ],
-            )
-        },
-    )
-}
-
 #[test]
 fn the_properties_speak_of_releases_that_keep_references() {
     let mut runner = TestRunner::deterministic();
     let (mut n_kept, mut n_removed, mut n_released) = (0, 0, 0);
     for _ in 0..200 {
-        let job = any_job().new_tree(&mut runner).expect("jobs are drawn without conditions").current();
+        let job = references_job().new_tree(&mut runner).expect("jobs are drawn without conditions").current();
         let Ok(done) = job.run() else { continue };
         let findings = verify(&job, &done).unwrap();
         let references = || findings.tables.iter().flat_map(|table| &table.references);
@@ -351,7 +266,7 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn everybody_can_be_exchanged_with_k_and_joins_are_true(job in any_job()) {
+    fn everybody_can_be_exchanged_with_k_and_joins_are_true(job in references_job()) {
         let Ok(done) = job.run() else { return Ok(()) };
         let findings = verify(&job, &done).map_err(TestCaseError::fail)?;
         let (tables, schema) = as_read(&done.release, &job.tables, &job.schema);
@@ -385,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn neither_threads_nor_the_order_of_rows_change_the_files(job in any_job()) {
+    fn neither_threads_nor_the_order_of_rows_change_the_files(job in references_job()) {
         let one = threads(1).install(|| files(&job));
         prop_assert_eq!(&one, &threads(8).install(|| files(&job)));
         let orders: Vec<Vec<usize>> = job.tables.iter().map(|table| (0..table.n_rows).rev().collect()).collect();

@@ -7,52 +7,73 @@ use kohort_core::changing::{
     MemberKey, MemoryLedger, NewClass, OldAtom, Paper, Past, PersonKey, ReferenceColumn, Standard, refresh,
 };
 use kohort_model::{Hierarchy, Requirement};
-use kohort_testkit::random::Random;
 use kohort_verify::{
     AtomStep, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step,
 };
 
 use super::attacker::{Attacker, Row, Tuple, stands};
+use crate::random::Random;
+
+/// A ledger in memory can be read.
+const LEDGER: &str = "a ledger in memory fails only where its content is broken";
 
 /// How many values each column of the tuples has.
-pub(crate) const N_VALUES: u32 = 3;
+pub const N_VALUES: u32 = 3;
 
 /// What is asked of a view, and of whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) requirements: Vec<Requirement>,
-    pub(crate) n_columns: usize,
-    pub(crate) own_k: Vec<u32>,
-    pub(crate) rule: Rule,
-    pub(crate) tuples: Tuples,
+pub struct Setting {
+    /// What every class must satisfy, in columns `c0`, `c1`, ...
+    pub requirements: Vec<Requirement>,
+    /// How many columns a tuple has.
+    pub n_columns: usize,
+    /// Persons ask for one of these.
+    pub own_k: Vec<u32>,
+    /// How changes reach the view.
+    pub rule: Rule,
+    /// Whether persons keep their values.
+    pub tuples: Tuples,
 }
 
+/// How changes reach the view.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// In batches that stand by themselves.
     Epochs(Departures, Closing),
+    /// One by one, as in `[EPS+12]`.
     Paper,
 }
 
 /// What an update does to the rest of what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tuples {
+pub enum Tuples {
+    /// Nothing.
     Stay,
+    /// They are drawn anew.
     Change,
 }
 
 /// How often what happened, so that tests can say that it did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Happened {
-    pub(crate) admitted: usize,
-    pub(crate) removed: usize,
-    pub(crate) withdrawn: usize,
-    pub(crate) sealed: usize,
-    pub(crate) alone: usize,
-    pub(crate) kept: usize,
-    pub(crate) parted: usize,
+pub struct Happened {
+    /// Rows that joined a class.
+    pub admitted: usize,
+    /// Rows that left one.
+    pub removed: usize,
+    /// Crowds that were withdrawn.
+    pub withdrawn: usize,
+    /// Crowds that nobody joins any more.
+    pub sealed: usize,
+    /// Persons who want no crowd.
+    pub alone: usize,
+    /// Classes that a refresh kept.
+    pub kept: usize,
+    /// Crowds that a refresh made.
+    pub parted: usize,
 }
 
-pub(crate) struct View {
+/// A view over a base, with everybody who kept what it showed.
+pub struct View {
     setting: Setting,
     trees: Vec<GrowingTree>,
     standard: Standard,
@@ -62,18 +83,30 @@ pub(crate) struct View {
     gone: BTreeMap<PersonKey, Tuple>,
     next_key: u64,
     random: Random,
-    pub(crate) attacker: Attacker,
-    pub(crate) happened: Happened,
+    /// Somebody who kept every snapshot.
+    pub attacker: Attacker,
+    /// What happened so far.
+    pub happened: Happened,
+    /// What the verifier refused to show: nothing, unless something is wrong.
+    pub rejected: Vec<String>,
 }
 
-pub(crate) fn trees() -> Vec<GrowingTree> {
+/// The hierarchies of the two quasi columns.
+///
+/// # Panics
+/// Never: they are written below.
+pub fn trees() -> Vec<GrowingTree> {
     let deep = "1;a;l;*\n2;a;l;*\n3;b;l;*\n4;b;l;*\n5;c;r;*\n6;c;r;*\n7;d;r;*\n8;r;*\n";
     let flat = "m;*\nf;*\nx;*\n";
-    [deep, flat].map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).unwrap())).to_vec()
+    [deep, flat].map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).expect("the paths are of trees"))).to_vec()
 }
 
 impl View {
-    pub(crate) fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
+    /// A view of so many persons.
+    ///
+    /// # Panics
+    /// Where a requirement speaks of columns that tuples don't have.
+    pub fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
         let counts = vec![10; N_VALUES as usize];
         let columns: Vec<ReferenceColumn> = (0..setting.n_columns)
             .map(|column| ReferenceColumn { name: format!("c{column}"), counts: counts.clone() })
@@ -81,7 +114,7 @@ impl View {
         let mut view = View {
             setting: setting.clone(),
             trees: trees(),
-            standard: Standard::compile(&setting.requirements, &columns).unwrap(),
+            standard: Standard::compile(&setting.requirements, &columns).expect("the columns are there"),
             index: ClassIndex::new(2),
             ledger: MemoryLedger::new(),
             base: BTreeMap::new(),
@@ -90,6 +123,7 @@ impl View {
             random: Random::new(seed),
             attacker: Attacker::default(),
             happened: Happened::default(),
+            rejected: Vec::new(),
         };
         view.build(n_persons);
         view
@@ -121,7 +155,10 @@ impl View {
     }
 
     /// Partitions the base anew and shows what readers may see of it.
-    pub(crate) fn refresh(&mut self) {
+    ///
+    /// # Panics
+    /// Where the ledger is broken.
+    pub fn refresh(&mut self) {
         if let Rule::Paper = self.setting.rule {
             return;
         }
@@ -142,9 +179,9 @@ impl View {
         let new: Vec<NewClass<Member>> =
             classes.into_iter().map(|members| NewClass { nodes: nodes(&members), members }).collect();
         let old = old_atoms(&self.ledger);
-        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).unwrap();
+        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).expect(LEDGER);
         self.happened.kept += refreshed.kept.len();
-        let effects = refreshed.effects(&old, &new, self.ledger.unused().unwrap());
+        let effects = refreshed.effects(&old, &new, self.ledger.unused().expect(LEDGER));
         let before = old_atoms(&self.ledger).iter().map(|old| (old.atom.0, self.step_members(&old.members))).collect();
         // Whoever waits is hidden here until they have another row.
         self.ledger.write(&effects);
@@ -159,7 +196,7 @@ impl View {
         });
         let refresh = Refresh { before, after: after.collect() };
         if let Err(problems) = verify_refresh(refresh, &self.columns(), &self.setting.requirements) {
-            panic!("{problems}");
+            self.rejected.push(problems.to_string());
         }
     }
 
@@ -168,7 +205,7 @@ impl View {
         self.next_key += 1;
         if self.random.once_in(20) {
             let value = format!("new {}", self.next_key);
-            self.trees[0].add_path(&[&value, "d", "r", "*"]).unwrap();
+            self.trees[0].add_path(&[&value, "d", "r", "*"]).expect("the path ends at the root");
         }
         let mut leaf = |tree: &GrowingTree| loop {
             let node = self.random.below(tree.n_nodes()) as u32;
@@ -185,7 +222,10 @@ impl View {
     }
 
     /// Some random changes in one batch.
-    pub(crate) fn change(&mut self) {
+    ///
+    /// # Panics
+    /// Where the ledger is broken.
+    pub fn change(&mut self) {
         let mut edits = Vec::new();
         for _ in 0..=self.random.below(5) {
             let person = PersonKey(self.random.below(60) as u64);
@@ -213,13 +253,13 @@ impl View {
             Rule::Epochs(departures, closing) => {
                 let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
                 let epochs = Epochs { trees, index, standard, departures, closing };
-                let effects = epochs.apply(&self.ledger, edits).unwrap();
+                let effects = epochs.apply(&self.ledger, edits).expect(LEDGER);
                 self.write(&effects);
             }
             Rule::Paper => {
                 for edit in edits {
                     let rule = Paper { trees: &self.trees, standard: &self.standard };
-                    let effects = rule.apply(&mut self.index, &self.ledger, edit).unwrap();
+                    let effects = rule.apply(&mut self.index, &self.ledger, edit).expect(LEDGER);
                     self.ledger.write(&effects);
                 }
             }
@@ -245,7 +285,7 @@ impl View {
     }
 
     /// Every step passes the verifier.
-    fn verify(&self, before: &MemoryLedger) {
+    fn verify(&mut self, before: &MemoryLedger) {
         let touched: BTreeSet<AtomId> =
             before.all_atoms().keys().chain(self.ledger.all_atoms().keys()).copied().collect();
         let touched =
@@ -269,7 +309,7 @@ impl View {
         });
         let step = Step { atoms: atoms.collect() };
         if let Err(problems) = verify_step(step, &self.columns(), &self.setting.requirements) {
-            panic!("{problems}");
+            self.rejected.push(problems.to_string());
         }
     }
 
@@ -302,7 +342,7 @@ impl View {
             k: member.k,
             paths: self.trees.iter().zip(&member.nodes).map(path).collect(),
             values: text(&member.tuple),
-            seen: match self.ledger.past(member.person).unwrap() {
+            seen: match self.ledger.past(member.person).expect(LEDGER) {
                 Past::Nothing => Seen::Never,
                 Past::InCrowd | Past::Alone => Seen::Elsewhere,
             },
@@ -310,7 +350,7 @@ impl View {
     }
 
     /// The rows of each class.
-    pub(crate) fn classes(&self) -> Vec<Vec<Row>> {
+    pub fn classes(&self) -> Vec<Vec<Row>> {
         let mut classes: BTreeMap<ClassId, Vec<Row>> = BTreeMap::new();
         for (atom, (class, members)) in self.ledger.all_atoms() {
             classes.entry(*class).or_default().extend(members.iter().map(|member| row(&member.member, *atom)));
@@ -319,8 +359,11 @@ impl View {
     }
 
     /// How many persons of the base are nowhere in the view.
-    pub(crate) fn n_lost(&self) -> usize {
-        self.base.values().filter(|member| self.ledger.place(member.key).unwrap().is_none()).count()
+    ///
+    /// # Panics
+    /// Where the ledger is broken.
+    pub fn n_lost(&self) -> usize {
+        self.base.values().filter(|member| self.ledger.place(member.key).expect(LEDGER).is_none()).count()
     }
 
     /// The attacker takes a snapshot.

@@ -4,33 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::Requirement;
 
-pub(crate) type Tuple = Vec<u32>;
+/// What a row shows in the sensitive and plain columns.
+pub type Tuple = Vec<u32>;
 
 /// A row as the truth has it. The attacker knows whose it is, not what it shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Row {
+pub struct Row {
     /// One time of being shown: a row that vanished and came back counts anew.
-    pub(crate) showing: (u64, u64),
-    pub(crate) person: u64,
-    pub(crate) k: u32,
-    pub(crate) tuple: Tuple,
+    pub showing: (u64, u64),
+    /// Whose row it is.
+    pub person: u64,
+    /// The k that person asks for.
+    pub k: u32,
+    /// What it shows.
+    pub tuple: Tuple,
 }
 
 /// Every snapshot so far: which rows each class showed.
 #[derive(Default)]
-pub(crate) struct Attacker {
+pub struct Attacker {
     n_snapshots: usize,
     /// Per row where it was when.
     signatures: BTreeMap<Row, Vec<(usize, u64)>>,
 }
 
 /// Rows that no combination of snapshots tells apart.
-pub(crate) struct Block {
-    pub(crate) rows: Vec<Row>,
+pub struct Block {
+    /// The rows.
+    pub rows: Vec<Row>,
 }
 
 impl Attacker {
-    pub(crate) fn see<'a>(&mut self, classes: impl IntoIterator<Item = (u64, &'a Row)>) {
+    /// Takes a snapshot: which row is in which class.
+    pub fn see<'a>(&mut self, classes: impl IntoIterator<Item = (u64, &'a Row)>) {
         for (class, row) in classes {
             self.signatures.entry(row.clone()).or_default().push((self.n_snapshots, class));
         }
@@ -38,7 +44,7 @@ impl Attacker {
     }
 
     /// The smallest sets that unions, intersections and differences of classes of all snapshots make.
-    pub(crate) fn blocks(&self) -> Vec<Block> {
+    pub fn blocks(&self) -> Vec<Block> {
         let mut blocks: BTreeMap<&[(usize, u64)], Vec<Row>> = BTreeMap::new();
         for (row, signature) in &self.signatures {
             blocks.entry(signature).or_default().push(row.clone());
@@ -48,7 +54,8 @@ impl Attacker {
 }
 
 impl Block {
-    pub(crate) fn persons(&self) -> BTreeSet<u64> {
+    /// Whose rows they are.
+    pub fn persons(&self) -> BTreeSet<u64> {
         self.rows.iter().map(|row| row.person).collect()
     }
 
@@ -63,7 +70,7 @@ impl Block {
 
 /// The tuples that a person can have: those for which everybody can be given one tuple for good, so that every block
 /// shows what it shows. Persons in one block only take what is left, so that only those in several need a search.
-pub(crate) fn candidates(blocks: &[Block], person: u64) -> BTreeSet<Tuple> {
+pub fn candidates(blocks: &[Block], person: u64) -> BTreeSet<Tuple> {
     let mut blocks_of: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, block) in blocks.iter().enumerate() {
         for other in block.persons() {
@@ -130,7 +137,7 @@ fn give_back(left: &mut [BTreeMap<&Tuple, usize>], blocks: &[usize], tuple: &Tup
 
 /// Whether rows satisfy requirements on columns `c0`, `c1`, ..., by the table of definitions; before, each of so many
 /// values was as frequent.
-pub(crate) fn stands(rows: &[Row], requirements: &[Requirement], n_values: u32) -> bool {
+pub fn stands(rows: &[Row], requirements: &[Requirement], n_values: u32) -> bool {
     let n = rows.len() as f64;
     let counts = |column: &str| {
         let position: usize = column[1..].parse().expect("columns are numbered");
