@@ -51,6 +51,8 @@ impl Size {
     pub const TINY: Size = Size { rows: 7, quasi: 2, values: 5 };
     /// A few dozen rows.
     pub const SMALL: Size = Size { rows: 60, quasi: 4, values: 12 };
+    /// More than a hundred rows.
+    pub const MEDIUM: Size = Size { rows: 150, quasi: 5, values: 25 };
     /// Some hundred rows.
     pub const LARGE: Size = Size { rows: 400, quasi: 5, values: 60 };
 }

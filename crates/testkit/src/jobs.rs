@@ -27,7 +27,7 @@ pub use judged::{Ending, Fault, FaultKind, Judged, Tally};
 use crate::generate::Size;
 use crate::generate::audiences::audiences_job;
 use crate::generate::references::references_job;
-use crate::generate::register::register_job;
+use crate::generate::register::{RegisterSize, register_job};
 use crate::generate::snowflake::{Asks, TablesSize, tables_job};
 use crate::generate::{job, job_of_several_rows};
 use crate::random::Random;
@@ -106,7 +106,7 @@ pub fn files(system: System, number: u64) -> Option<BTreeMap<String, String>> {
         System::Table => tree(job(Size::SMALL), system, number).current().files(),
         System::Tables => tree(tables_job(TablesSize::SMALL, Asks::More), system, number).current().files(),
         System::Audiences => tree(audiences_job(Size::SMALL), system, number).current().files(),
-        System::Register => tree(register_job(), system, number).current().files(),
+        System::Register => tree(register_job(RegisterSize::SMALL), system, number).current().files(),
         System::Views => return None,
     })
 }
@@ -169,8 +169,9 @@ fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output 
     // What kind of job it is is drawn apart from the job, so that jobs of a kind stay the same when kinds are added.
     let mut kind = Random::new(number);
     let size = match kind.below(100) {
-        0..40 => Size::TINY,
-        40..99 => Size::SMALL,
+        0..30 => Size::TINY,
+        30..85 => Size::SMALL,
+        85..98 => Size::MEDIUM,
         _ => Size::LARGE,
     };
     match system {
@@ -180,17 +181,26 @@ fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output 
         System::Table => what.with(tree(job(size), system, number), one_table::judge),
         System::Tables => {
             let asks = if kind.once_in(2) { Asks::K } else { Asks::More };
-            match kind.below(10) {
-                0..3 => what.with(tree(references_job(), system, number), tables::judge_with_references),
-                3..6 => what.with(tree(tables_job(TablesSize::TINY, asks), system, number), tables::judge),
-                _ => what.with(tree(tables_job(TablesSize::SMALL, asks), system, number), tables::judge),
+            match kind.below(20) {
+                0..5 => what.with(tree(references_job(), system, number), tables::judge_with_references),
+                5..9 => what.with(tree(tables_job(TablesSize::TINY, asks), system, number), tables::judge),
+                9..19 => what.with(tree(tables_job(TablesSize::SMALL, asks), system, number), tables::judge),
+                _ => what.with(tree(tables_job(TablesSize::MEDIUM, asks), system, number), tables::judge),
             }
         }
         System::Audiences => {
+            // The oracle tries all choices of labels, which are too many in larger tables.
             let size = if size.rows > Size::SMALL.rows { Size::SMALL } else { size };
             what.with(tree(audiences_job(size), system, number), audiences::judge)
         }
-        System::Register => what.with(tree(register_job(), system, number), register::judge),
+        System::Register => {
+            let size = match kind.below(20) {
+                0..5 => RegisterSize::TINY,
+                5..18 => RegisterSize::SMALL,
+                _ => RegisterSize::MEDIUM,
+            };
+            what.with(tree(register_job(size), system, number), register::judge)
+        }
         System::Views => what.with(tree(views::history(), system, number), views::judge),
     }
 }

@@ -111,13 +111,31 @@ struct AskedDraft {
     delta_presence: Option<(f64, f64)>,
 }
 
+/// How many people there are at most.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterSize {
+    /// In the private table.
+    pub private: usize,
+    /// In the registers alone.
+    pub others: usize,
+}
+
+impl RegisterSize {
+    /// Small enough to try every way to leave persons out.
+    pub const TINY: RegisterSize = RegisterSize { private: 8, others: 12 };
+    /// Some dozen.
+    pub const SMALL: RegisterSize = RegisterSize { private: 40, others: 80 };
+    /// Some hundred.
+    pub const MEDIUM: RegisterSize = RegisterSize { private: 120, others: 400 };
+}
+
 /// Values of a quasi column are fewer than this.
 const N_VALUES: u8 = 8;
 
-/// Random jobs of up to forty private persons and eighty others.
-pub fn register_job() -> impl Strategy<Value = RegisterJob> {
+/// Random jobs.
+pub fn register_job(size: RegisterSize) -> impl Strategy<Value = RegisterJob> {
     let kind = prop::sample::select(vec![Kind::Integer, Kind::Decimal, Kind::Date, Kind::Code, Kind::Word]);
-    let sizes = prop_oneof![1 => (1usize..8, 0usize..12), 3 => (1usize..40, 0usize..80)];
+    let sizes = (1..=size.private, 0..=size.others);
     (prop::collection::vec(kind, 1..4), sizes, asked_draft()).prop_flat_map(
         |(columns, (n_private, n_others), asked)| {
             let n_columns = columns.len();

@@ -47,6 +47,8 @@ impl TablesSize {
     pub const TINY: TablesSize = TablesSize { persons: 6, tables: 3, rows: 12, values: 3 };
     /// Some dozen persons.
     pub const SMALL: TablesSize = TablesSize { persons: 24, tables: 5, rows: 60, values: 8 };
+    /// A hundred persons.
+    pub const MEDIUM: TablesSize = TablesSize { persons: 100, tables: 4, rows: 250, values: 12 };
 }
 
 /// What requirements jobs ask for beyond k.

@@ -92,3 +92,31 @@ fn one_value(asked: &AudiencesJob, column: &str) -> Verdict {
         (0..asked.job.table.n_rows).map(|row| column.cell(row)).collect();
     if cells.len() == 1 { Verdict::Fails } else { Verdict::TooClose }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+
+    use super::*;
+    use crate::generate::Size;
+    use crate::generate::audiences::audiences_job;
+    use crate::jobs::{System, tree};
+
+    #[test]
+    fn an_audience_that_sees_too_few_persons_is_found() {
+        let mut n_judged = 0;
+        for number in 0..60 {
+            let mut job = tree(audiences_job(Size::SMALL), System::Audiences, number).current();
+            let Ok(done) = job.run() else { continue };
+            n_judged += 1;
+            // The last audience alone asks for more.
+            let last = job.audiences.each.last_mut().expect("there is an audience");
+            last.requirements[0] = Requirement::K(1000);
+            let judged = judge_release(&job, &done);
+            for kind in [FaultKind::UnderRequirement, FaultKind::Rejected] {
+                assert!(judged.faults.iter().any(|fault| fault.kind == kind), "{job:?}");
+            }
+        }
+        assert!(n_judged > 20, "{n_judged}");
+    }
+}

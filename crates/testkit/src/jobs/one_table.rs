@@ -142,3 +142,56 @@ pub(super) fn can_be_released(job: &Job, requirements: &[Requirement]) -> Option
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+
+    use super::*;
+    use crate::generate::{Size, job};
+    use crate::jobs::{System, tree};
+
+    fn has(judged: &Judged, kind: FaultKind) -> bool {
+        judged.faults.iter().any(|fault| fault.kind == kind)
+    }
+
+    #[test]
+    fn a_class_under_the_requirement_and_a_release_that_is_not_true_are_found() {
+        let mut n_judged = 0;
+        for number in 0..60 {
+            let job = tree(job(Size::SMALL), System::Table, number).current();
+            let Ok(mut done) = job.run() else { continue };
+            n_judged += 1;
+            let mut more = job.clone();
+            more.requirements[0] = Requirement::K(1000);
+            let judged = judge_release(&more, &done);
+            assert!(has(&judged, FaultKind::UnderRequirement) && has(&judged, FaultKind::Rejected), "{job:?}");
+            // The last row is released once more, in the place of the first.
+            let rows = &mut done.release.tables[0].rows;
+            if rows.len() > 1 {
+                rows[0] = rows[rows.len() - 1];
+                let judged = judge_release(&job, &done);
+                assert!(has(&judged, FaultKind::Untrue) && has(&judged, FaultKind::Rejected), "{job:?}");
+            }
+        }
+        assert!(n_judged > 20, "{n_judged}");
+    }
+
+    #[test]
+    fn a_refusal_is_held_against_brute_force() {
+        let error = AnonymizeError::TooFewPersons { persons: 1, k: 2 };
+        let (mut n_wrong, mut n_right) = (0, 0);
+        for number in 0..60 {
+            let job = tree(job(Size::TINY), System::Table, number).current();
+            let is_wrong = has(&refused(&job, &error), FaultKind::RefusedWithoutNeed);
+            // Where there is a release, a refusal would have been wrong, unless rounding decides.
+            let found = can_be_released(&job, &job.requirements);
+            assert_eq!(is_wrong, found == Some(Verdict::Holds));
+            match job.run() {
+                Ok(_) => n_wrong += usize::from(is_wrong),
+                Err(_) => n_right += usize::from(!is_wrong),
+            }
+        }
+        assert!(n_wrong > 10 && n_right > 10, "{n_wrong} {n_right}");
+    }
+}

@@ -24,6 +24,11 @@ use crate::oracle::{self, Verdict};
 const FEW_PERSONS: usize = 10;
 
 pub(super) fn judge(job: &RegisterJob) -> Judged {
+    judge_with(job, |read| read.judge())
+}
+
+/// Does something with a job whose files were read.
+fn judge_with<T>(job: &RegisterJob, judge: impl FnOnce(&Read<'_>) -> T) -> T {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let files = job.files();
     for (name, text) in &files {
@@ -36,15 +41,14 @@ pub(super) fn judge(job: &RegisterJob) -> Judged {
         load_registers(folder.path(), &spec, &mut original, &Silent).unwrap_or_else(|problem| panic!("{problem}"));
     let requirements = spec.requirements(&spec.tables[0]);
     let known = job.known();
-    let read = Read {
+    judge(&Read {
         job,
         spec: &spec,
         requirements: &requirements,
         known,
         table: &original.table,
         joined: &registers.joined,
-    };
-    read.judge()
+    })
 }
 
 /// A job whose files were read.
@@ -62,16 +66,22 @@ type Look = (Vec<Option<String>>, u32);
 
 impl Read<'_> {
     fn judge(&self) -> Judged {
-        let done = anonymize_with_register(self.table, self.joined, &[], self.spec, self.requirements, &Silent);
-        let mut judged = match &done {
-            Ok(_) => Judged::released(),
-            Err(error) => self.refused(error),
+        let mut judged = match self.run() {
+            Ok(done) => self.judge_release(&done),
+            Err(error) => self.refused(&error),
         };
         self.recount_join(&mut judged);
-        if let Ok(done) = &done {
-            self.recount(&mut judged, done);
-            self.verify_every_way(&mut judged, done);
-        }
+        judged
+    }
+
+    fn run(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
+        anonymize_with_register(self.table, self.joined, &[], self.spec, self.requirements, &Silent)
+    }
+
+    fn judge_release(&self, done: &AnonymizedWithRegister) -> Judged {
+        let mut judged = Judged::released();
+        self.recount(&mut judged, done);
+        self.verify_every_way(&mut judged, done);
         judged
     }
 
@@ -342,4 +352,38 @@ fn as_read(table: &ReleasedTable, from: &Table) -> Table {
     };
     let columns = table.columns.iter().map(column).collect();
     Table { name: table.name.clone(), columns, n_rows: table.rows.len(), person: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+
+    use super::*;
+    use crate::generate::register::{RegisterSize, register_job};
+    use crate::jobs::{System, tree};
+
+    #[test]
+    fn classes_of_too_few_people_and_a_join_that_misses_people_are_found() {
+        let mut n_judged = 0;
+        for number in 0..60 {
+            let job = tree(register_job(RegisterSize::SMALL), System::Register, number).current();
+            n_judged += usize::from(judge_with(&job, |read| {
+                let Ok(done) = read.run() else { return false };
+                let (spec, requirements) = (Spec { k: 1000, ..read.spec.clone() }, [Requirement::K(1000)]);
+                let more = Read { spec: &spec, requirements: &requirements, known: read.known.clone(), ..*read };
+                let judged = more.judge_release(&done);
+                for kind in [FaultKind::UnderRequirement, FaultKind::Rejected] {
+                    assert!(judged.faults.iter().any(|fault| fault.kind == kind), "{job:?}");
+                }
+                let mut joined = read.joined.clone();
+                joined.persons.fill(InRegister::Absent);
+                let mut judged = Judged::released();
+                Read { joined: &joined, known: read.known.clone(), ..*read }.recount_join(&mut judged);
+                let n_found = read.known.private.iter().flatten().count();
+                assert_eq!(judged.faults.is_empty(), n_found == 0, "{job:?}");
+                true
+            }));
+        }
+        assert!(n_judged > 20, "{n_judged}");
+    }
 }

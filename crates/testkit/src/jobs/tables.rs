@@ -22,45 +22,56 @@ use crate::oracle::{self, Verdict};
 const FEW_PERSONS: usize = 10;
 
 pub(super) fn judge(job: &TablesJob) -> Judged {
-    judge_by(job, |counted, files, schema| {
-        let joined = Joined::new(files, schema);
-        for root in schema.roots() {
-            for class in classes_with_orbits(&joined, schema, root) {
-                counted.persons(root, &class.persons);
-                class.orbits.iter().for_each(|(table, rows)| counted.orbit(*table, rows));
-            }
-        }
-    })
+    judge_by(job, by_trees)
 }
 
 pub(super) fn judge_with_references(job: &TablesJob) -> Judged {
-    judge_by(job, |counted, files, schema| {
-        let connected = Connected::new(files, schema);
-        for (table, file) in files.iter().enumerate() {
-            let crowds: BTreeSet<Vec<usize>> = connected.crowds(table).into_iter().collect();
-            let n_rows: usize = crowds.iter().map(Vec::len).sum();
-            counted.judged.holds(n_rows == file.n_rows, || "to be exchangeable is no equivalence".to_owned());
-            for rows in crowds {
-                if schema.tables[table].parent.is_none() {
-                    counted.persons(table, &rows);
-                }
-                counted.orbit(table, &rows);
-            }
+    judge_by(job, by_exchanging)
+}
+
+fn by_trees(counted: &mut Counted<'_>, files: &[Table], schema: &Schema) {
+    let joined = Joined::new(files, schema);
+    for root in schema.roots() {
+        for class in classes_with_orbits(&joined, schema, root) {
+            counted.persons(root, &class.persons);
+            class.orbits.iter().for_each(|(table, rows)| counted.orbit(*table, rows));
         }
-    })
+    }
+}
+
+fn by_exchanging(counted: &mut Counted<'_>, files: &[Table], schema: &Schema) {
+    let connected = Connected::new(files, schema);
+    for (table, file) in files.iter().enumerate() {
+        let crowds: BTreeSet<Vec<usize>> = connected.crowds(table).into_iter().collect();
+        let n_rows: usize = crowds.iter().map(Vec::len).sum();
+        counted.judged.holds(n_rows == file.n_rows, || "to be exchangeable is no equivalence".to_owned());
+        for rows in crowds {
+            if schema.tables[table].parent.is_none() {
+                counted.persons(table, &rows);
+            }
+            counted.orbit(table, &rows);
+        }
+    }
 }
 
 fn judge_by(job: &TablesJob, count: impl FnOnce(&mut Counted<'_>, &[Table], &Schema)) -> Judged {
-    let done = match job.run() {
-        Ok(done) => done,
-        Err(error) => return refused(job, &error),
-    };
+    match job.run() {
+        Ok(done) => judge_release(job, &done, count),
+        Err(error) => refused(job, &error),
+    }
+}
+
+fn judge_release(
+    job: &TablesJob,
+    done: &AnonymizedTables,
+    count: impl FnOnce(&mut Counted<'_>, &[Table], &Schema),
+) -> Judged {
     let (files, schema) = as_read(&done.release, &job.tables, &job.schema);
-    let mut counted = Counted::new(job, &done);
+    let mut counted = Counted::new(job, done);
     count(&mut counted, &files, &schema);
     let mut judged = counted.judged;
-    recount_rows(&mut judged, job, &done, (&files, &schema));
-    verify_every_way(&mut judged, job, &done, &files);
+    recount_rows(&mut judged, job, done, (&files, &schema));
+    verify_every_way(&mut judged, job, done, &files);
     judged
 }
 
@@ -271,5 +282,38 @@ fn distinct_l(requirement: &Requirement) -> Option<u32> {
         | Requirement::Alpha { .. }
         | Requirement::Beta { .. }
         | Requirement::EnhancedBeta { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::ValueTree;
+
+    use super::*;
+    use crate::generate::references::references_job;
+    use crate::generate::snowflake::{Asks, TablesSize, tables_job};
+    use crate::jobs::{System, tree};
+
+    #[test]
+    fn releases_of_many_tables_under_the_requirement_are_found() {
+        let mut n_judged = 0;
+        for number in 0..20 {
+            let snowflake = tree(tables_job(TablesSize::SMALL, Asks::K), System::Tables, number).current();
+            let connected = tree(references_job(), System::Tables, number).current();
+            for (mut job, is_connected) in [(snowflake, false), (connected, true)] {
+                let Ok(done) = job.run() else { continue };
+                job.spec.k = 1000;
+                let count = if is_connected { by_exchanging } else { by_trees };
+                judged_false(&judge_release(&job, &done, count));
+                n_judged += 1;
+            }
+        }
+        assert!(n_judged > 20, "{n_judged}");
+    }
+
+    fn judged_false(judged: &Judged) {
+        for kind in [FaultKind::UnderRequirement, FaultKind::Rejected] {
+            assert!(judged.faults.iter().any(|fault| fault.kind == kind), "{:?}", judged.faults);
+        }
     }
 }
