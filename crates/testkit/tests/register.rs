@@ -299,6 +299,21 @@ fn a_table_smaller_than_k_is_released_where_the_register_fills_its_class() {
 }
 
 #[test]
+fn private_persons_are_enough_for_one_class_where_the_register_is_small() {
+    // The register has three persons, of whom two are found by their values. The three others of the table may be the
+    // third under other values, but the five of the table are five.
+    let spec = PUBLIC.replace("k = 3", "k = 4").replace("key = \"id\"\n", "").replace("release = \"microdata\"\n", "");
+    let (original, registers, spec) =
+        loaded("id,x\na,3\nb,0\nc,0\nd,3\ne,7\n", |path| write_places(path, &[("a", 0), ("b", 0), ("c", 0)]), &spec);
+    let requirements = spec.requirements(&spec.tables[0]);
+    let joined = &registers.joined;
+    let done = anonymize_with_register(&original.table, joined, &[], &spec, &requirements, &Silent).unwrap();
+    let asked = AskedOfJoin { requirements: &requirements, ..asked(Unmatched::Doubt) };
+    let verified = verify_joined(done.anonymized.release, &original.table, joined, asked).unwrap();
+    assert_eq!((verified.findings().k, verified.findings().classes), (5, 1));
+}
+
+#[test]
 fn persons_whom_the_register_has_elsewhere_count_where_their_class_reaches_that_place() {
     // All three have moved from 0, which no private row shows, and nobody else is there to fill the class.
     let people = [("a", 0), ("b", 0), ("c", 0)];

@@ -25,6 +25,19 @@ fn a_release_is_compared_with_its_input() {
 }
 
 #[test]
+fn a_spec_with_long_fractions_asks_for_what_its_manifest_says() {
+    // The last bit of this fraction changes when it is read from JSON.
+    let spec = format!("max_suppressed = 0.39315846863765325\n{SPEC}");
+    let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    // Another fraction is still something else.
+    folder.write("release.toml", spec.replace("8637653", "8637663").as_bytes());
+    assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 1);
+}
+
+#[test]
 fn a_file_that_was_changed_is_found_out() {
     let folder = released();
     let table = folder.read("out/patients.csv").replace("flu", "gout");

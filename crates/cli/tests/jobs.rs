@@ -1,0 +1,115 @@
+//! Random jobs as files, given to the command: whatever it releases passes `verify`, by its files alone and against the
+//! spec, and the released rows of a class are as many as asked. `cargo xtask jobs` runs more of them.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use kohort_testkit::jobs::{System, files};
+
+/// Jobs of each system that the ordinary tests run.
+const N_JOBS: u64 = 8;
+
+/// How jobs ended.
+#[derive(Debug, Default)]
+struct Ended {
+    released: u64,
+    refused: u64,
+    cannot_tell: u64,
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kohort")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// What a run printed, and the job.
+fn told(output: &Output, files: &BTreeMap<String, String>) -> String {
+    let printed = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let files = files.iter().map(|(name, text)| format!("--- {name}\n{text}\n"));
+    format!("exit {:?}\n{}\n{}", output.status.code(), printed.concat(), files.collect::<String>())
+}
+
+/// Cells of a line of CSV; those with a comma stand in quotes.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            _ => cells.last_mut().expect("there is one from the beginning").push(letter),
+        }
+    }
+    cells
+}
+
+/// The smallest number of rows of a released file that show the same in the columns named `q0`, `q1`, ...
+fn smallest_class(path: &Path) -> usize {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let names = cells(lines.next().unwrap());
+    let quasi: Vec<usize> = (0..names.len()).filter(|&column| names[column].starts_with('q')).collect();
+    let mut classes: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for line in lines {
+        let row = cells(line);
+        *classes.entry(quasi.iter().map(|&column| row[column].clone()).collect()).or_default() += 1;
+    }
+    classes.into_values().min().unwrap()
+}
+
+/// Gives one job to the command, and what it writes to `verify`.
+fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    // Random tables are full of blatant risks.
+    let released = run(folder.path(), &["anonymize", "release.toml", "-o", "out", "--accept-risks", "--threads", "1"]);
+    match released.status.code() {
+        Some(0) => ended.released += 1,
+        Some(1) => {
+            assert!(!folder.path().join("out").exists(), "{}", told(&released, files));
+            ended.refused += 1;
+            return;
+        }
+        _ => panic!("{}", told(&released, files)),
+    }
+    let alone = run(folder.path(), &["verify", "out", "--threads", "1"]);
+    assert_eq!(alone.status.code(), Some(0), "{}", told(&alone, files));
+    let against = run(folder.path(), &["verify", "out", "--against", "release.toml", "--threads", "1"]);
+    match against.status.code() {
+        Some(0) => {}
+        Some(4) => ended.cannot_tell += 1,
+        _ => panic!("{}", told(&against, files)),
+    }
+    let asked = &files["release.toml"];
+    let k = asked.lines().find_map(|line| line.strip_prefix("k = ")?.parse::<usize>().ok()).unwrap();
+    if system == System::Table {
+        // A class has as many rows as persons, or more.
+        assert!(smallest_class(&folder.path().join("out/random.csv")) >= k, "{}", told(&released, files));
+    }
+    if system == System::Register && asked.contains("release = \"all\"") {
+        assert!(smallest_class(&folder.path().join("out/t.csv")) >= k, "{}", told(&released, files));
+    }
+}
+
+#[test]
+fn what_the_command_releases_it_verifies() {
+    let first = number("KOHORT_JOBS_FROM").unwrap_or(0);
+    let n_jobs = number("KOHORT_JOBS_BY_COMMAND").unwrap_or(N_JOBS);
+    for system in System::ALL {
+        let is_asked = std::env::var("KOHORT_JOBS_OF").map_or(true, |word| word == system.word());
+        let mut ended = Ended::default();
+        for number in (first..first + n_jobs).filter(|_| is_asked) {
+            let Some(files) = files(system, number) else { continue };
+            judge(system, &files, &mut ended);
+        }
+        println!("{system} by the command: {ended:?}");
+    }
+}
