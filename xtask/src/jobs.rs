@@ -2,9 +2,10 @@
 
 use crate::command::cargo;
 
-const USAGE: &str = "cargo xtask jobs [--count N] [--from N] [--of table|tables|audiences|register|views]";
+const USAGE: &str =
+    "cargo xtask jobs [--count N] [--by-command N] [--from N] [--of table|tables|audiences|register|views]";
 
-/// Runs so many jobs of each system, or of one, from a number on.
+/// Runs so many jobs of each system, or of one, from a number on: in memory, and as files that are given to the command.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let mut environment = Vec::new();
     let mut rest = arguments;
@@ -13,6 +14,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
             [] => break,
             ["--count", count, rest @ ..] => {
                 environment.push(("KOHORT_JOBS", *count));
+                rest
+            }
+            ["--by-command", count, rest @ ..] => {
+                environment.push(("KOHORT_JOBS_BY_COMMAND", *count));
                 rest
             }
             ["--from", first, rest @ ..] => {
@@ -26,5 +31,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
             [word, ..] => return Err(format!("{word}: no such option, or its value is missing\n\n  {USAGE}")),
         };
     }
-    cargo(&["test", "--package", "kohort-testkit", "--test", "jobs", "--", "--nocapture"], &environment)
+    let packages = ["--package", "kohort-testkit", "--package", "kohort"];
+    cargo(&[&["test"], packages.as_slice(), &["--test", "jobs", "--", "--nocapture"]].concat(), &environment)
 }

@@ -22,7 +22,7 @@ The project's chores.
   cargo xtask test              everything CI runs
   cargo xtask bench [NAME...]   benchmarks, all of them or those named
   cargo xtask jobs [OPTION...]  random jobs of every system, recounted by independent code
-                                [--count N] [--from N] [--of SYSTEM]
+                                [--count N] [--by-command N] [--from N] [--of SYSTEM]
   cargo xtask clinic            rewrites the generated files of examples/clinic
   cargo xtask help              this text
 ";

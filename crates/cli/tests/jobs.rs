@@ -12,6 +12,20 @@ use kohort_testkit::jobs::{System, files};
 /// Jobs of each system that the ordinary tests run.
 const N_JOBS: u64 = 8;
 
+/// Jobs whose releases could not be written, or were rejected, before that was mended.
+const FAILED_ONCE: [(System, u64); 6] = [
+    // A table of which nothing was released.
+    (System::Tables, 45),
+    // Labels that may be nodes of a hierarchy.
+    (System::Audiences, 41),
+    (System::Audiences, 126),
+    (System::Audiences, 151),
+    // The claimed k was compared with the number of classes in all columns, of which no audience asks anything.
+    (System::Audiences, 55),
+    // A coalition that asks for a hierarchical distance.
+    (System::Audiences, 283),
+];
+
 /// How jobs ended.
 #[derive(Debug, Default)]
 struct Ended {
@@ -64,7 +78,7 @@ fn smallest_class(path: &Path) -> usize {
 }
 
 /// Gives one job to the command, and what it writes to `verify`.
-fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) {
+fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -73,43 +87,64 @@ fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) {
     let released = run(folder.path(), &["anonymize", "release.toml", "-o", "out", "--accept-risks", "--threads", "1"]);
     match released.status.code() {
         Some(0) => ended.released += 1,
-        Some(1) => {
-            assert!(!folder.path().join("out").exists(), "{}", told(&released, files));
+        Some(1) if !folder.path().join("out").exists() => {
             ended.refused += 1;
-            return;
+            return Ok(());
         }
-        _ => panic!("{}", told(&released, files)),
+        _ => return Err(told(&released, files)),
     }
     let alone = run(folder.path(), &["verify", "out", "--threads", "1"]);
-    assert_eq!(alone.status.code(), Some(0), "{}", told(&alone, files));
+    if alone.status.code() != Some(0) {
+        return Err(told(&alone, files));
+    }
     let against = run(folder.path(), &["verify", "out", "--against", "release.toml", "--threads", "1"]);
     match against.status.code() {
         Some(0) => {}
         Some(4) => ended.cannot_tell += 1,
-        _ => panic!("{}", told(&against, files)),
+        _ => return Err(told(&against, files)),
     }
     let asked = &files["release.toml"];
     let k = asked.lines().find_map(|line| line.strip_prefix("k = ")?.parse::<usize>().ok()).unwrap();
-    if system == System::Table {
-        // A class has as many rows as persons, or more.
-        assert!(smallest_class(&folder.path().join("out/random.csv")) >= k, "{}", told(&released, files));
-    }
-    if system == System::Register && asked.contains("release = \"all\"") {
-        assert!(smallest_class(&folder.path().join("out/t.csv")) >= k, "{}", told(&released, files));
-    }
+    // A class has as many rows as persons, or more.
+    let file = match system {
+        System::Table => "out/random.csv",
+        System::Register if asked.contains("release = \"all\"") => "out/t.csv",
+        System::Register | System::Tables | System::Audiences | System::Views => return Ok(()),
+    };
+    let smallest = smallest_class(&folder.path().join(file));
+    if smallest >= k { Ok(()) } else { Err(format!("a class of {smallest} rows\n{}", told(&released, files))) }
 }
 
 #[test]
 fn what_the_command_releases_it_verifies() {
     let first = number("KOHORT_JOBS_FROM").unwrap_or(0);
     let n_jobs = number("KOHORT_JOBS_BY_COMMAND").unwrap_or(N_JOBS);
+    let mut failed = Vec::new();
     for system in System::ALL {
         let is_asked = std::env::var("KOHORT_JOBS_OF").map_or(true, |word| word == system.word());
         let mut ended = Ended::default();
         for number in (first..first + n_jobs).filter(|_| is_asked) {
             let Some(files) = files(system, number) else { continue };
-            judge(system, &files, &mut ended);
+            // Without a quasi column there is nothing to protect, and no job.
+            if !files["release.toml"].contains("role = \"quasi\"") {
+                continue;
+            }
+            if let Err(fault) = judge(system, &files, &mut ended) {
+                eprintln!("{system} job {number} failed by the command: {fault}");
+                failed.push((system, number));
+            }
         }
         println!("{system} by the command: {ended:?}");
     }
+    assert_eq!(failed, []);
+}
+
+#[test]
+fn jobs_that_failed_once_are_released_and_verified() {
+    let mut ended = Ended::default();
+    for (system, number) in FAILED_ONCE {
+        let files = files(system, number).expect("such jobs have files");
+        judge(system, &files, &mut ended).unwrap_or_else(|fault| panic!("{system} job {number}: {fault}"));
+    }
+    assert_eq!(ended.released, FAILED_ONCE.len() as u64);
 }

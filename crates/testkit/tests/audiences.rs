@@ -10,7 +10,7 @@ use kohort_testkit::generate::audiences::{AudiencesJob, Onlooker, audiences_job}
 use kohort_testkit::generate::{Size, config};
 use kohort_testkit::oracle::{self, Labels, Verdict};
 use kohort_testkit::random::Random;
-use kohort_verify::{SuppressionLimit, verify_release};
+use kohort_verify::{RowsOf, Skipped, SuppressionLimit, verify_alone, verify_release};
 use proptest::prelude::*;
 
 /// Released rows, as rows of the private table, that look the same in some columns.
@@ -200,4 +200,27 @@ fn who_knows_the_columns_of_one_audience_finds_k_candidates_and_who_knows_all_ma
         someone_is_found |= candidates(&table, &alone, person, &["job", "age", "car"]) < 2;
     }
     assert!(someone_is_found, "nothing is asked of both audiences together");
+}
+
+#[test]
+fn released_numbers_that_may_be_nodes_of_a_hierarchy_are_not_counted_without_it() {
+    let columns = [("job", Role::Quasi), ("pay", Role::Quasi)];
+    let audience = |column: &str| Audience {
+        name: column.to_owned(),
+        quasi: vec![column.to_owned()],
+        requirements: vec![Requirement::K(2)],
+    };
+    let audiences = Audiences::new(vec![audience("job"), audience("pay")]);
+    let skipped = |rows: &[&str]| {
+        let mut file = table(&columns, rows);
+        file.columns[1].value_type = ValueType::Decimal;
+        let found = verify_alone(&file, &[0, 1], &audiences, RowsOf::PersonsEach).unwrap();
+        found.skipped.contains(&Skipped::Labels { column: "pay".to_owned() })
+    };
+    // Each pair of rows is a class of the audience that knows the pay.
+    assert!(!skipped(&["1,1.5", "1,1.5", "1,2.5", "1,2.5"]));
+    // Two values of a hierarchy, or one that is spelled in two ways.
+    assert!(skipped(&["1,1.5", "1,1.5", "1,1.50", "1,1.50"]));
+    // A range of everything tells nothing, and a node of a hierarchy that happens to hold all others tells something.
+    assert!(skipped(&["1,1.5", "1,1.5", "1,[1,3]", "1,[1,3]"]));
 }
