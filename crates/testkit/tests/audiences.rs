@@ -204,23 +204,28 @@ fn who_knows_the_columns_of_one_audience_finds_k_candidates_and_who_knows_all_ma
 
 #[test]
 fn released_numbers_that_may_be_nodes_of_a_hierarchy_are_not_counted_without_it() {
-    let columns = [("job", Role::Quasi), ("pay", Role::Quasi)];
     let audience = |column: &str| Audience {
         name: column.to_owned(),
         quasi: vec![column.to_owned()],
         requirements: vec![Requirement::K(2)],
     };
     let audiences = Audiences::new(vec![audience("job"), audience("pay")]);
-    let skipped = |rows: &[&str]| {
-        let mut file = table(&columns, rows);
-        file.columns[1].value_type = ValueType::Decimal;
+    // Every label stands in two rows, so each is a class of the audience that knows the column.
+    let skipped = |value_type: ValueType, labels: &[&str]| {
+        let cells = labels.iter().flat_map(|&label| [Some(label); 2]);
+        let pay = Column::from_cells("pay", Role::Quasi, cells).typed(value_type);
+        let n_rows = pay.ids.len();
+        let job = Column::from_cells("job", Role::Quasi, vec![Some("cook"); n_rows]);
+        let file = Table { name: "t".to_owned(), columns: vec![job, pay], n_rows, person: None };
         let found = verify_alone(&file, &[0, 1], &audiences, RowsOf::PersonsEach).unwrap();
         found.skipped.contains(&Skipped::Labels { column: "pay".to_owned() })
     };
-    // Each pair of rows is a class of the audience that knows the pay.
-    assert!(!skipped(&["1,1.5", "1,1.5", "1,2.5", "1,2.5"]));
+    assert!(!skipped(ValueType::Decimal, &["1.5", "2.5", "[1,2]"]));
     // Two values of a hierarchy, or one that is spelled in two ways.
-    assert!(skipped(&["1,1.5", "1,1.5", "1,1.50", "1,1.50"]));
+    assert!(skipped(ValueType::Decimal, &["1.5", "1.50"]));
     // A range of everything tells nothing, and a node of a hierarchy that happens to hold all others tells something.
-    assert!(skipped(&["1,1.5", "1,1.5", "1,[1,3]", "1,[1,3]"]));
+    assert!(skipped(ValueType::Decimal, &["1.5", "2.5", "[1,3]"]));
+    // A day is midnight, or all timestamps of that day.
+    assert!(skipped(ValueType::Timestamp, &["1964-01-01"]));
+    assert!(!skipped(ValueType::Timestamp, &["1964-01-01T07:30:00"]));
 }

@@ -202,8 +202,13 @@ impl Meanings {
         if column.hierarchy.is_none() {
             let blank = meanings.blank_whole_ranges(cells, n_rows);
             // Released numbers and ranges may be nodes of a hierarchy that is not at hand, in which a range that holds
-            // everything shown may still tell something, and two spellings of a number may be two values.
-            let could_be_nodes = blank == Blanked::Some || places.has_respelled(&labels);
+            // everything shown may still tell something, two spellings of a number may be two values, and a day may be
+            // all timestamps of that day.
+            let is_day = |text: &str| {
+                column.value_type == ValueType::Timestamp
+                    && Value::parse(text, ValueType::Date, &column.notation).is_some()
+            };
+            let could_be_nodes = blank == Blanked::Some || places.has_respelled(&labels) || texts.iter().any(is_day);
             if source == Source::Released && could_be_nodes {
                 return None;
             }

@@ -10,8 +10,7 @@ use kohort_io::{
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
 use kohort_model::{
-    AchievedLearned, AchievedSensitive, Coalition, Distance, InRegister, Manifest, Requirement, RequirementManifest,
-    Role, Spec, Table,
+    AchievedLearned, AchievedSensitive, Coalition, Distance, InRegister, Manifest, Requirement, Role, Spec, Table,
 };
 use kohort_verify::{
     AskedOfJoin, Counted, Findings, ReleasedLink, RowsOf, Skipped, Suppressed, SuppressionLimit, ToldApart, Violation,
@@ -360,7 +359,9 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
     claimed.sort_unstable();
     links.sort_unstable();
     let hint = "verify against the spec that the release was made from";
-    if as_read(&requirement(spec)).as_ref() != Some(&manifest.requirement) || audiences(spec) != manifest.audiences {
+    let asked = [serde_json::to_string(&requirement(spec)), serde_json::to_string(&audiences(spec))];
+    let claims = [serde_json::to_value(&manifest.requirement), serde_json::to_value(&manifest.audiences)];
+    if !asked.into_iter().zip(claims).all(|(asked, claimed)| reads_as(asked, claimed)) {
         let message = format!("{} asks for something else than manifest.json says was asked", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
@@ -371,10 +372,11 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
     wrong
 }
 
-/// What is asked as a manifest that says so is read: reading JSON can change the last bit of a fraction, and changes it in
-/// the same way each time.
-fn as_read(asked: &RequirementManifest) -> Option<RequirementManifest> {
-    serde_json::from_str(&serde_json::to_string(asked).ok()?).ok()
+/// Whether JSON reads as this value. Reading can change the last bit of a fraction, and does so in the same way each time,
+/// so what is asked is compared after it was written and read as the manifest was.
+fn reads_as(asked: serde_json::Result<String>, claimed: serde_json::Result<serde_json::Value>) -> bool {
+    let read = asked.and_then(|asked| serde_json::from_str::<serde_json::Value>(&asked));
+    matches!((read, claimed), (Ok(read), Ok(claimed)) if read == claimed)
 }
 
 /// Registers that are not those of the manifest, or are used otherwise.

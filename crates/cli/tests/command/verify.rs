@@ -32,6 +32,17 @@ fn a_spec_with_long_fractions_asks_for_what_its_manifest_says() {
     assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
     let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
     assert_eq!(ran.code, 0, "{ran}");
+    // So does this one, which is asked for an audience.
+    let fraction = 0.20712309942597326;
+    let hidden = format!("hierarchy = \"flat\", t = {fraction:?}, sensitive_to = [\"hr\"] }}");
+    let of_audience = SPEC.replace("hierarchy = \"flat\" }", &hidden);
+    let audiences =
+        "[audiences.hr]\nquasi = [\"age\", \"zip\"]\n[audiences.lab]\nquasi = [\"sex\", \"age\", \"zip\"]\n";
+    folder.write("audiences.toml", (of_audience + audiences).as_bytes());
+    let ran = folder.run(&["anonymize", "audiences.toml", "-o", "for-audiences"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = folder.run(&["verify", "for-audiences", "--against", "audiences.toml"]);
+    assert_eq!(ran.code, 0, "{ran}");
     // Another fraction is still something else.
     folder.write("release.toml", spec.replace("8637653", "8637663").as_bytes());
     assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 1);
