@@ -6,6 +6,7 @@ mod citations;
 mod clinic;
 mod command;
 mod edges;
+mod jobs;
 mod licences;
 mod links;
 mod requirements;
@@ -21,6 +22,8 @@ The project's chores.
   cargo xtask test              everything CI runs
   cargo xtask attack [--write]  runs the catalogue of attacks and prints its tables; --write updates docs/attacks.md
   cargo xtask bench [NAME...]   benchmarks, all of them or those named
+  cargo xtask jobs [OPTION...]  random jobs of every system, recounted by independent code
+                                [--count N] [--by-command N] [--from N] [--of SYSTEM]
   cargo xtask clinic            rewrites the generated files of examples/clinic
   cargo xtask help              this text
 ";
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["attack", flags @ ..] => attack(flags),
         ["bench", names @ ..] => bench(names),
+        ["jobs", options @ ..] => jobs::run(options),
         ["clinic"] => clinic::rewrite(),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" "))),
     };

@@ -19,7 +19,7 @@
 //! `groups`), persons' own k for classes and groups. Whoever can be in no group is left out; where
 //! presence is hidden a class then lacks a row, which tells that somebody of it is private, so shares count those left
 //! out in every class. Where presence is public, direct gives way to refinement if the plain release loses less, so that
-//! no more is lost than without the register
+//! no more is lost than without the register, and refinement to direct if there is no plain release
 //! # Cost
 //! that of the partitioner on the joined rows; where presence is public, for refinement on the private rows and again on
 //! what lies in each of their classes. Nothing per register person but their codes
@@ -264,9 +264,14 @@ impl Job<'_> {
         classify_without(self.table, self.encoded, self.spec, self.requirements, &self.left_out, self.progress)
     }
 
+    /// Refines the classes of the plain release. Where the private table alone has none, because it is too small for k,
+    /// there is nothing to refine, and everybody is partitioned at once.
     fn refine(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
-        let plain = self.classify()?;
-        self.refine_plain(&plain)
+        match self.classify() {
+            Ok(plain) => self.refine_plain(&plain),
+            Err(_) if self.joined.n_register > 0 => self.direct(),
+            Err(error) => Err(error),
+        }
     }
 
     fn refine_plain(&self, plain: &Classified) -> Result<AnonymizedWithRegister, AnonymizeError> {

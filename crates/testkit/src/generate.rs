@@ -4,7 +4,11 @@
 //! by losing rows and columns. Requirements are reachable more often than not, but not always. `Debug` of a [`Job`]
 //! shows every cell: generated tables hold nobody's data.
 
+pub mod audiences;
 mod column;
+pub mod history;
+pub mod references;
+pub mod register;
 mod requirement;
 pub mod snowflake;
 mod spec;
@@ -48,6 +52,8 @@ impl Size {
     pub const TINY: Size = Size { rows: 7, quasi: 2, values: 5 };
     /// A few dozen rows.
     pub const SMALL: Size = Size { rows: 60, quasi: 4, values: 12 };
+    /// More than a hundred rows.
+    pub const MEDIUM: Size = Size { rows: 150, quasi: 5, values: 25 };
     /// Some hundred rows.
     pub const LARGE: Size = Size { rows: 400, quasi: 5, values: 60 };
 }

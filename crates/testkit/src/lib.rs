@@ -7,12 +7,14 @@
 //! - [`students`] and [`patients`]: the multirelational and the query-processing paper's experiments, in any size;
 //!   [`random`]: the chance they are made of;
 //! - [`scenario`]: one job given as texts, from file to released file;
+//! - [`jobs`]: random jobs of every system, each recounted;
 //! - [`data`]: the goldens, which every clone has, and the real data, which it may not.
 
 pub mod attacks;
 pub mod corpus;
 pub mod data;
 pub mod generate;
+pub mod jobs;
 pub mod oracle;
 pub mod patients;
 pub mod random;

@@ -8,6 +8,7 @@ mod coverage;
 mod labels;
 mod loss;
 mod optimum;
+pub mod orbits;
 mod requirement;
 pub mod swaps;
 pub mod views;

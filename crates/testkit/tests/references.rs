@@ -6,6 +6,7 @@ use kohort_core::relational::AnonymizedTables;
 use kohort_model::{NULL, Table};
 use kohort_testkit::attacks::connections::{clinic, seen};
 use kohort_testkit::generate::config;
+use kohort_testkit::generate::references::references_job;
 use kohort_testkit::generate::snowflake::TablesJob;
 use kohort_testkit::oracle::swaps::Connected;
 use kohort_testkit::oracle::views::as_read;
@@ -174,73 +175,12 @@ fn references_to_another_row_are_found() {
     assert!(found.iter().all(is_false) && found.len() == 1, "{found:?}");
 }
 
-/// A few patients, visits and doctors, who reference each other at random.
-fn any_job() -> impl Strategy<Value = TablesJob> {
-    let persons = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..12)), 4..13);
-    let visits = prop::collection::vec((0usize..12, 0u8..2, prop::option::weighted(0.8, 0usize..6), 0u8..3), 0..14);
-    let doctors = prop::collection::vec((0u8..2, prop::option::weighted(0.5, 0usize..6)), 3..7);
-    // References that follow a rule are balanced more often than those drawn at random.
-    let by_rule = any::<(bool, bool)>();
-    (persons, visits, doctors, 2u32..4, any::<bool>(), (1u32..3, by_rule)).prop_map(
-        |(mut persons, mut visits, mut doctors, k, suppress, (l, by_rule))| {
-            if by_rule.0 {
-                visits.iter_mut().for_each(|(patient, _, doctor, _)| *doctor = Some(*patient));
-                doctors.iter_mut().for_each(|(school, _)| *school = 0);
-            }
-            if by_rule.1 {
-                let half = persons.len() / 2;
-                for (position, (town, friend)) in persons.iter_mut().enumerate() {
-                    (*town, *friend) = (u8::from(position < half), (position < half).then_some(position + half));
-                }
-            }
-            let limit = if suppress { "max_suppressed = 0.4\nleftovers = \"suppress\"" } else { "" };
-            let spec = format!(
-                "k = {k}\n{limit}\n[tables.patient]\nfile = \"p\"\nperson = \"pid\"\nchildless = \"keep\"\n\
-                 columns = {{ town = \"quasi\", friend = {{ role = \"key\", references = \"patient\" }} }}\n\
-                 [tables.visit]\nfile = \"v\"\nkey = \"vid\"\nparent = {{ table = \"patient\", foreign_key = \"pid\" }}\n\
-                 columns = {{ code = \"quasi\", doctor = {{ role = \"key\", references = \"doctor\" }}, \
-                 ill = {{ role = \"sensitive\", l = {l} }} }}\n\
-                 [tables.doctor]\nfile = \"d\"\nkey = \"did\"\nperson = true\n\
-                 columns = {{ school = \"quasi\", mentor = {{ role = \"key\", references = \"doctor\" }} }}\n"
-            );
-            let (n_persons, n_doctors) = (persons.len(), doctors.len());
-            let name = |kind: &str, of: Option<usize>, n: usize| {
-                of.map_or_else(String::new, |of| format!("{kind}{}", of % n))
-            };
-            let persons = persons.iter().enumerate();
-            let visits = visits.iter().enumerate();
-            let doctors = doctors.iter().enumerate();
-            tables_job(
-                &spec,
-                &[
-                    (
-                        "pid,town,friend",
-                        persons.map(|(p, (town, to))| format!("p{p},t{town},{}", name("p", *to, n_persons))).collect(),
-                    ),
-                    (
-                        "vid,pid,code,doctor,ill",
-                        visits
-                            .map(|(v, (p, code, to, ill))| {
-                                format!("v{v},p{},c{code},{},i{ill}", p % n_persons, name("d", *to, n_doctors))
-                            })
-                            .collect(),
-                    ),
-                    (
-                        "did,school,mentor",
-                        doctors.map(|(d, (s, to))| format!("d{d},s{s},{}", name("d", *to, n_doctors))).collect(),
-                    ),
-                ],
-            )
-        },
-    )
-}
-
 #[test]
 fn the_properties_speak_of_releases_that_keep_references() {
     let mut runner = TestRunner::deterministic();
     let (mut n_kept, mut n_removed, mut n_released) = (0, 0, 0);
     for _ in 0..200 {
-        let job = any_job().new_tree(&mut runner).expect("jobs are drawn without conditions").current();
+        let job = references_job().new_tree(&mut runner).expect("jobs are drawn without conditions").current();
         let Ok(done) = job.run() else { continue };
         let findings = verify(&job, &done).unwrap();
         let references = || findings.tables.iter().flat_map(|table| &table.references);
@@ -270,7 +210,7 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn everybody_can_be_exchanged_with_k_and_joins_are_true(job in any_job()) {
+    fn everybody_can_be_exchanged_with_k_and_joins_are_true(job in references_job()) {
         let Ok(done) = job.run() else { return Ok(()) };
         let findings = verify(&job, &done).map_err(TestCaseError::fail)?;
         let (tables, schema) = as_read(&done.release, &job.tables, &job.schema);
@@ -304,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn neither_threads_nor_the_order_of_rows_change_the_files(job in any_job()) {
+    fn neither_threads_nor_the_order_of_rows_change_the_files(job in references_job()) {
         let one = threads(1).install(|| files(&job));
         prop_assert_eq!(&one, &threads(8).install(|| files(&job)));
         let orders: Vec<Vec<usize>> = job.tables.iter().map(|table| (0..table.n_rows).rev().collect()).collect();

@@ -242,6 +242,84 @@ fn classes_hold_k_people_even_where_many_were_described_otherwise() {
     assert!(fewest(Unmatched::Count) < K as usize);
 }
 
+/// A spec of two columns beside a register with a key, where presence is public.
+const PUBLIC: &str = "\
+k = 3
+[tables.t]
+file = \"t.csv\"
+person = \"id\"
+columns = { id = \"identifier\", x = { role = \"quasi\", type = \"integer\" } }
+[registers.r]
+file = \"r.parquet\"
+key = \"id\"
+[register]
+release = \"microdata\"
+";
+
+/// A register of persons by name, each at a place.
+fn write_places(path: &Path, people: &[(&str, i64)]) {
+    let id = StringArray::from_iter_values(people.iter().map(|(name, _)| *name));
+    let x = Int64Array::from_iter_values(people.iter().map(|(_, x)| *x));
+    let columns: [(&str, ArrayRef); 2] = [("id", Arc::new(id)), ("x", Arc::new(x))];
+    write_parquet(path, &RecordBatch::try_from_iter(columns).unwrap());
+}
+
+/// Releases by both methods, verifies, and gives back the cells of each released row.
+fn released_cells(private: &str, people: &[(&str, i64)], spec: &str) -> Vec<Vec<String>> {
+    let release = |method: &str| {
+        let spec = format!("{spec}method = \"{method}\"\n");
+        let (original, registers, spec) = loaded(private, |path| write_places(path, people), &spec);
+        let requirements = spec.requirements(&spec.tables[0]);
+        let joined = &registers.joined;
+        let done = anonymize_with_register(&original.table, joined, &[], &spec, &requirements, &Silent).unwrap();
+        let asked = AskedOfJoin {
+            requirements: &requirements,
+            rows: RegisterRows::Microdata,
+            told_apart: ToldApart::ByKey,
+            ..asked(Unmatched::Doubt)
+        };
+        let verified = verify_joined(done.anonymized.release, &original.table, joined, asked).unwrap();
+        let table = &verified.get().tables[0];
+        let cells = table.columns.iter().filter_map(|column| match &column.cells {
+            kohort_model::Cells::Recoded { labels, ids } => Some((labels, ids)),
+            kohort_model::Cells::Copied | kohort_model::Cells::Surrogate { .. } => None,
+        });
+        cells.map(|(labels, ids)| ids.iter().map(|&id| labels.get(id).to_owned()).collect()).collect::<Vec<Vec<_>>>()
+    };
+    let [refined, direct] = ["refine", "direct"].map(release);
+    assert_eq!(refined, direct);
+    refined
+}
+
+#[test]
+fn a_table_smaller_than_k_is_released_where_the_register_fills_its_class() {
+    // One private person, and nothing sensitive that would need a group of k.
+    let people = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
+    assert_eq!(released_cells("id,x\na,1\n", &people, PUBLIC), [["[1,3]"]]);
+}
+
+#[test]
+fn private_persons_are_enough_for_one_class_where_the_register_is_small() {
+    // The register has three persons, of whom two are found by their values. The three others of the table may be the
+    // third under other values, but the five of the table are five.
+    let spec = PUBLIC.replace("k = 3", "k = 4").replace("key = \"id\"\n", "").replace("release = \"microdata\"\n", "");
+    let (original, registers, spec) =
+        loaded("id,x\na,3\nb,0\nc,0\nd,3\ne,7\n", |path| write_places(path, &[("a", 0), ("b", 0), ("c", 0)]), &spec);
+    let requirements = spec.requirements(&spec.tables[0]);
+    let joined = &registers.joined;
+    let done = anonymize_with_register(&original.table, joined, &[], &spec, &requirements, &Silent).unwrap();
+    let asked = AskedOfJoin { requirements: &requirements, ..asked(Unmatched::Doubt) };
+    let verified = verify_joined(done.anonymized.release, &original.table, joined, asked).unwrap();
+    assert_eq!((verified.findings().k, verified.findings().classes), (5, 1));
+}
+
+#[test]
+fn persons_whom_the_register_has_elsewhere_count_where_their_class_reaches_that_place() {
+    // All three have moved from 0, which no private row shows, and nobody else is there to fill the class.
+    let people = [("a", 0), ("b", 0), ("c", 0)];
+    assert_eq!(released_cells("id,x\na,4\nb,5\nc,6\n", &people, PUBLIC), [["[0,6]"; 3]]);
+}
+
 #[test]
 fn the_people_of_a_survey_are_found_in_a_census_however_they_are_written() {
     let (Some(survey), Some(census)) =

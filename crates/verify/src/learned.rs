@@ -40,6 +40,13 @@ pub(crate) enum Source {
     Released,
 }
 
+/// Whether there are ranges that tell nothing because they hold all cells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blanked {
+    None,
+    Some,
+}
+
 /// Per number of a label where it begins and ends in an order of the column's values.
 struct Meanings {
     spans: Vec<(u64, u64)>,
@@ -193,18 +200,34 @@ impl Meanings {
         spans[cells.null() as usize] = (beyond + 1, beyond + 1);
         let mut meanings = Meanings { spans, tells };
         if column.hierarchy.is_none() {
-            meanings.blank_whole_ranges(cells, n_rows);
+            let blank = meanings.blank_whole_ranges(cells, n_rows);
+            // Released numbers and ranges may be nodes of a hierarchy that is not at hand, in which a range that holds
+            // everything shown may still tell something, two spellings of a number may be two values, and a day may be
+            // all timestamps of that day.
+            let is_day = |text: &str| {
+                column.value_type == ValueType::Timestamp
+                    && Value::parse(text, ValueType::Date, &column.notation).is_some()
+            };
+            let could_be_nodes = blank == Blanked::Some || places.has_respelled(&labels) || texts.iter().any(is_day);
+            if source == Source::Released && could_be_nodes {
+                return None;
+            }
         }
         Some(meanings)
     }
 
     /// A range that holds all cells of the release tells nothing; a single value that everybody has does.
-    fn blank_whole_ranges(&mut self, cells: &CellIds<'_>, n_rows: usize) {
+    fn blank_whole_ranges(&mut self, cells: &CellIds<'_>, n_rows: usize) -> Blanked {
         let shown = (0..n_rows).map(|row| self.spans[cells.get(row) as usize]).filter(|&span| span != EVERYTHING);
         let (low, high) = shown.fold((u64::MAX, 0), |hull, span| (hull.0.min(span.0), hull.1.max(span.1)));
+        let mut blanked = Blanked::None;
         for (tells, span) in self.tells.iter_mut().zip(&self.spans) {
-            *tells &= !(span.0 < span.1 && span.0 <= low && high <= span.1);
+            if span.0 < span.1 && span.0 <= low && high <= span.1 {
+                *tells = false;
+                blanked = if *span == EVERYTHING { blanked } else { Blanked::Some };
+            }
         }
+        blanked
     }
 
     /// The share of each label among cells that tell something.
@@ -282,6 +305,16 @@ impl<'a> Places<'a> {
         values.sort_unstable();
         values.dedup();
         Places::OfValues(values)
+    }
+
+    /// Whether two labels are the same value, spelled in two ways.
+    fn has_respelled(&self, labels: &[Label<'a>]) -> bool {
+        let mut values: Vec<(u64, u64)> = labels.iter().filter_map(|label| self.find(label)).collect();
+        values.retain(|span| span.0 == span.1);
+        let n_labels = values.len();
+        values.sort_unstable();
+        values.dedup();
+        values.len() < n_labels
     }
 
     /// All places are up to this.

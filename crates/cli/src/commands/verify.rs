@@ -263,13 +263,7 @@ pub(crate) fn count_alone(
     if manifest.requirement.person_k {
         notes.push("each person's own k can't be recounted from what is released".to_owned());
     }
-    for asked in &mut asked {
-        let is_hidden = |requirement: &mut Requirement| requirement.distance() == Some(Distance::Hierarchical);
-        for requirement in asked.extract_if(.., is_hidden) {
-            let column = requirement.column().unwrap_or_default();
-            notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
-        }
-    }
+    asked.iter_mut().for_each(|asked| set_hidden_aside(asked, notes));
     if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
         let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
         let unmatched = register.unmatched.as_deref().map(|word| Unmatched::from_word(word).ok_or_else(unknown));
@@ -296,7 +290,12 @@ pub(crate) fn count_alone(
             let rows_of = if is_each { RowsOf::PersonsEach } else { RowsOf::PersonsUnnamed };
             let audiences = asked_for_audiences(&manifest.audiences, &manifest.requirement, asked);
             Ok(match audiences.map_err(|UnknownSetting| unknown())? {
-                Some(audiences) => verify_alone(table, &quasi, &audiences, rows_of),
+                Some(mut audiences) => {
+                    for coalition in &mut audiences.coalitions {
+                        set_hidden_aside(&mut coalition.requirements, notes);
+                    }
+                    verify_alone(table, &quasi, &audiences, rows_of)
+                }
                 None => verify_alone(table, &quasi, asked, rows_of),
             })
         }
@@ -305,6 +304,18 @@ pub(crate) fn count_alone(
             Err(Failure::input(message, "name a folder that `kohort anonymize` wrote"))
         }
         _ => Ok(verify_tables_alone(tables, &released_links(links), &asked)),
+    }
+}
+
+/// Takes out what can't be counted without a hierarchy, and says so once.
+fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>) {
+    let is_hidden = |requirement: &mut Requirement| requirement.distance() == Some(Distance::Hierarchical);
+    for requirement in asked.extract_if(.., is_hidden) {
+        let column = requirement.column().unwrap_or_default();
+        let note = format!("t of '{column}' needs its hierarchy, which is not released: see --against");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
     }
 }
 
@@ -348,7 +359,9 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
     claimed.sort_unstable();
     links.sort_unstable();
     let hint = "verify against the spec that the release was made from";
-    if requirement(spec) != manifest.requirement || audiences(spec) != manifest.audiences {
+    let asked = [serde_json::to_string(&requirement(spec)), serde_json::to_string(&audiences(spec))];
+    let claims = [serde_json::to_value(&manifest.requirement), serde_json::to_value(&manifest.audiences)];
+    if !asked.into_iter().zip(claims).all(|(asked, claimed)| reads_as(asked, claimed)) {
         let message = format!("{} asks for something else than manifest.json says was asked", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
@@ -357,6 +370,13 @@ fn not_as_asked(manifest: &TablesManifest, spec: &Spec, path: &Path, links: &[Li
         wrong.push(Report::new(message).hint(hint));
     }
     wrong
+}
+
+/// Whether JSON reads as this value. Reading can change the last bit of a fraction, and does so in the same way each time,
+/// so what is asked is compared after it was written and read as the manifest was.
+fn reads_as(asked: serde_json::Result<String>, claimed: serde_json::Result<serde_json::Value>) -> bool {
+    let read = asked.and_then(|asked| serde_json::from_str::<serde_json::Value>(&asked));
+    matches!((read, claimed), (Ok(read), Ok(claimed)) if read == claimed)
 }
 
 /// Registers that are not those of the manifest, or are used otherwise.
@@ -482,7 +502,11 @@ fn compare_bounds(manifest: &Manifest, found: &Findings, compare: &mut impl FnMu
         compare("persons.out".to_owned(), claimed as f64, found.persons as f64);
     }
     let most = match found.counted {
-        Counted::Persons => found.rows / found.classes.max(1),
+        // k is asked of the classes of each audience, and of all columns only where there are no audiences.
+        Counted::Persons => {
+            let classes = found.audiences.iter().map(|audience| audience.classes).max().unwrap_or(found.classes);
+            found.rows / classes.max(1)
+        }
         Counted::Rows => found.k,
     };
     if manifest.achieved.k > most {

@@ -25,6 +25,30 @@ fn a_release_is_compared_with_its_input() {
 }
 
 #[test]
+fn a_spec_with_long_fractions_asks_for_what_its_manifest_says() {
+    // The last bit of this fraction changes when it is read from JSON.
+    let spec = format!("max_suppressed = 0.39315846863765325\n{SPEC}");
+    let folder = Folder::with(&[("patients.csv", PATIENTS), ("release.toml", &spec)]);
+    assert_eq!(folder.run(&["anonymize", "release.toml", "-o", "out"]).code, 0);
+    let ran = folder.run(&["verify", "out", "--against", "release.toml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    // So does this one, which is asked for an audience.
+    let fraction = 0.20712309942597326;
+    let hidden = format!("hierarchy = \"flat\", t = {fraction:?}, sensitive_to = [\"hr\"] }}");
+    let of_audience = SPEC.replace("hierarchy = \"flat\" }", &hidden);
+    let audiences =
+        "[audiences.hr]\nquasi = [\"age\", \"zip\"]\n[audiences.lab]\nquasi = [\"sex\", \"age\", \"zip\"]\n";
+    folder.write("audiences.toml", (of_audience + audiences).as_bytes());
+    let ran = folder.run(&["anonymize", "audiences.toml", "-o", "for-audiences"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = folder.run(&["verify", "for-audiences", "--against", "audiences.toml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    // Another fraction is still something else.
+    folder.write("release.toml", spec.replace("8637653", "8637663").as_bytes());
+    assert_eq!(folder.run(&["verify", "out", "--against", "release.toml"]).code, 1);
+}
+
+#[test]
 fn a_file_that_was_changed_is_found_out() {
     let folder = released();
     let table = folder.read("out/patients.csv").replace("flu", "gout");

@@ -167,6 +167,9 @@ impl<'a> Population<'a> {
         progress: &dyn Progress,
     ) -> Result<Vec<PublicClass>, Unreachable> {
         let domains = self.crowd.domains();
+        if self.n_counted() < u64::from(size) {
+            return self.one_class(size);
+        }
         let units = self.units(past);
         let cut: Vec<Vec<Vec<u32>>> = match method {
             RegisterMethod::Direct => vec![base.partition(&units.rows, domains, size, progress)?],
@@ -219,6 +222,16 @@ impl<'a> Population<'a> {
     /// Everybody in a class: private rows, and register persons as joined rows.
     pub(super) fn persons(&self, class: &PublicClass) -> Vec<u32> {
         self.places(class).map(|place| self.private_row(place).unwrap_or(place)).collect()
+    }
+
+    /// Everybody as one class, where those who count are too few. Private persons are different persons, whether or not
+    /// the register has them, so they are enough for a class that holds them all. No smaller class may rely on that,
+    /// because it would depend on who of the register is private.
+    fn one_class(&self, size: u32) -> Result<Vec<PublicClass>, Unreachable> {
+        if (self.joined.n_microdata as u64) < u64::from(size) {
+            return Err(Unreachable);
+        }
+        Ok(vec![PublicClass { rows: (0..self.rows.len() as u32).collect(), region: 0 }])
     }
 
     /// Classes that show the same are one, whoever of them is private.

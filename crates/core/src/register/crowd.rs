@@ -156,6 +156,15 @@ impl<'a> Crowd<'a> {
         bounds
     }
 
+    /// Makes the cells of a class hold what the register says of its private persons, so that all of them count.
+    pub(super) fn reach_registered(&self, draft: &mut Draft) {
+        let mut reach = self.bounds(draft);
+        for other in draft.microdata.iter().filter_map(|&row| self.registered(row)) {
+            include(&mut reach, &self.codes(other));
+        }
+        draft.reach = reach;
+    }
+
     /// What cells show that must hold a box.
     pub(super) fn hull(&self, bounds: &[(u32, u32)]) -> Bounds {
         bounds.iter().zip(self.domains()).map(|(&(lo, hi), domain)| domain.hull(lo, hi)).collect()

@@ -1,7 +1,8 @@
-//! Classes in which too few persons count take the register persons nearest to them, or join the nearest class.
+//! Classes in which too few persons count take the register persons nearest to them, or join the nearest class. Where
+//! that is not enough, their cells reach the places where the register has their private persons.
 //!
 //! # Guarantee
-//! every class stands, or one class holds everybody
+//! every class stands, or one class holds everybody and everything that is said of them
 //! # Cost
 //! a search in the index per register row taken; a look at all classes per class that joins another, which happens only
 //! where the register has nobody left
@@ -35,6 +36,8 @@ pub(super) fn mend<'a>(crowd: &'a Crowd<'a>, drafts: &mut Vec<Draft>, free: impl
     }
     short.retain(|&class| !crowd.stands(&drafts[class]));
     join(crowd, drafts, short);
+    // A person whom the register has elsewhere counts in no box that misses that place, however many rows it holds.
+    drafts.par_iter_mut().filter(|draft| !crowd.stands(draft)).for_each(|draft| crowd.reach_registered(draft));
 }
 
 /// Classes that don't stand join the nearest, as long as there is one. Groups of classes that join become one.

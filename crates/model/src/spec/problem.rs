@@ -198,6 +198,9 @@ pub enum SpecFault {
     /// Tables that hang off each other in a circle.
     #[error("following the parents leads back to this table")]
     ParentCycle,
+    /// A table of which nothing would be released: a key is released only where another table points to it.
+    #[error("nothing of this table would be released")]
+    NothingReleased,
     /// A second table without a parent that does not say it is one of persons.
     #[error("'{first}' is the persons' table already, and this one hangs off nothing")]
     SecondPersonTable {
@@ -413,6 +416,9 @@ impl SpecFault {
             SpecFault::SecondPersonK { .. } => "keep one, and give the other another role",
             SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
             SpecFault::ParentCycle => "let every table lead to the persons' table",
+            SpecFault::NothingReleased => {
+                "take the table out, or give a column that is to be released the role quasi, sensitive or plain"
+            }
             SpecFault::SecondPersonTable { .. } => {
                 "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
                  person = true if its rows are persons too"

@@ -47,6 +47,8 @@ impl TablesSize {
     pub const TINY: TablesSize = TablesSize { persons: 6, tables: 3, rows: 12, values: 3 };
     /// Some dozen persons.
     pub const SMALL: TablesSize = TablesSize { persons: 24, tables: 5, rows: 60, values: 8 };
+    /// A hundred persons.
+    pub const MEDIUM: TablesSize = TablesSize { persons: 100, tables: 4, rows: 250, values: 12 };
 }
 
 /// What requirements jobs ask for beyond k.
@@ -212,7 +214,9 @@ fn grow(name: String, draft: &TableDraft, parent: Option<&Grown>, own_k: Option<
         asked.push(("s".to_owned(), requirement.into_iter().collect()));
         columns.push(column);
     }
-    if draft.plain {
+    // A table of persons that nothing hangs off must have something to show.
+    let shows_nothing = parent.is_none() && draft.quasi.is_empty() && draft.sensitive.is_none();
+    if draft.plain || shows_nothing {
         columns.push(text_column("plain", Role::Plain, &|row| format!("w{}", rows[row].1[PLAIN_DRAW] % 3)));
     }
     let column_spec = |column: &Column| ColumnSpec {

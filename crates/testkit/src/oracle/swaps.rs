@@ -58,10 +58,18 @@ impl Connected {
 
     /// Per row of a table how many of its rows it can be exchanged with, itself included.
     pub fn exchangeable(&self, table: usize) -> Vec<usize> {
-        let rows: Vec<usize> = (0..self.shown.len()).filter(|&node| self.shown[node].0 == table).collect();
-        debug_assert!(rows.first().is_none_or(|&first| first == self.starts[table]));
-        let can = |a: usize| rows.iter().filter(|&&b| self.can_be_exchanged(a, b)).count();
-        rows.iter().map(|&row| can(row)).collect()
+        self.crowds(table).iter().map(Vec::len).collect()
+    }
+
+    /// Per row of a table the rows it can be exchanged with, itself included.
+    pub fn crowds(&self, table: usize) -> Vec<Vec<usize>> {
+        let start = self.starts[table];
+        let rows: Vec<usize> = (start..self.shown.len()).take_while(|&node| self.shown[node].0 == table).collect();
+        let crowd = |&a: &usize| {
+            let crowd = rows.iter().filter(|&&b| self.can_be_exchanged(a, b));
+            crowd.map(|node| node - start).collect()
+        };
+        rows.iter().map(crowd).collect()
     }
 
     fn can_be_exchanged(&self, a: usize, b: usize) -> bool {

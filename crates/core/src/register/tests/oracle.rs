@@ -107,6 +107,16 @@ pub(super) fn run(case: &Case, spec: &Spec, l: u32) -> Result<AnonymizedWithRegi
     anonymize_with_register(&case.table, &case.joined, &[], spec, &asked(spec.k, l), &Silent)
 }
 
+/// Whether everybody in one class and one sensitive group would be a release. If not, there is none: whatever the classes
+/// and groups of a release are, what is asked of each also holds for all of them together. Cases are joined by name, so
+/// everybody counts once.
+pub(super) fn can_be_released(case: &Case, k: u32, l: u32) -> bool {
+    let names: BTreeSet<&str> = case.private.iter().map(|person| person.0.as_str()).collect();
+    let values: BTreeSet<&str> = case.private.iter().map(|person| person.2.as_str()).collect();
+    let everybody = case.only.len() + names.len();
+    names.len() >= k as usize && values.len() >= l as usize && everybody >= k as usize
+}
+
 /// Released cells of a table, row by row.
 pub(super) fn released(case: &Case, release: &Release, table: usize) -> Vec<Vec<String>> {
     let released = &release.tables[table];

@@ -1,7 +1,7 @@
 //! A release that is read beside an earlier one, by an attacker who has both, the register, and everybody's values but
 //! the sensitive ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
@@ -9,7 +9,9 @@ use kohort_model::{Column, NULL, PreviousRelease, ReadBeside, Role, Silent, Spec
 use proptest::prelude::*;
 
 use super::METHODS;
-use super::oracle::{Case, N_VALUES, Private, Registered, asked, case, check, holds, released, run, spec};
+use super::oracle::{
+    Case, N_VALUES, Private, Registered, asked, can_be_released, case, check, holds, released, run, spec,
+};
 use crate::AnonymizeError;
 use crate::register::{AnonymizedWithRegister, anonymize_with_register};
 
@@ -61,14 +63,24 @@ fn attack(
     k: usize,
     l: usize,
 ) -> Result<(), TestCaseError> {
-    let last = files(case, found);
-    let earlier: Vec<(Files, &Case, &AnonymizedWithRegister)> =
-        earlier.iter().map(|&(case, found)| (files(case, found), case, found)).collect();
+    let earlier: Vec<Earlier<'_>> = earlier.iter().map(|&(case, found)| (files(case, found), case, found)).collect();
+    attack_files(case, &files(case, found), &found.anonymized.release.tables[0].rows, &earlier, k, l)
+}
+
+/// The same with files that anybody made; `sources` says which joined row each of their rows is of.
+fn attack_files(
+    case: &Case,
+    last: &Files,
+    sources: &[u32],
+    earlier: &[Earlier<'_>],
+    k: usize,
+    l: usize,
+) -> Result<(), TestCaseError> {
     let values = |(_, values): &Files, class: &[String]| -> BTreeSet<String> {
         let of_group = values.iter().filter(|cells| Some(&cells[0]) == class.last());
         of_group.map(|cells| cells[1].clone()).collect()
     };
-    for (class, source) in last.0.iter().zip(&found.anonymized.release.tables[0].rows) {
+    for (class, source) in last.0.iter().zip(sources) {
         let Some((name, numbers, _)) = case.private.get(*source as usize) else { continue };
         let mut ways: Vec<Vec<(usize, &Vec<String>)>> = Vec::new();
         let mut truth = Vec::new();
@@ -90,7 +102,7 @@ fn attack(
                 case.register.iter().filter(is_candidate).map(|person| person.0.as_str()).collect();
             candidates.insert(name);
             prop_assert!(candidates.len() >= k, "{} candidates", candidates.len());
-            let mut common = values(&last, class);
+            let mut common = values(last, class);
             for (at, class) in way {
                 common = &common & &values(&earlier[*at].0, class);
             }
@@ -103,9 +115,79 @@ fn attack(
 /// Rows and sensitive values of a release.
 type Files = (Vec<Vec<String>>, Vec<Vec<String>>);
 
+/// An earlier release, and how it was made.
+type Earlier<'a> = (Files, &'a Case, &'a AnonymizedWithRegister);
+
 fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
     let release = &found.anonymized.release;
     (released(case, release, 0), released(case, release, 1))
+}
+
+/// Private persons up to whom every way to group them is tried; of more, all of them as one group.
+const FEW_PERSONS: usize = 6;
+
+/// Whether some release that shows nothing of anybody's place could be read beside earlier ones: whoever looks finds as
+/// many persons as can be found, so only the groups matter.
+fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
+    let n_private = case.private.len();
+    let mut ways: Vec<Vec<usize>> = vec![vec![0; n_private]];
+    if n_private <= FEW_PERSONS {
+        // Each person joins a group of those before, or opens one.
+        ways = (1..n_private).fold(vec![vec![0]], |ways, _| {
+            let longer = |way: &Vec<usize>| {
+                let n_groups = way.iter().max().map_or(0, |last| last + 1);
+                (0..=n_groups).map(|group| [way.as_slice(), &[group]].concat()).collect::<Vec<_>>()
+            };
+            ways.iter().flat_map(longer).collect()
+        });
+    }
+    ways.iter().any(|groups| {
+        let widest = |column: usize| if column == 2 { "*".to_owned() } else { format!("[0,{}]", N_VALUES - 1) };
+        let cells = |group: &usize| {
+            let places = (0..case.private[0].1.len()).map(widest);
+            places.chain([group.to_string()]).collect::<Vec<String>>()
+        };
+        let values = groups.iter().zip(&case.private).map(|(group, person)| vec![group.to_string(), person.2.clone()]);
+        let last: Files = (groups.iter().map(cells).collect(), values.collect());
+        let sources: Vec<u32> = (0..n_private as u32).collect();
+        let sizes = |files: &Files| of_groups(files).values().map(Vec::len).min().unwrap_or(0);
+        let n_values = |files: &Files| {
+            let distinct = |values: &Vec<String>| values.iter().collect::<BTreeSet<_>>().len();
+            of_groups(files).values().map(distinct).min().unwrap_or(0)
+        };
+        sizes(&last) >= k
+            && n_values(&last) >= l
+            && attack_files(case, &last, &sources, earlier, k, l).is_ok()
+            && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
+    })
+}
+
+/// The values of each sensitive group.
+fn of_groups((_, values): &Files) -> BTreeMap<String, Vec<String>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    values.iter().for_each(|cells| groups.entry(cells[0].clone()).or_default().push(cells[1].clone()));
+    groups
+}
+
+/// Whether nothing, or k values and l distinct ones, are left of any group or of all, whatever group of the other release
+/// or all of it is taken away from it.
+fn differences_tell_nothing(last: &Files, earlier: &Files, k: usize, l: usize) -> bool {
+    let lists = |files: &Files| -> Vec<Vec<String>> {
+        let groups = of_groups(files);
+        let all = groups.values().flatten().cloned().collect();
+        groups.into_values().chain([all]).collect()
+    };
+    let tells_nothing = |from: &[String], less: &[String]| {
+        let mut left = from.to_vec();
+        for value in less {
+            if let Some(at) = left.iter().position(|other| other == value) {
+                left.swap_remove(at);
+            }
+        }
+        left.is_empty() || left.len() >= k && left.iter().collect::<BTreeSet<_>>().len() >= l
+    };
+    let (now, then) = (lists(last), lists(earlier));
+    now.iter().all(|now| then.iter().all(|then| tells_nothing(now, then) && tells_nothing(then, now)))
 }
 
 /// Per person of a town whether they take part, and what they answer.
@@ -149,7 +231,17 @@ proptest! {
             for (at, release) in previous.iter_mut().enumerate() {
                 release.beside = Some(ReadBeside { releases: (0..at).collect(), k: k.into() });
             }
-            let Ok(found) = beside(&now, &previous, &spec, l) else { continue };
+            let found = match beside(&now, &previous, &spec, l) {
+                Ok(found) => found,
+                Err(error) => {
+                    let releases: Vec<Earlier<'_>> =
+                        earlier.iter().map(|(case, found)| (files(case, found), case, found)).collect();
+                    let is_reachable = can_be_released(&now, k, l)
+                        && can_be_read_together(&now, &releases, k as usize, l as usize);
+                    prop_assert!(!is_reachable, "refused without need: {}", error);
+                    continue;
+                }
+            };
             check(&now, &found, k as usize, l as usize)?;
             let releases: Vec<_> = earlier.iter().map(|(case, found)| (case, found)).collect();
             attack(&now, &found, &releases, k as usize, l as usize)?;

@@ -6,7 +6,9 @@ use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows, Unmatched};
 use kohort_model::{InRegister, Release, Silent, Spec};
 use proptest::prelude::*;
 
-use super::oracle::{Case, N_VALUES, asked, case, check, holds, quasi, released, run, spec, without_register};
+use super::oracle::{
+    Case, N_VALUES, asked, can_be_released, case, check, holds, quasi, released, run, spec, without_register,
+};
 use crate::encode::{Domain, Encoded};
 use crate::register::anonymize_with_register;
 use crate::register::crowd::{Crowd, include};
@@ -59,19 +61,19 @@ proptest! {
     ) {
         match run(&case, &spec, l) {
             Ok(found) => check(&case, &found, spec.k as usize, l as usize)?,
-            Err(_) => {
-                let names: BTreeSet<&str> = case.private.iter().map(|person| person.0.as_str()).collect();
-                let values: BTreeSet<&str> = case.private.iter().map(|person| person.2.as_str()).collect();
-                let too_few = names.len() < spec.k as usize || values.len() < l as usize;
-                let everybody = case.joined.n_register + names.len();
-                prop_assert!(too_few || everybody < spec.k as usize, "refused without need");
-            }
+            Err(error) => prop_assert!(!can_be_released(&case, spec.k, l), "refused without need: {}", error),
         }
     }
 
     #[test]
     fn whoever_looks_everybody_up_finds_k_candidates_for_every_row(case in random_case(), spec in random_spec()) {
-        let Ok(found) = run(&case, &spec, 1) else { return Ok(()) };
+        let found = match run(&case, &spec, 1) {
+            Ok(found) => found,
+            Err(error) => {
+                prop_assert!(!can_be_released(&case, spec.k, 1), "refused without need: {}", error);
+                return Ok(());
+            }
+        };
         // The population as the attacker knows it: the register, and beside it whoever is in no register.
         let in_register: BTreeSet<&str> = case.register.iter().map(|person| person.0.as_str()).collect();
         let others = case.private.iter().filter(|person| !in_register.contains(person.0.as_str()));
@@ -92,7 +94,10 @@ proptest! {
         case.joined.persons.fill(InRegister::Absent);
         spec.register.release = RegisterRows::Microdata;
         let plain = anonymize_with_register(&case.table, &without_register(&case), &[], &spec, &asked(spec.k, l), &Silent);
-        if let (Ok(plain), Ok(found)) = (plain, run(&case, &spec, l)) {
+        let found = run(&case, &spec, l);
+        prop_assert_eq!(found.is_ok(), can_be_released(&case, spec.k, l));
+        prop_assert!(plain.is_err() || found.is_ok(), "a register takes a release away");
+        if let (Ok(plain), Ok(found)) = (plain, found) {
             prop_assert!(found.anonymized.loss.ncp <= plain.anonymized.loss.ncp + 1e-12);
         }
     }
@@ -130,8 +135,10 @@ proptest! {
         let mut register = original.register.clone();
         register.reverse();
         let turned = case(private, register);
-        if let Ok(found) = run(&original, &spec, 2) {
-            let other = run(&turned, &spec, 2).unwrap();
+        let (found, other) = (run(&original, &spec, 2), run(&turned, &spec, 2));
+        prop_assert_eq!(found.is_ok(), can_be_released(&original, spec.k, 2));
+        prop_assert_eq!(found.is_ok(), other.is_ok());
+        if let (Ok(found), Ok(other)) = (found, other) {
             for table in 0..2 {
                 let cells = released(&original, &found.anonymized.release, table);
                 prop_assert_eq!(cells, released(&turned, &other.anonymized.release, table));

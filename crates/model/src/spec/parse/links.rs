@@ -24,6 +24,9 @@ pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
             reader.note(place, SpecFault::ChildlessElsewhere { reason });
         }
         if !table.is_child {
+            if tables.len() > 1 && !has_children && !shows_something(table, tables) {
+                reader.note(&table.place, SpecFault::NothingReleased);
+            }
             if let Some(place) = &table.orphans_place {
                 reader.note(place, SpecFault::OrphansWithoutParent);
             }
@@ -51,6 +54,18 @@ pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
             Some(_) => {}
         }
     }
+}
+
+/// Whether a table that nothing hangs off has a column that is released: one that is shown, or a key that references use.
+fn shows_something(table: &TableDraft, tables: &[TableDraft]) -> bool {
+    let is_shown = |column: &ColumnDraft| match column.role {
+        // A column without a role is complained of elsewhere.
+        None | Some(Role::Quasi | Role::Sensitive | Role::Plain) => true,
+        Some(Role::Key) => column.references.is_some(),
+        Some(Role::Identifier | Role::PersonK | Role::Drop) => false,
+    };
+    let references = tables.iter().flat_map(|table| &table.columns).filter_map(|column| column.references.as_ref());
+    table.columns.iter().any(is_shown) || references.into_iter().any(|(name, _)| *name == table.name)
 }
 
 fn leads_back(tables: &[TableDraft], start: &TableDraft) -> bool {

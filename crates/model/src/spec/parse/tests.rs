@@ -335,6 +335,24 @@ fn tables_hang_off_one_persons_table() {
 }
 
 #[test]
+fn a_table_of_which_nothing_would_be_released_is_refused() {
+    let text = |columns: &str, rest: &str| {
+        format!(
+            "k = 2\n[tables.patient]\nfile = \"p.csv\"\nperson = \"id\"\ncolumns = {{ age = \"quasi\"{rest} }}\n\
+             [tables.doctor]\nfile = \"d.csv\"\nperson = \"id\"\ncolumns = {{ {columns} }}\n"
+        )
+    };
+    for nothing in ["id = \"key\"", "id = \"identifier\"", "id = \"key\", name = \"drop\""] {
+        let SpecProblems(found) = Spec::parse(&text(nothing, "")).unwrap_err();
+        let found: Vec<(&str, &SpecFault)> = found.iter().map(|found| (found.key.as_str(), &found.fault)).collect();
+        assert_eq!(found, [("tables.doctor", &SpecFault::NothingReleased)]);
+    }
+    Spec::parse(&text("id = \"key\", school = \"plain\"", "")).unwrap();
+    // The key is released where another table points to it.
+    Spec::parse(&text("id = \"key\"", ", doctor = { role = \"key\", references = \"doctor\" }")).unwrap();
+}
+
+#[test]
 fn a_second_table_of_persons_says_so() {
     let table = |name: &str, more: &str| format!("[tables.{name}]\nfile = \"a.csv\"\ncolumns.q = \"quasi\"\n{more}\n");
     let visits = "parent = { table = \"patient\", foreign_key = \"pid\" }\norphans = \"drop\"";

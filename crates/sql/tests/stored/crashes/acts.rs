@@ -9,11 +9,14 @@ use super::Found;
 use crate::histories::steps::{Change, Choice, End, Model, Patient};
 use crate::histories::{Asked, DEFINITIONS};
 
-const DIVERSE: Asked = DEFINITIONS[3];
-const CHOSEN: Asked = DEFINITIONS[2];
 const AGES: [i64; 5] = [21, 24, 36, 52, 57];
 const ZIPS: [&str; 3] = ["0851", "0852", "9911"];
 const DISEASES: [&str; 3] = ["flu", "cold", "gout"];
+
+/// What a view of these histories asks: `v` for two diseases in every class, `w` for what each person chooses.
+pub(super) fn asked_of(view: &str) -> Asked {
+    if view == "v" { DEFINITIONS[3] } else { DEFINITIONS[2] }
+}
 
 /// One thing that an engine does and acknowledges.
 #[derive(Clone, Debug)]
@@ -164,8 +167,8 @@ fn beginning() -> Vec<Act> {
         Act::Change(Change::Insert(crowd(0, 12, 3))),
         Act::Change(Change::Choose(None, Choice::open(2, 0))),
         Act::Change(Change::Choose(Some(1), Choice::open(3, 1))),
-        Act::CreateView("v", DIVERSE),
-        Act::CreateView("w", CHOSEN),
+        Act::CreateView("v", asked_of("v")),
+        Act::CreateView("w", asked_of("w")),
     ]
 }
 
@@ -192,7 +195,7 @@ pub(crate) fn short_history() -> Vec<Act> {
         Act::DropView("v"),
         Act::DropHierarchy("ward"),
         Act::Change(Change::Insert(crowd(70, 6, 2))),
-        Act::CreateView("v", DIVERSE),
+        Act::CreateView("v", asked_of("v")),
         Act::Together(vec![Change::Delete(vec![70, 71]), Change::Insert(crowd(80, 4, 1))], End::Commit),
     ];
     [beginning(), everyday].concat()
@@ -230,7 +233,7 @@ impl History {
                 let newcomers = self.newcomers(model, 6);
                 match model.patients.len() {
                     0..24 => Act::Change(Change::Insert(newcomers)),
-                    _ => Act::CreateView(view, if view == "v" { DIVERSE } else { CHOSEN }),
+                    _ => Act::CreateView(view, asked_of(view)),
                 }
             }
             7 => match self.world.dghs.get("ward").map(String::as_str) {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::random::Random;
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, ClassIndex, Closing, Departures, Edit, Effect, Epochs, GrowingTree, Ledger, Member,
     MemberKey, MemoryLedger, NewClass, OldAtom, Paper, Past, PersonKey, ReferenceColumn, Standard, refresh,
@@ -13,6 +12,10 @@ use kohort_verify::{
 };
 
 use super::attacker::{Attacker, Row, Tuple, stands};
+use crate::random::Random;
+
+/// A ledger in memory can be read.
+const LEDGER: &str = "a ledger in memory fails only where its content is broken";
 
 /// How many values each column of the tuples has.
 pub const N_VALUES: u32 = 3;
@@ -20,56 +23,56 @@ pub const N_VALUES: u32 = 3;
 /// What is asked of a view, and of whom.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What every crowd must satisfy.
+    /// What every class must satisfy, in columns `c0`, `c1`, ...
     pub requirements: Vec<Requirement>,
-    /// How many columns are shown beside the quasi ones.
+    /// How many columns a tuple has.
     pub n_columns: usize,
-    /// What persons ask for themselves, drawn from these.
+    /// Persons ask for one of these.
     pub own_k: Vec<u32>,
-    /// Who is shown when.
+    /// How changes reach the view.
     pub rule: Rule,
-    /// What an update does.
+    /// Whether persons keep their values.
     pub tuples: Tuples,
 }
 
-/// Who is shown when.
+/// How changes reach the view.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// Nobody comes or goes but in a crowd.
+    /// In batches that stand by themselves.
     Epochs(Departures, Closing),
-    /// Newcomers join a class at once, as the paper has it.
+    /// One by one, as in `[EPS+12]`.
     Paper,
 }
 
 /// What an update does to the rest of what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuples {
-    /// Persons keep what they show.
+    /// Nothing.
     Stay,
-    /// Updates draw it anew.
+    /// They are drawn anew.
     Change,
 }
 
 /// How often what happened, so that tests can say that it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Happened {
-    /// Crowds of newcomers shown.
+    /// Rows that joined a class.
     pub admitted: usize,
-    /// Crowds that left.
+    /// Rows that left one.
     pub removed: usize,
-    /// Atoms withdrawn.
+    /// Crowds that were withdrawn.
     pub withdrawn: usize,
-    /// Crowds whose values did not suffice.
+    /// Crowds that nobody joins any more.
     pub sealed: usize,
-    /// Persons shown alone, who asked for no crowd.
+    /// Persons who want no crowd.
     pub alone: usize,
-    /// Atoms that a refresh left as they were.
+    /// Classes that a refresh kept.
     pub kept: usize,
-    /// Atoms that a refresh parted.
+    /// Crowds that a refresh made.
     pub parted: usize,
 }
 
-/// A view, its base, and a reader who takes every snapshot.
+/// A view over a base, with everybody who kept what it showed.
 pub struct View {
     setting: Setting,
     trees: Vec<GrowingTree>,
@@ -80,26 +83,29 @@ pub struct View {
     gone: BTreeMap<PersonKey, Tuple>,
     next_key: u64,
     random: Random,
-    /// Who takes the snapshots.
+    /// Somebody who kept every snapshot.
     pub attacker: Attacker,
     /// What happened so far.
     pub happened: Happened,
+    /// What the verifier refused to show: nothing, unless something is wrong.
+    pub rejected: Vec<String>,
 }
 
-/// The DGHs of the two quasi columns.
+/// The hierarchies of the two quasi columns.
+///
+/// # Panics
+/// Never: they are written below.
 pub fn trees() -> Vec<GrowingTree> {
     let deep = "1;a;l;*\n2;a;l;*\n3;b;l;*\n4;b;l;*\n5;c;r;*\n6;c;r;*\n7;d;r;*\n8;r;*\n";
     let flat = "m;*\nf;*\nx;*\n";
-    [deep, flat]
-        .map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).expect("the paths are a hierarchy")))
-        .to_vec()
+    [deep, flat].map(|paths| GrowingTree::of(&Hierarchy::from_paths(paths).expect("the paths are of trees"))).to_vec()
 }
 
 impl View {
-    /// A view of so many random persons.
+    /// A view of so many persons.
     ///
     /// # Panics
-    /// Where the verifier refuses it.
+    /// Where a requirement speaks of columns that tuples don't have.
     pub fn new(setting: &Setting, n_persons: u64, seed: u64) -> View {
         let counts = vec![10; N_VALUES as usize];
         let columns: Vec<ReferenceColumn> = (0..setting.n_columns)
@@ -108,7 +114,7 @@ impl View {
         let mut view = View {
             setting: setting.clone(),
             trees: trees(),
-            standard: Standard::compile(&setting.requirements, &columns).expect("columns are named"),
+            standard: Standard::compile(&setting.requirements, &columns).expect("the columns are there"),
             index: ClassIndex::new(2),
             ledger: MemoryLedger::new(),
             base: BTreeMap::new(),
@@ -117,6 +123,7 @@ impl View {
             random: Random::new(seed),
             attacker: Attacker::default(),
             happened: Happened::default(),
+            rejected: Vec::new(),
         };
         view.build(n_persons);
         view
@@ -150,7 +157,7 @@ impl View {
     /// Partitions the base anew and shows what readers may see of it.
     ///
     /// # Panics
-    /// Where the verifier refuses it.
+    /// Where the ledger is broken.
     pub fn refresh(&mut self) {
         if let Rule::Paper = self.setting.rule {
             return;
@@ -172,10 +179,9 @@ impl View {
         let new: Vec<NewClass<Member>> =
             classes.into_iter().map(|members| NewClass { nodes: nodes(&members), members }).collect();
         let old = old_atoms(&self.ledger);
-        let Ok(refreshed) = refresh(&self.standard, &old, &new, |person| self.ledger.past(person));
+        let refreshed = refresh(&self.standard, &old, &new, |person| self.ledger.past(person)).expect(LEDGER);
         self.happened.kept += refreshed.kept.len();
-        let Ok(unused) = self.ledger.unused();
-        let effects = refreshed.effects(&old, &new, unused);
+        let effects = refreshed.effects(&old, &new, self.ledger.unused().expect(LEDGER));
         let before = old_atoms(&self.ledger).iter().map(|old| (old.atom.0, self.step_members(&old.members))).collect();
         // Whoever waits is hidden here until they have another row.
         self.ledger.write(&effects);
@@ -190,7 +196,7 @@ impl View {
         });
         let refresh = Refresh { before, after: after.collect() };
         if let Err(problems) = verify_refresh(refresh, &self.columns(), &self.setting.requirements) {
-            panic!("{problems}");
+            self.rejected.push(problems.to_string());
         }
     }
 
@@ -199,7 +205,7 @@ impl View {
         self.next_key += 1;
         if self.random.once_in(20) {
             let value = format!("new {}", self.next_key);
-            self.trees[0].add_path(&[&value, "d", "r", "*"]).expect("its parents are known");
+            self.trees[0].add_path(&[&value, "d", "r", "*"]).expect("the path ends at the root");
         }
         let mut leaf = |tree: &GrowingTree| loop {
             let node = self.random.below(tree.n_nodes()) as u32;
@@ -218,7 +224,7 @@ impl View {
     /// Some random changes in one batch.
     ///
     /// # Panics
-    /// Where the verifier refuses the step.
+    /// Where the ledger is broken.
     pub fn change(&mut self) {
         let mut edits = Vec::new();
         for _ in 0..=self.random.below(5) {
@@ -247,13 +253,13 @@ impl View {
             Rule::Epochs(departures, closing) => {
                 let (trees, index, standard) = (&self.trees, &self.index, &self.standard);
                 let epochs = Epochs { trees, index, standard, departures, closing };
-                let Ok(effects) = epochs.apply(&self.ledger, edits);
+                let effects = epochs.apply(&self.ledger, edits).expect(LEDGER);
                 self.write(&effects);
             }
             Rule::Paper => {
                 for edit in edits {
                     let rule = Paper { trees: &self.trees, standard: &self.standard };
-                    let Ok(effects) = rule.apply(&mut self.index, &self.ledger, edit);
+                    let effects = rule.apply(&mut self.index, &self.ledger, edit).expect(LEDGER);
                     self.ledger.write(&effects);
                 }
             }
@@ -279,7 +285,7 @@ impl View {
     }
 
     /// Every step passes the verifier.
-    fn verify(&self, before: &MemoryLedger) {
+    fn verify(&mut self, before: &MemoryLedger) {
         let touched: BTreeSet<AtomId> =
             before.all_atoms().keys().chain(self.ledger.all_atoms().keys()).copied().collect();
         let touched =
@@ -303,7 +309,7 @@ impl View {
         });
         let step = Step { atoms: atoms.collect() };
         if let Err(problems) = verify_step(step, &self.columns(), &self.setting.requirements) {
-            panic!("{problems}");
+            self.rejected.push(problems.to_string());
         }
     }
 
@@ -330,14 +336,13 @@ impl View {
         };
         let text =
             |tuple: &Tuple| -> ShownValues { tuple.iter().map(|value| Some(value.to_string().into())).collect() };
-        let Ok(past) = self.ledger.past(member.person);
         StepMember {
             row: member.key.0,
             person: member.person.0,
             k: member.k,
             paths: self.trees.iter().zip(&member.nodes).map(path).collect(),
             values: text(&member.tuple),
-            seen: match past {
+            seen: match self.ledger.past(member.person).expect(LEDGER) {
                 Past::Nothing => Seen::Never,
                 Past::InCrowd | Past::Alone => Seen::Elsewhere,
             },
@@ -354,8 +359,11 @@ impl View {
     }
 
     /// How many persons of the base are nowhere in the view.
+    ///
+    /// # Panics
+    /// Where the ledger is broken.
     pub fn n_lost(&self) -> usize {
-        self.base.values().filter(|member| self.ledger.place(member.key) == Ok(None)).count()
+        self.base.values().filter(|member| self.ledger.place(member.key).expect(LEDGER).is_none()).count()
     }
 
     /// The attacker takes a snapshot.

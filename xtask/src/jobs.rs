@@ -1,0 +1,36 @@
+//! `cargo xtask jobs`: random jobs of every system, recounted by independent code.
+
+use crate::command::cargo;
+
+const USAGE: &str =
+    "cargo xtask jobs [--count N] [--by-command N] [--from N] [--of table|tables|audiences|register|views]";
+
+/// Runs so many jobs of each system, or of one, from a number on: in memory, and as files that are given to the command.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let mut environment = Vec::new();
+    let mut rest = arguments;
+    loop {
+        rest = match rest {
+            [] => break,
+            ["--count", count, rest @ ..] => {
+                environment.push(("KOHORT_JOBS", *count));
+                rest
+            }
+            ["--by-command", count, rest @ ..] => {
+                environment.push(("KOHORT_JOBS_BY_COMMAND", *count));
+                rest
+            }
+            ["--from", first, rest @ ..] => {
+                environment.push(("KOHORT_JOBS_FROM", *first));
+                rest
+            }
+            ["--of", system, rest @ ..] => {
+                environment.push(("KOHORT_JOBS_OF", *system));
+                rest
+            }
+            [word, ..] => return Err(format!("{word}: no such option, or its value is missing\n\n  {USAGE}")),
+        };
+    }
+    let packages = ["--package", "kohort-testkit", "--package", "kohort"];
+    cargo(&[&["test"], packages.as_slice(), &["--test", "jobs", "--", "--nocapture"]].concat(), &environment)
+}
