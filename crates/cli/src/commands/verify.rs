@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kohort_io::{
-    JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers, load_tables,
-    read_release, read_release_of,
+    ColumnManifests, JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers,
+    load_tables, read_release, read_release_of,
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
 use kohort_model::{
@@ -19,6 +19,7 @@ use kohort_verify::{
 };
 
 use super::{Output, Verdict};
+use crate::described::Described;
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
 use crate::job::{asked_of_join, limit_of};
@@ -123,29 +124,35 @@ impl Verify {
         if let [table_spec] = spec.tables.as_slice()
             && !spec.links_rows()
         {
-            let original = load(folder, &spec, table_spec, bars)?.table;
-            let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
+            let loaded = load(folder, &spec, table_spec, bars)?;
+            let original = &loaded.table;
+            let (manifest, tables) = self.read_of(std::slice::from_ref(original), path, bars)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
+            let expected = vec![loaded.columns_of_read(&tables[0])];
+            wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, vec![original])?);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
             let counted = match spec.audiences_of(table_spec) {
-                Some(audiences) => verify_against(&tables[0], &original, &audiences, suppressed),
-                None => verify_against(&tables[0], &original, &spec.requirements(table_spec), suppressed),
+                Some(audiences) => verify_against(&tables[0], original, &audiences, suppressed),
+                None => verify_against(&tables[0], original, &spec.requirements(table_spec), suppressed),
             };
             if let Ok(found) = &counted {
-                wrong.extend(beyond_limit(found.suppressed, n_persons(&original), &spec));
+                wrong.extend(beyond_limit(found.suppressed, n_persons(original), &spec));
             }
             return Ok((manifest, counted));
         }
-        let LoadedTables { tables: originals, schema, .. } = load_tables(folder, &spec, bars)?;
-        let (manifest, tables) = self.read_of(&originals, path, bars)?;
-        let links = link_manifests(&ReleasedLink::of(&schema, &originals));
+        let loaded = load_tables(folder, &spec, bars)?;
+        let LoadedTables { tables: originals, schema, .. } = &loaded;
+        let (manifest, tables) = self.read_of(originals, path, bars)?;
+        let links = link_manifests(&ReleasedLink::of(schema, originals));
         wrong.extend(not_as_asked(&manifest, &spec, path, &links));
+        let expected = loaded.columns_of_read(&tables);
+        wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, originals.iter().collect())?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-        let counted = verify_tables_against(&tables, &originals, &schema, &requirements, &suppressed);
+        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed);
         if let Ok(found) = &counted {
             let of_table =
                 |table: usize| beyond_limit(found.tables[table].suppressed, n_persons(&originals[table]), &spec);
@@ -166,16 +173,33 @@ impl Verify {
         let folder = folder_of(path);
         let mut original = load(folder, spec, table_spec, bars)?;
         let registers = load_registers(folder, spec, &mut original, bars)?;
-        let original = original.table;
-        let (manifest, tables) = read_release_of(std::slice::from_ref(&original), &self.release, bars)?;
+        let loaded = original;
+        let original = &loaded.table;
+        let (manifest, tables) = read_release_of(std::slice::from_ref(original), &self.release, bars)?;
+        let expected = loaded.joined_columns_of_read(&registers.joined, &tables);
+        let private = vec![&registers.joined.rows, original];
+        wrong.extend(self.misdescribed(spec, &manifest, &tables, expected, private)?);
         wrong.extend(not_as_asked(&manifest, spec, path, &[]));
         wrong.extend(other_registers(&manifest.manifest, &registers, spec, path));
         let requirements = spec.requirements(table_spec);
         let persons = manifest.manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
         let asked = asked_of_join(spec, &requirements, &[]);
-        let counted = verify_joined_against(&tables, &original, &registers.joined, asked, suppressed);
+        let counted = verify_joined_against(&tables, original, &registers.joined, asked, suppressed);
         Ok((manifest, counted))
+    }
+
+    /// What the manifest says about cells and is not so.
+    fn misdescribed(
+        &self,
+        spec: &Spec,
+        manifest: &TablesManifest,
+        tables: &[Table],
+        expected: Vec<ColumnManifests>,
+        private: Vec<&Table>,
+    ) -> Result<Vec<Report>, Failure> {
+        let TablesManifest { manifest, .. } = manifest;
+        Described { folder: &self.release, manifest, tables, expected, private, spec }.misdescribed()
     }
 
     /// The release of as many private tables.
@@ -267,7 +291,7 @@ pub(crate) fn count_alone(
         let is_hidden = |requirement: &mut Requirement| requirement.distance() == Some(Distance::Hierarchical);
         for requirement in asked.extract_if(.., is_hidden) {
             let column = requirement.column().unwrap_or_default();
-            notes.push(format!("t of '{column}' needs its hierarchy, which is not released: see --against"));
+            notes.push(needs_hierarchy(column));
         }
     }
     if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
@@ -296,7 +320,20 @@ pub(crate) fn count_alone(
             let rows_of = if is_each { RowsOf::PersonsEach } else { RowsOf::PersonsUnnamed };
             let audiences = asked_for_audiences(&manifest.audiences, &manifest.requirement, asked);
             Ok(match audiences.map_err(|UnknownSetting| unknown())? {
-                Some(audiences) => verify_alone(table, &quasi, &audiences, rows_of),
+                Some(mut audiences) => {
+                    for coalition in &mut audiences.coalitions {
+                        let by_tree = |requirement: &mut Requirement| {
+                            let column = requirement.column().and_then(|column| table.column(column));
+                            let is_sensitive = column.is_some_and(|column| column.role == Role::Sensitive);
+                            is_sensitive && requirement.distance() == Some(Distance::Hierarchical)
+                        };
+                        for requirement in coalition.requirements.extract_if(.., by_tree) {
+                            let column = requirement.column().unwrap_or_default();
+                            notes.push(needs_hierarchy(column));
+                        }
+                    }
+                    verify_alone(table, &quasi, &audiences, rows_of)
+                }
                 None => verify_alone(table, &quasi, asked, rows_of),
             })
         }
@@ -306,6 +343,10 @@ pub(crate) fn count_alone(
         }
         _ => Ok(verify_tables_alone(tables, &released_links(links), &asked)),
     }
+}
+
+fn needs_hierarchy(column: &str) -> String {
+    format!("t of '{column}' needs its hierarchy, which is not released: see --against")
 }
 
 /// Too many persons left out, by the verifier's count and not by the manifest's.
