@@ -211,7 +211,10 @@ impl Scale {
             };
             let mut wanted = Vec::with_capacity(values.len());
             for value in values {
-                wanted.push(run(value).ok_or_else(|| not_of_type(column, value))?);
+                wanted.push(run(value).ok_or_else(|| {
+                    let message = format!("column '{}': '{value}' is none of its codes", column.name);
+                    Report::new(message).hint(format!("write all {width} digits, and * for those that don't matter"))
+                })?);
             }
             // Runs are inside of each other or apart.
             wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));

@@ -76,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let jobs = Hierarchy::from_paths("nurse;care;any\n\"a, b\";care;any\nfisher;land;any\npoet;any").unwrap();
         let written = |shown: &[&str]| {
-            let path = folder.path().join(shown.concat());
+            let path = folder.path().join(format!("of-{}", shown.concat()));
             write_listing(&path, &jobs, &shown.iter().collect()).unwrap();
             std::fs::read_to_string(path).unwrap()
         };
