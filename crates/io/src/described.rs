@@ -57,6 +57,7 @@ impl LoadedTables {
 }
 
 /// What the cells of a released column are.
+#[derive(Clone, Copy)]
 enum Shown<'a> {
     /// Labels, each once.
     Labels(&'a Texts),

@@ -8,7 +8,7 @@
 //! [`Listing::check_hierarchy`] says the same as the hierarchy itself. A listing is thereby a function of the released
 //! cells and of the hierarchy file, so it can't tell two private tables apart that have the same release.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use kohort_model::{Hierarchy, Texts};
 
@@ -146,8 +146,8 @@ impl Listing {
     /// [`Listing::check_shown`] is right; any other is some tree.
     pub fn tree(&self, root: Option<&str>) -> Hierarchy {
         let texts = || self.iter().flat_map(|(label, values)| values.iter().map(String::as_str).chain([label]));
-        let texts: BTreeSet<&str> = texts().collect();
-        let top = root.map_or_else(|| unused("*", texts.iter().copied()), str::to_owned);
+        let texts: HashSet<&str> = texts().collect();
+        let top = root.map_or_else(|| unused("*", &texts), str::to_owned);
         let mut nodes: Vec<(&str, u32)> = vec![(&top, 0)];
         let mut inside: HashMap<&str, u32> = HashMap::new();
         for (label, values) in self.widest_first() {

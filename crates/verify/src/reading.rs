@@ -12,6 +12,7 @@
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
+use std::collections::HashSet;
 
 use kohort_model::hierarchy::{DateLevel, MaskSide};
 use kohort_model::{Column, Decimal, Hierarchy, LabelsManifest, Notation, Texts, Value, ValueType};
@@ -214,7 +215,7 @@ impl<'a> Reading<'a> {
         let root = labels.iter().position(|(label, _)| *label == ShownLabel::Everything);
         let root = root.map(|root| labels.swap_remove(root).1);
         labels.sort_by(|one, other| self.order(one, other));
-        let root = root.map_or_else(|| unused("*", labels.iter().map(|(_, text)| *text)), str::to_owned);
+        let root = root.map_or_else(|| unused("*", &labels.iter().map(|(_, text)| *text).collect()), str::to_owned);
         let mut nodes: Vec<(Cow<'_, str>, u32)> = vec![(Cow::Owned(root), 0)];
         // The labels that the next one may be inside of, and their nodes.
         let mut open: Vec<((ShownLabel<'a>, &'a str), u32)> = Vec::new();
@@ -286,9 +287,9 @@ impl<'a> Reading<'a> {
 }
 
 /// A text that is none of the others.
-pub(crate) fn unused<'t>(wanted: &str, others: impl Iterator<Item = &'t str> + Clone) -> String {
+pub(crate) fn unused(wanted: &str, others: &HashSet<&str>) -> String {
     let mut text = wanted.to_owned();
-    while others.clone().any(|other| other == text) {
+    while others.contains(text.as_str()) {
         text.push('*');
     }
     text
