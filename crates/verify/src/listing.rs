@@ -17,6 +17,7 @@ use crate::reading::unused;
 /// Which values the labels of a column stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
+    /// Per label its values, ascending, so that one is found among many.
     labels: BTreeMap<String, Vec<String>>,
 }
 
@@ -51,16 +52,16 @@ impl Listing {
         for (label, value) in pairs {
             labels.entry(label).or_default().push(value);
         }
-        for values in labels.values() {
-            let distinct: BTreeSet<&String> = values.iter().collect();
-            if distinct.len() < values.len() {
+        for values in labels.values_mut() {
+            values.sort_unstable();
+            if values.windows(2).any(|pair| pair[0] == pair[1]) {
                 return Err(ListingFault::ValueTwice);
             }
         }
         Ok(Listing { labels })
     }
 
-    /// The values of a label, in the order of the file.
+    /// The values of a label, ascending.
     pub fn values(&self, label: &str) -> Option<&[String]> {
         self.labels.get(label).map(Vec::as_slice)
     }

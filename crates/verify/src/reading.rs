@@ -47,7 +47,7 @@ pub enum ShownLabel<'a> {
         /// At most so many characters.
         width: usize,
     },
-    /// The values that the released part of the hierarchy lists.
+    /// The values that the released part of the hierarchy lists, ascending.
     Listed(&'a [String]),
     /// Nobody can tell, because the publisher withholds the hierarchy.
     Unknown,
@@ -128,7 +128,7 @@ impl<'a> Reading<'a> {
     fn holds(&self, read: ShownLabel<'_>, label: &str, value: &str) -> bool {
         match read {
             ShownLabel::Everything | ShownLabel::Unknown => true,
-            ShownLabel::Listed(values) => values.iter().any(|listed| listed == value),
+            ShownLabel::Listed(values) => values.binary_search_by(|listed| listed.as_str().cmp(value)).is_ok(),
             ShownLabel::Masked { kept, side, width } => {
                 let shows = match side {
                     MaskSide::Right => value.starts_with(kept),
