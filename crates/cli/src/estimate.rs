@@ -1,7 +1,8 @@
 //! What a reader of a release estimates: how many private rows match conditions, and which sensitive values they have.
 //!
-//! Only released files are read. A cell without a hierarchy is a value, a range, or `*`, which could be everything that
-//! any cell of the column shows. With a hierarchy it is a node, and stands for its leaves.
+//! Only released files are read. The manifest says which rule made the labels of a column, and so what each of them stands
+//! for: a range of numbers or days, the values that a released hierarchy lists, or `*`, which could be everything that any
+//! cell of the column shows. A hierarchy that the user gives is believed instead.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -9,8 +10,10 @@ use std::ops::Bound;
 use kohort_core::register::estimate::{Asked, Estimator, ShownCell, ShownClass, ShownGroup};
 use kohort_core::utility::ValueRange;
 use kohort_io::TablesManifest;
+use kohort_model::hierarchy::MaskSide;
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, Hierarchy, NULL, Role, Table, Value, ValueType};
+use kohort_model::{Column, Hierarchy, LabelsManifest, NULL, Role, Table, Value, ValueType};
+use kohort_verify::{Reading, ShownLabel};
 
 use crate::expression::{Comparison, Condition, Test};
 use crate::failure::{Failure, Report, Status};
@@ -22,6 +25,14 @@ pub(crate) enum Widths {
     Steps,
     /// As far as its ends are apart.
     Continuous,
+}
+
+/// What the user says about the release.
+pub(crate) struct Assumed<'a> {
+    /// How wide ranges are.
+    pub(crate) widths: Widths,
+    /// Columns whose hierarchy the user gave.
+    pub(crate) given: BTreeSet<&'a str>,
 }
 
 /// An estimate.
@@ -45,7 +56,7 @@ pub(crate) fn estimate(
     manifest: &TablesManifest,
     tables: &[Table],
     conditions: &[Condition],
-    widths: Widths,
+    assumed: &Assumed<'_>,
 ) -> Result<Estimate, Failure> {
     let is_joined = manifest.manifest.register.is_some();
     let hangs = |table: &Table| manifest.links.iter().any(|link| link.table == table.name);
@@ -58,7 +69,10 @@ pub(crate) fn estimate(
     for column in &quasi {
         let of_column: Vec<&Condition> =
             conditions.iter().filter(|condition| condition.column == column.name).collect();
-        match Scale::new(column, &of_column, widths) {
+        let told = manifest.manifest.tables.iter().find(|entry| entry.name == table.name);
+        let told = told.and_then(|entry| entry.columns.get(&column.name)).and_then(|known| known.labels.as_ref());
+        let told = told.filter(|_| !assumed.given.contains(column.name.as_str()));
+        match Scale::new(column, told, &of_column, assumed.widths) {
             Ok(scale) => scales.push(scale),
             Err(report) => problems.push(report),
         }
@@ -134,28 +148,91 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(column: &Column, conditions: &[&Condition], widths: Widths) -> Result<Self, Report> {
+    /// `labels` is what the manifest says about the column, where that is to be believed.
+    fn new(
+        column: &Column,
+        labels: Option<&LabelsManifest>,
+        conditions: &[&Condition],
+        widths: Widths,
+    ) -> Result<Self, Report> {
         if conditions.is_empty() {
             let cells = vec![ShownCell::Null; column.texts.len()];
             return Ok(Scale { cells, asked: vec![Asked::Anything] });
         }
-        match &column.hierarchy {
-            Some(hierarchy) => Self::of_tree(column, hierarchy, conditions),
-            None if column.value_type.is_ordered() => Self::of_order(column, conditions, widths),
-            None => {
+        match (labels, &column.hierarchy) {
+            (Some(LabelsManifest::Hierarchy { .. }), Some(listed)) => {
+                Self::of_tree(column, listed, conditions, Unlisted::NoRow)
+            }
+            (Some(LabelsManifest::Hierarchy { .. }), None) => Err(without_hierarchy(column)),
+            (Some(LabelsManifest::Mask { side, width }), _) => Self::of_masks(column, (*side, *width), conditions),
+            (Some(labels), _) if column.value_type.is_ordered() => Self::of_order(column, labels, conditions, widths),
+            (Some(_), _) => Self::of_texts(column, conditions),
+            (None, Some(hierarchy)) => Self::of_tree(column, hierarchy, conditions, Unlisted::Refused),
+            (None, None) if column.value_type.is_ordered() => {
+                Self::of_order(column, &LabelsManifest::Ranges, conditions, widths)
+            }
+            (None, None) => {
                 check_masks(column)?;
-                let listed = conditions.iter().flat_map(|condition| match &condition.test {
-                    Test::In(values) => values.as_slice(),
-                    Test::Between(..) | Test::Compare(..) => &[],
-                });
-                let shown = column.texts.iter().filter(|&text| text != "*");
-                let values: BTreeSet<&str> = shown.chain(listed.map(String::as_str)).collect();
-                Self::of_tree(column, &Hierarchy::flat("*", values), conditions)
+                Self::of_texts(column, conditions)
             }
         }
     }
 
-    fn of_tree(column: &Column, hierarchy: &Hierarchy, conditions: &[&Condition]) -> Result<Self, Report> {
+    /// Texts that are values or `*`.
+    fn of_texts(column: &Column, conditions: &[&Condition]) -> Result<Self, Report> {
+        let listed = conditions.iter().flat_map(|condition| match &condition.test {
+            Test::In(values) => values.as_slice(),
+            Test::Between(..) | Test::Compare(..) => &[],
+        });
+        let shown = column.texts.iter().filter(|&text| text != "*");
+        let values: BTreeSet<&str> = shown.chain(listed.map(String::as_str)).collect();
+        Self::of_tree(column, &Hierarchy::flat("*", values), conditions, Unlisted::Refused)
+    }
+
+    /// Codes of digits, some of them masked: each hidden digit is any of the ten, as likely as the others. So the codes
+    /// that a mask stands for are a run of whole numbers.
+    fn of_masks(
+        column: &Column,
+        (side, width): (MaskSide, Option<u32>),
+        conditions: &[&Condition],
+    ) -> Result<Self, Report> {
+        let Some(width) = width else { return Self::of_texts(column, conditions) };
+        let run = |label: &str| code_run(label, side, width as usize);
+        let mut shown = Vec::with_capacity(column.texts.len());
+        for label in column.texts.iter() {
+            shown.push(run(label).ok_or_else(|| without_hierarchy(column))?);
+        }
+        let mut ranges: Vec<ValueRange> = vec![(Bound::Unbounded, Bound::Unbounded)];
+        for condition in conditions {
+            let Test::In(values) = &condition.test else {
+                return Err(
+                    origin_of(&condition.test, column).map_or_else(|report| report, |_| without_hierarchy(column))
+                );
+            };
+            let mut wanted = Vec::with_capacity(values.len());
+            for value in values {
+                wanted.push(run(value).ok_or_else(|| {
+                    let message = format!("column '{}': '{value}' is none of its codes", column.name);
+                    Report::new(message).hint(format!("write all {width} digits, and * for those that don't matter"))
+                })?);
+            }
+            // Runs are inside of each other or apart.
+            wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            wanted.dedup_by(|inner, outer| inner.1 <= outer.1);
+            let wanted = wanted.into_iter().map(|(lo, hi)| (Bound::Included(lo), Bound::Included(hi)));
+            let wanted: Vec<ValueRange> = wanted.collect();
+            ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
+        }
+        let cells = shown.into_iter().map(|(lo, hi)| ShownCell::Range { lo, hi, step: 1.0 });
+        Ok(Scale { cells: cells.collect(), asked: ranges.into_iter().map(Asked::Range).collect() })
+    }
+
+    fn of_tree(
+        column: &Column,
+        hierarchy: &Hierarchy,
+        conditions: &[&Condition],
+        unlisted: Unlisted,
+    ) -> Result<Self, Report> {
         let leaves = hierarchy.leaves();
         let numbers: HashMap<u32, u32> = (0..).zip(&leaves).map(|(number, &leaf)| (leaf, number)).collect();
         let run = |node: u32| -> (u32, u32) {
@@ -191,12 +268,18 @@ impl Scale {
                 Test::In(values) => {
                     let mut wanted = BTreeSet::new();
                     for value in values {
-                        let node = hierarchy.node(value).ok_or_else(|| {
-                            Report::new(format!("column '{}' has no value '{value}' in its hierarchy", column.name))
-                                .hint("ask for one of its leaves or labels")
-                        })?;
-                        let (first, last) = run(node);
-                        wanted.extend(first..=last);
+                        match (hierarchy.node(value), unlisted) {
+                            (Some(node), _) => {
+                                let (first, last) = run(node);
+                                wanted.extend(first..=last);
+                            }
+                            (None, Unlisted::NoRow) => {}
+                            (None, Unlisted::Refused) => {
+                                let message =
+                                    format!("column '{}' has no value '{value}' in its hierarchy", column.name);
+                                return Err(Report::new(message).hint("ask for one of its leaves or labels"));
+                            }
+                        }
                     }
                     wanted
                 }
@@ -215,7 +298,12 @@ impl Scale {
         Ok(Scale { cells, asked: vec![Asked::Leaves(asked.into_iter().collect())] })
     }
 
-    fn of_order(column: &Column, conditions: &[&Condition], widths: Widths) -> Result<Self, Report> {
+    fn of_order(
+        column: &Column,
+        labels: &LabelsManifest,
+        conditions: &[&Condition],
+        widths: Widths,
+    ) -> Result<Self, Report> {
         let step = match (widths, column.value_type) {
             (Widths::Steps, ValueType::Integer | ValueType::Date) => 1.0,
             _ => 0.0,
@@ -225,12 +313,18 @@ impl Scale {
             let value = Value::parse(text, column.value_type, &column.notation)?;
             Some(value.distance_from(&origin))
         };
+        let reading = Reading::new(column, labels, None);
         let mut shown = Vec::with_capacity(column.texts.len());
         for label in column.texts.iter() {
-            let range = match place(label) {
-                Some(value) => Some((value, value)),
-                None if label == "*" => None,
-                None => Some(bounds(label, &place).ok_or_else(|| without_hierarchy(column))?),
+            let range = match reading.read(label) {
+                Some(ShownLabel::Everything) => None,
+                Some(ShownLabel::Value) => place(label).map(|value| (value, value)),
+                Some(ShownLabel::Between { low, high, .. }) => {
+                    Some((low.distance_from(&origin), high.distance_from(&origin)))
+                }
+                Some(ShownLabel::Masked { .. } | ShownLabel::Listed(_) | ShownLabel::Unknown) | None => {
+                    return Err(without_hierarchy(column));
+                }
             };
             shown.push(range);
         }
@@ -261,11 +355,26 @@ impl Scale {
     }
 }
 
-/// The places of the ends of `[lo,hi]` or `[lo;hi]`.
-fn bounds(label: &str, place: &impl Fn(&str) -> Option<f64>) -> Option<(f64, f64)> {
-    let inner = label.strip_prefix('[')?.strip_suffix(']')?;
-    let (low, high) = inner.split_once([',', ';'])?;
-    Some((place(low)?, place(high)?))
+/// What becomes of a value that a hierarchy does not have.
+#[derive(Clone, Copy)]
+enum Unlisted {
+    /// Nobody has it: the hierarchy is of the release, and has every value that some cell may stand for.
+    NoRow,
+    /// It is an error: the hierarchy may be another one's, or the value misspelled.
+    Refused,
+}
+
+/// The lowest and the highest code of this width that a value or a mask of digits stands for, read from the side that
+/// masks show. `None` where it is something else, or too wide for an exact number.
+fn code_run(label: &str, side: MaskSide, width: usize) -> Option<(f64, f64)> {
+    let letters: String = match side {
+        MaskSide::Right => label.to_owned(),
+        MaskSide::Left => label.chars().rev().collect(),
+    };
+    let kept = letters.trim_end_matches('*');
+    let is_code = letters.len() == width && width <= 15 && kept.bytes().all(|byte| byte.is_ascii_digit());
+    let filled = |digit: &str| format!("{kept}{}", digit.repeat(width - kept.len())).parse().ok();
+    is_code.then(|| Some((filled("0")?, filled("9")?)))?
 }
 
 fn without_hierarchy(column: &Column) -> Report {

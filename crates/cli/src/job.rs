@@ -9,18 +9,20 @@ use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
 use kohort_core::relational::anonymize_tables;
 use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{
-    CellForm, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables, TablesManifest, WriteOptions, WrittenFile,
-    load, load_registers, load_tables, write_csv_to, write_joined, write_release, write_tables,
+    CellForm, ColumnManifests, LoadedRegister, LoadedRegisters, LoadedTable, LoadedTables, TablesManifest,
+    WriteOptions, WrittenFile, load, load_registers, load_tables, write_csv_to, write_joined, write_release,
+    write_tables,
 };
 use kohort_model::{
     Audiences, Column, InRegister, JoinedRegister, NULL, PreviousRelease, Progress, RegisterManifest, Release,
-    Requirement, Role, Schema, Spec, Table,
+    ReleasedTable, Requirement, Role, Schema, Spec, Table,
 };
 use kohort_verify::{
     Asked, AskedOfJoin, BlatantRisk, Findings, ReleasedLink, SuppressionLimit, ToldApart, Verified, Violations,
     find_diversity_risks, find_risks, measure, measure_tables, verify_joined, verify_release, verify_tables,
 };
 
+use crate::described::own_values_listed;
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
 use crate::previous::Previous;
@@ -180,12 +182,7 @@ impl<'a> Job<'a> {
             .map_err(|violations| fault(&violations))?;
         let released = &release.get().tables[0];
         let accepted_risks = options.judge(find_risks(&original.table, &asked.requirements(), Some(released)))?;
-        let table = TableFacts {
-            name: original.table.name.clone(),
-            rows_in: original.table.n_rows as u64,
-            columns: original.column_manifests(&release.get().tables[0]),
-            loss: None,
-        };
+        let table = TableFacts { name: original.table.name.clone(), rows_in: original.table.n_rows as u64, loss: None };
         let facts = Facts {
             spec,
             algorithm: done.algorithm,
@@ -215,9 +212,10 @@ impl<'a> Job<'a> {
             .map_err(|violations| fault(&violations))?;
         let risks = tables.iter().zip(&requirements).flat_map(|(table, asked)| find_diversity_risks(table, asked));
         let accepted_risks = options.judge(risks.collect())?;
-        let columns = originals.column_manifests(&release.get().tables);
-        let of_tables = tables.iter().zip(columns).zip(done.loss_of_tables).map(|((table, columns), loss)| {
-            TableFacts { name: table.name.clone(), rows_in: table.n_rows as u64, columns, loss: Some(loss) }
+        let of_tables = tables.iter().zip(done.loss_of_tables).map(|(table, loss)| TableFacts {
+            name: table.name.clone(),
+            rows_in: table.n_rows as u64,
+            loss: Some(loss),
         });
         let facts = Facts {
             spec,
@@ -253,11 +251,9 @@ impl<'a> Job<'a> {
             verify_joined(done.release, &original.table, &joined, asked).map_err(|violations| fault(&violations))?;
         let accepted_risks = options.judge(find_risks(&original.table, &requirements, None))?;
         let released = &release.get().tables;
-        let columns = original.joined_column_manifests(&joined, released);
-        let of_tables = released.iter().zip(columns).map(|(table, columns)| TableFacts {
+        let of_tables = released.iter().map(|table| TableFacts {
             name: table.name.clone(),
             rows_in: original.table.n_rows as u64,
-            columns,
             loss: None,
         });
         let entry = |(register, rows_used): (LoadedRegister, u64)| RegisterManifest {
@@ -327,14 +323,35 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Columns of which the released part of a hierarchy may tell which values the private table holds.
+    pub(crate) fn own_values_listed(&self) -> Vec<String> {
+        let private: Vec<&Table> = match &self.originals {
+            Originals::One(original, _) | Originals::Joined(original, ..) => vec![&original.table],
+            Originals::Many(originals, _) => originals.tables.iter().collect(),
+        };
+        own_values_listed(self.facts.spec, &self.release.get().tables, &private)
+    }
+
     /// What the manifest would say if the release were written.
     pub(crate) fn manifest(&self) -> TablesManifest {
         self.facts.manifest(&self.unwritten(), self.release.findings())
     }
 
     fn unwritten(&self) -> Vec<WrittenFile> {
-        let unnamed = |n_rows: usize| WrittenFile { name: String::new(), sha256: String::new(), n_rows: n_rows as u64 };
-        self.release.get().tables.iter().map(|table| unnamed(table.rows.len())).collect()
+        let released = &self.release.get().tables;
+        let columns = match &self.originals {
+            Originals::One(original, _) => vec![original.column_manifests(&released[0])],
+            Originals::Many(originals, _) => originals.column_manifests(released),
+            Originals::Joined(original, joined, ..) => original.joined_column_manifests(joined, released),
+        };
+        let unnamed = |(table, columns): (&ReleasedTable, ColumnManifests)| WrittenFile {
+            name: String::new(),
+            sha256: String::new(),
+            n_rows: table.rows.len() as u64,
+            csv: None,
+            columns,
+        };
+        released.iter().zip(columns).map(unnamed).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod columns;
 mod commands;
+mod described;
 mod estimate;
 mod expression;
 mod failure;

@@ -11,9 +11,9 @@ use kohort_io::{JoinedBy, LinkManifest, LinkMeaning, ReferenceManifest, TablesMa
 use kohort_model::spec::{ColumnSpec, RegisterMethod};
 use kohort_model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Audience, AudienceManifest, Audiences,
-    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, ColumnManifest, Distance, JoinManifest, Loss, Manifest,
-    MethodLoss, Note, NoteManifest, Persons, PreviousManifest, RegisterManifest, Requirement, RequirementManifest,
-    Risk, SavingsManifest, Setting, Settings, Spec, Steer, TableManifest,
+    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, Loss, Manifest, MethodLoss, Note,
+    NoteManifest, Persons, PreviousManifest, RegisterManifest, Requirement, RequirementManifest, Risk, SavingsManifest,
+    Setting, Settings, Spec, Steer, TableManifest,
 };
 use kohort_verify::{
     AudienceFindings, BlatantRisk, Findings, LearnedFindings, LinkKind, ReleasedLink, SensitiveFindings, Suppressed,
@@ -56,7 +56,6 @@ pub(crate) struct RegisterFacts {
 pub(crate) struct TableFacts {
     pub(crate) name: String,
     pub(crate) rows_in: u64,
-    pub(crate) columns: BTreeMap<String, ColumnManifest>,
     /// Where there are several tables.
     pub(crate) loss: Option<Loss>,
 }
@@ -74,7 +73,8 @@ impl Facts<'_> {
             // Where there is one private table, what was left out of it was left out of all files.
             rows_suppressed: of_tables.get(position).copied().flatten().unwrap_or(suppressed).rows,
             sha256: written.sha256.clone(),
-            columns: table.columns.clone(),
+            csv: written.csv.clone(),
+            columns: written.columns.clone(),
         };
         let manifest = Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     fn released(name: &str, columns: &[&str]) -> TableManifest {
-        let known = || ColumnManifest { role: "sensitive".to_owned(), value_type: "text".to_owned() };
+        let known = || kohort_model::ColumnManifest::new("sensitive", "text");
         TableManifest {
             name: name.to_owned(),
             file: format!("{name}.csv"),
@@ -475,6 +475,7 @@ mod tests {
             rows_out: 2,
             rows_suppressed: 0,
             sha256: String::new(),
+            csv: None,
             columns: columns.iter().map(|&column| (column.to_owned(), known())).collect(),
         }
     }

@@ -7,12 +7,10 @@
 //! # Guarantee
 //! Labels become bounds and are composed again without loss: no two labels share a pair of bounds, no two pairs a label.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use arrow_schema::{DataType, Field};
-use kohort_model::{
-    Cells, Column, ColumnManifest, NULL, Notation, ReleasedColumn, ReleasedTable, Role, Table, Value, ValueType,
-};
+use kohort_model::{Cells, Column, NULL, Notation, ReleasedColumn, Role, Table, Value, ValueType};
 
 use crate::read::{Original, TextDictionary, ValueDictionary};
 use crate::{LoadedTable, LoadedTables, WriteProblem};
@@ -36,11 +34,6 @@ impl LoadedTable {
         self.original().check_bound_names(|_| false)?;
         Ok(self)
     }
-
-    /// What a manifest says of the columns of a released file.
-    pub fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
-        self.original().column_manifests(released)
-    }
 }
 
 impl LoadedTables {
@@ -54,11 +47,6 @@ impl LoadedTables {
             original.check_bound_names(|column| self.schema.joins_by(position, column))?;
         }
         Ok(self)
-    }
-
-    /// What a manifest says of the columns of each released file.
-    pub fn column_manifests(&self, released: &[ReleasedTable]) -> Vec<BTreeMap<String, ColumnManifest>> {
-        self.originals().zip(released).map(|(original, released)| original.column_manifests(released)).collect()
     }
 }
 
@@ -79,25 +67,6 @@ impl Original<'_> {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn column_manifests(&self, released: &ReleasedTable) -> BTreeMap<String, ColumnManifest> {
-        let mut columns = BTreeMap::new();
-        for column in &released.columns {
-            let source = &self.table.columns[column.source];
-            let mut add = |name: String, role: &str| {
-                let value_type = source.value_type.word().to_owned();
-                columns.insert(name, ColumnManifest { role: role.to_owned(), value_type });
-            };
-            if self.shows_bounds(column) {
-                let [low, high] = bound_names(&column.name);
-                add(low, ColumnManifest::LOWER_BOUND);
-                add(high, ColumnManifest::UPPER_BOUND);
-            } else {
-                add(column.name.clone(), source.role.word());
-            }
-        }
-        columns
     }
 
     /// Whether a released column is written as bounds.

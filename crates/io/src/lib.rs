@@ -9,6 +9,7 @@
 
 mod arrow_text;
 mod bounds;
+mod described;
 mod digest;
 mod format;
 mod manifest;
@@ -16,14 +17,15 @@ mod read;
 mod write;
 
 pub use bounds::CellForm;
+pub use described::ColumnManifests;
 pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest};
 pub use read::{
     AuditOptions, CheckOptions, EarlierRegister, FileColumns, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters,
     LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadProblem, ReadProblems,
     ReleaseProblem, Row, Rows, TableBatches, check_labels, infer_type, load, load_registers, load_tables,
-    manifest_digest, read_for_audit, read_for_check, read_release, read_release_of, read_release_with, read_rows,
-    texts_by_value,
+    manifest_digest, read_for_audit, read_for_check, read_listing, read_release, read_release_of, read_release_with,
+    read_rows, texts_by_value,
 };
 pub use write::{
     Existing, VerifiedRows, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined,

@@ -7,6 +7,7 @@ mod columns;
 mod csv;
 mod dictionary;
 mod hierarchies;
+mod listing;
 mod load;
 mod nearest;
 mod open;
@@ -27,16 +28,18 @@ pub use load::{LoadedTable, Origin, check_labels, load};
 pub use open::{CheckOptions, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
-pub use release::{ReleaseProblem, manifest_digest, read_release, read_release_of, read_release_with};
+pub use release::{ReleaseProblem, manifest_digest, read_listing, read_release, read_release_of, read_release_with};
 pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
 pub(crate) use csv::CsvFile;
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
-pub(crate) use load::Original;
+pub(crate) use listing::{ListingProblem, read_listing_file};
+pub(crate) use load::{ColumnReading, Original};
 pub(crate) use open::{OpenTable, read_released};
 pub(crate) use rows::columns_together;
+pub(crate) use typing::infer;
 
 use arrow_schema::Field;
 use kohort_model::Texts;

@@ -5,6 +5,7 @@ mod cells;
 mod csv;
 mod folder;
 mod joined;
+mod listing;
 mod problem;
 mod rows;
 mod stdout;
@@ -14,3 +15,6 @@ pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined
 pub use problem::WriteProblem;
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;
+
+pub(crate) use joined::FileForms;
+pub(crate) use listing::COLUMNS as LISTING_COLUMNS;

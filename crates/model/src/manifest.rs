@@ -1,8 +1,12 @@
 //! [`Manifest`]: what `manifest.json` of a release says. Holds no value of the data, no seed, no digest of private input.
 
+mod cells;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use cells::{ColumnManifest, CsvManifest, LabelsManifest};
 
 use crate::spec::Order;
 use crate::{NoteManifest, Presence};
@@ -374,27 +378,11 @@ pub struct TableManifest {
     pub rows_suppressed: u64,
     /// Digest of the released file.
     pub sha256: String,
+    /// How the file is read, where it is CSV. Releases of earlier versions don't say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv: Option<CsvManifest>,
     /// Released columns by name.
     pub columns: BTreeMap<String, ColumnManifest>,
-}
-
-/// One released column.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ColumnManifest {
-    /// Its role, in the spec's words; of a quasi column written as two, [`ColumnManifest::LOWER_BOUND`] or
-    /// [`ColumnManifest::UPPER_BOUND`].
-    pub role: String,
-    /// The type of its values.
-    #[serde(rename = "type")]
-    pub value_type: String,
-}
-
-impl ColumnManifest {
-    /// The role of the column that holds the lowest value each quasi cell may stand for. It is named after the quasi
-    /// column with `_lo` behind, and the column of upper bounds stands next to it.
-    pub const LOWER_BOUND: &'static str = "quasi_lo";
-    /// The role of the column that holds the highest one, named with `_hi` behind.
-    pub const UPPER_BOUND: &'static str = "quasi_hi";
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

@@ -34,6 +34,8 @@ pub struct Spec {
     pub order: Order,
     /// What becomes of keys.
     pub keys: Keys,
+    /// What readers get of hierarchy files.
+    pub hierarchies: ReleasedHierarchies,
     /// For partitioners that use chance; never in the release.
     pub seed: u64,
     /// How Mondrian cuts.
@@ -110,6 +112,15 @@ pub enum Keys {
     Surrogate,
     /// They are kept.
     Keep,
+}
+
+/// What readers get of hierarchy files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleasedHierarchies {
+    /// Beside the tables, for each label that a cell shows, all values of the file that are below it.
+    Shown,
+    /// Nothing: readers who have the file elsewhere can still use it.
+    Withhold,
 }
 
 /// How Mondrian cuts.
@@ -420,6 +431,7 @@ impl Spec {
             leftovers: Leftovers::Merge,
             order: Order::Sorted,
             keys: Keys::Surrogate,
+            hierarchies: ReleasedHierarchies::Shown,
             seed: 0,
             mondrian: MondrianSpec::default(),
             datafly: DataflySpec::default(),

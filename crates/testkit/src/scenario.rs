@@ -8,8 +8,8 @@ use kohort_core::{AnonymizeError, Anonymized, anonymize};
 use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WrittenFile, write_release};
 use kohort_model::spec::TableSpec;
 use kohort_model::{
-    Achieved, BeforeAfter, Column, ColumnManifest, Loss, Manifest, Persons, Release, Requirement, RequirementManifest,
-    Risk, Schema, Silent, Spec, Table, TableManifest,
+    Achieved, BeforeAfter, Column, Loss, Manifest, Persons, Release, Requirement, RequirementManifest, Risk, Schema,
+    Silent, Spec, Table, TableManifest,
 };
 use kohort_verify::{SuppressionLimit, Verified, verify_release};
 use tempfile::TempDir;
@@ -128,19 +128,14 @@ impl Scenario {
         let verified = self.verified();
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         let folder = self.folder.path().join(format!("release-{}", format.extension()));
-        let manifest = |written: &WrittenFile, _: &_| self.manifest(verified.get(), written);
+        let manifest = |written: &WrittenFile, _: &_| self.manifest(written);
         let written = write_release(&verified, &self.loaded, &self.requirements(), manifest, &folder, options, &Silent)
             .unwrap_or_else(|problem| panic!("{problem}"));
         folder.join(&written.tables[0].file)
     }
 
     /// A manifest that names the file and its columns; what the command would count is left empty.
-    fn manifest(&self, release: &Release, written: &WrittenFile) -> Manifest {
-        let columns = release.tables[0].columns.iter().map(|column| {
-            let source = &self.loaded.table.columns[column.source];
-            let (role, value_type) = (source.role.word().to_owned(), source.value_type.word().to_owned());
-            (column.name.clone(), ColumnManifest { role, value_type })
-        });
+    fn manifest(&self, written: &WrittenFile) -> Manifest {
         let (n_in, n_out) = (self.loaded.table.n_rows as u64, written.n_rows);
         let risk = BeforeAfter { before: Some(1.0), after: 1.0 };
         Manifest {
@@ -176,7 +171,8 @@ impl Scenario {
                 rows_out: n_out,
                 rows_suppressed: n_in - n_out,
                 sha256: written.sha256.clone(),
-                columns: columns.collect(),
+                csv: written.csv.clone(),
+                columns: written.columns.clone(),
             }],
             audiences: BTreeMap::new(),
             savings: None,

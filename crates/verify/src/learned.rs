@@ -175,13 +175,15 @@ impl Meanings {
         if source == Source::Released && (could_be_a_node || !labels.iter().all(is_read)) {
             return None;
         }
+        let shows_null = (0..n_rows).any(|row| cells.get(row) == cells.null());
+        if source == Source::Released && column.hierarchy.as_deref().is_some_and(|tree| may_be_whole(tree, shows_null))
+        {
+            return None;
+        }
         let mut spans = vec![EVERYTHING; cells.n_numbers()];
         let mut tells = vec![true; cells.n_numbers()];
         let places = match column.hierarchy.as_deref() {
-            Some(hierarchy) => {
-                let shows_null = (0..n_rows).any(|row| cells.get(row) == cells.null());
-                Places::of_nodes(hierarchy, shows_null)
-            }
+            Some(hierarchy) => Places::of_nodes(hierarchy, shows_null),
             None => Places::of_values(&labels),
         };
         // Beyond all values: texts that mean nothing else, then null.
@@ -336,6 +338,15 @@ impl<'a> Places<'a> {
                 label.range.map(|(low, high)| (place(low), place(high)))
             }
         }
+    }
+}
+
+/// Whether all shown labels are inside of one. Of a private column that one would be everything where no value is
+/// outside of it; of a released one nobody knows, because persons with such values may have been left out.
+fn may_be_whole(tree: &Hierarchy, shows_null: bool) -> bool {
+    match tree.children(tree.root()) {
+        [only] => !shows_null && !tree.is_leaf(*only),
+        _ => false,
     }
 }
 

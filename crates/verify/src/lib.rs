@@ -17,6 +17,7 @@
 //! | can the released rows have come from this input? | [`verify_against`] |
 //! | what do several releases of the same persons show together? | [`audit`] |
 //! | the same of a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
+//! | what do released cells stand for, by the manifest alone? | [`Reading`], [`Listing`] |
 //! | what can no requirement count? | [`find_risks`] |
 //! | the same of many tables | [`verify_tables`], [`verify_tables_written`], [`verify_tables_alone`], [`verify_tables_against`] |
 //!
@@ -44,10 +45,12 @@ mod grouping;
 mod joined;
 mod learned;
 mod limit;
+mod listing;
 mod meaning;
 mod measure;
 #[cfg(test)]
 mod oracle;
+mod reading;
 mod recoding;
 mod release;
 mod requirement;
@@ -76,8 +79,10 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::SuppressionLimit;
+pub use listing::{Listing, ListingFault};
 pub use meaning::key_print;
 pub use measure::{measure, verify_alone};
+pub use reading::{RangeEnd, Reading, ShownLabel};
 pub use release::verify_release;
 pub use risks::{
     BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, person_column,

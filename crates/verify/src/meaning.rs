@@ -63,7 +63,7 @@ pub fn key_print(key: &str) -> u64 {
     hasher.finish()
 }
 
-const DAY: i128 = 86_400_000_000_000;
+pub(crate) const DAY: i128 = 86_400_000_000_000;
 
 fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { ComposingNormalizerBorrowed::new_nfc().normalize(text) }
@@ -229,13 +229,13 @@ fn date_by_format(text: &str, format: &str) -> Result<Option<i128>, UnknownConve
 }
 
 /// A whole number of at least one digit and nothing else.
-fn number(text: &str) -> Option<i64> {
+pub(crate) fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
 /// Days since 1970-01-01 in the Gregorian calendar, counted in years that begin in March.
-fn day(year: i64, month: i64, day_of_month: i64) -> Option<i64> {
+pub(crate) fn day(year: i64, month: i64, day_of_month: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {
         2 => 28 + i64::from(is_leap),

@@ -152,6 +152,16 @@ impl Anonymize {
         for note in &manifest.manifest.notes {
             terminal::note(&note.message);
         }
+        if matches!(target, Target::Folder { .. }) {
+            let columns = job.own_values_listed();
+            if !columns.is_empty() {
+                // Said to the publisher alone: to readers it would say that the table holds every listed value.
+                terminal::note(&format!(
+                    "the released hierarchy of {} lists no value that the table lacks: withhold it if it was made from the table",
+                    columns.iter().map(|column| format!("'{column}'")).collect::<Vec<_>>().join(" and ")
+                ));
+            }
+        }
         for risk in &manifest.manifest.accepted_risks {
             terminal::warning(&risk.message);
         }

@@ -8,7 +8,7 @@ use kohort_io::read_release_with;
 use serde_json::{Value, json};
 
 use super::Output;
-use crate::estimate::{Estimate, ValueCount, Widths, estimate};
+use crate::estimate::{Assumed, Estimate, ValueCount, Widths, estimate};
 use crate::expression;
 use crate::failure::Failure;
 use crate::flags::hierarchy_sources;
@@ -33,7 +33,7 @@ pub(crate) struct EstimateRows {
     release: PathBuf,
     /// Conditions on quasi columns, for example "age between 20 and 40 and zip = '88512'"
     conditions: String,
-    /// zip=zip.csv | zip=edges:zip.csv: which values the labels of a column stand for
+    /// zip=zip.csv | zip=edges:zip.csv: which values the labels of a column stand for, where the release does not say
     #[arg(long, value_name = "COLUMN=HIERARCHY")]
     hierarchy: Vec<String>,
     /// Measure whole numbers and days as continuous too: `[20,29]` is 9 wide, not 10
@@ -61,7 +61,8 @@ impl EstimateRows {
         let (manifest, tables) = read_release_with(&self.release, &hierarchies, &bars)?;
         bars.clear();
         let widths = if self.continuous { Widths::Continuous } else { Widths::Steps };
-        let found = estimate(&manifest, &tables, &conditions, widths)?;
+        let assumed = Assumed { widths, given: hierarchies.keys().map(String::as_str).collect() };
+        let found = estimate(&manifest, &tables, &conditions, &assumed)?;
         terminal::print(&match self.output() {
             Output::Words => words(&found),
             Output::Json => self.object(&found),

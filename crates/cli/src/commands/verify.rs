@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kohort_io::{
-    JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers, load_tables,
-    read_release, read_release_of,
+    ColumnManifests, JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers,
+    load_tables, read_release, read_release_of,
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
 use kohort_model::{
@@ -19,6 +19,7 @@ use kohort_verify::{
 };
 
 use super::{Output, Verdict};
+use crate::described::Described;
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
 use crate::job::{asked_of_join, limit_of};
@@ -123,29 +124,35 @@ impl Verify {
         if let [table_spec] = spec.tables.as_slice()
             && !spec.links_rows()
         {
-            let original = load(folder, &spec, table_spec, bars)?.table;
-            let (manifest, tables) = self.read_of(std::slice::from_ref(&original), path, bars)?;
+            let loaded = load(folder, &spec, table_spec, bars)?;
+            let original = &loaded.table;
+            let (manifest, tables) = self.read_of(std::slice::from_ref(original), path, bars)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
+            let expected = vec![loaded.columns_of_read(&tables[0])];
+            wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, vec![original])?);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
             let counted = match spec.audiences_of(table_spec) {
-                Some(audiences) => verify_against(&tables[0], &original, &audiences, suppressed),
-                None => verify_against(&tables[0], &original, &spec.requirements(table_spec), suppressed),
+                Some(audiences) => verify_against(&tables[0], original, &audiences, suppressed),
+                None => verify_against(&tables[0], original, &spec.requirements(table_spec), suppressed),
             };
             if let Ok(found) = &counted {
-                wrong.extend(beyond_limit(found.suppressed, n_persons(&original), &spec));
+                wrong.extend(beyond_limit(found.suppressed, n_persons(original), &spec));
             }
             return Ok((manifest, counted));
         }
-        let LoadedTables { tables: originals, schema, .. } = load_tables(folder, &spec, bars)?;
-        let (manifest, tables) = self.read_of(&originals, path, bars)?;
-        let links = link_manifests(&ReleasedLink::of(&schema, &originals));
+        let loaded = load_tables(folder, &spec, bars)?;
+        let LoadedTables { tables: originals, schema, .. } = &loaded;
+        let (manifest, tables) = self.read_of(originals, path, bars)?;
+        let links = link_manifests(&ReleasedLink::of(schema, originals));
         wrong.extend(not_as_asked(&manifest, &spec, path, &links));
+        let expected = loaded.columns_of_read(&tables);
+        wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, originals.iter().collect())?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-        let counted = verify_tables_against(&tables, &originals, &schema, &requirements, &suppressed);
+        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed);
         if let Ok(found) = &counted {
             let of_table =
                 |table: usize| beyond_limit(found.tables[table].suppressed, n_persons(&originals[table]), &spec);
@@ -166,16 +173,33 @@ impl Verify {
         let folder = folder_of(path);
         let mut original = load(folder, spec, table_spec, bars)?;
         let registers = load_registers(folder, spec, &mut original, bars)?;
-        let original = original.table;
-        let (manifest, tables) = read_release_of(std::slice::from_ref(&original), &self.release, bars)?;
+        let loaded = original;
+        let original = &loaded.table;
+        let (manifest, tables) = read_release_of(std::slice::from_ref(original), &self.release, bars)?;
+        let expected = loaded.joined_columns_of_read(&registers.joined, &tables);
+        let private = vec![&registers.joined.rows, original];
+        wrong.extend(self.misdescribed(spec, &manifest, &tables, expected, private)?);
         wrong.extend(not_as_asked(&manifest, spec, path, &[]));
         wrong.extend(other_registers(&manifest.manifest, &registers, spec, path));
         let requirements = spec.requirements(table_spec);
         let persons = manifest.manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
         let asked = asked_of_join(spec, &requirements, &[]);
-        let counted = verify_joined_against(&tables, &original, &registers.joined, asked, suppressed);
+        let counted = verify_joined_against(&tables, original, &registers.joined, asked, suppressed);
         Ok((manifest, counted))
+    }
+
+    /// What the manifest says about cells and is not so.
+    fn misdescribed(
+        &self,
+        spec: &Spec,
+        manifest: &TablesManifest,
+        tables: &[Table],
+        expected: Vec<ColumnManifests>,
+        private: Vec<&Table>,
+    ) -> Result<Vec<Report>, Failure> {
+        let TablesManifest { manifest, .. } = manifest;
+        Described { folder: &self.release, manifest, tables, expected, private, spec }.misdescribed()
     }
 
     /// The release of as many private tables.
@@ -263,7 +287,7 @@ pub(crate) fn count_alone(
     if manifest.requirement.person_k {
         notes.push("each person's own k can't be recounted from what is released".to_owned());
     }
-    asked.iter_mut().for_each(|asked| set_hidden_aside(asked, notes));
+    asked.iter_mut().for_each(|asked| set_hidden_aside(asked, notes, |_| true));
     if let (Some(register), [asked]) = (&manifest.register, asked.as_slice()) {
         let rows = RegisterRows::from_word(&register.release).ok_or_else(unknown)?;
         let unmatched = register.unmatched.as_deref().map(|word| Unmatched::from_word(word).ok_or_else(unknown));
@@ -292,7 +316,10 @@ pub(crate) fn count_alone(
             Ok(match audiences.map_err(|UnknownSetting| unknown())? {
                 Some(mut audiences) => {
                     for coalition in &mut audiences.coalitions {
-                        set_hidden_aside(&mut coalition.requirements, notes);
+                        // Of quasi columns the manifest says how labels are read.
+                        let is_sensitive =
+                            |name: &str| table.column(name).is_some_and(|column| column.role == Role::Sensitive);
+                        set_hidden_aside(&mut coalition.requirements, notes, is_sensitive);
                     }
                     verify_alone(table, &quasi, &audiences, rows_of)
                 }
@@ -308,8 +335,10 @@ pub(crate) fn count_alone(
 }
 
 /// Takes out what can't be counted without a hierarchy, and says so once.
-fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>) {
-    let is_hidden = |requirement: &mut Requirement| requirement.distance() == Some(Distance::Hierarchical);
+fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks_hierarchy: impl Fn(&str) -> bool) {
+    let is_hidden = |requirement: &mut Requirement| {
+        requirement.distance() == Some(Distance::Hierarchical) && requirement.column().is_some_and(&lacks_hierarchy)
+    };
     for requirement in asked.extract_if(.., is_hidden) {
         let column = requirement.column().unwrap_or_default();
         let note = format!("t of '{column}' needs its hierarchy, which is not released: see --against");

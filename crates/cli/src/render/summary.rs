@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kohort_io::TablesManifest;
 use kohort_model::{
-    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, JoinManifest,
-    Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
+    Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
+    JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
 };
 use serde_json::{Value, json};
 
@@ -129,7 +129,8 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
         let before = risk.before.map_or_else(String::new, |before| format!("{} before, ", number(before)));
         line(name, &format!("{before}{} after", number(risk.after)));
     }
-    let files: Vec<&str> = manifest.tables.iter().map(|table| table.file.as_str()).collect();
+    let listings = manifest.tables.iter().flat_map(|table| table.columns.values()).filter_map(listing_of);
+    let files: Vec<&str> = manifest.tables.iter().map(|table| table.file.as_str()).chain(listings).collect();
     let release = match (place, files.as_slice()) {
         (None, _) => "nowhere: this was a dry run".to_owned(),
         (Some(place), [""]) => place.to_owned(),
@@ -137,6 +138,14 @@ pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
     };
     line("release", &release);
     text
+}
+
+/// The file with the released part of a column's hierarchy.
+fn listing_of(column: &ColumnManifest) -> Option<&str> {
+    match &column.labels {
+        Some(LabelsManifest::Hierarchy { file, .. }) => file.as_deref(),
+        _ => None,
+    }
 }
 
 /// All audiences together first, then coalitions by name.

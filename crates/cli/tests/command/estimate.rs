@@ -72,7 +72,7 @@ fn what_can_t_be_asked_is_said() {
     };
     assert_snapshot!("estimate_misread", wrong("age between 20", &[]));
     assert_snapshot!("estimate_unknown_column", wrong("agee = 3 and disease = 'flu' and ward = 'north'", &[]));
-    assert_snapshot!("estimate_no_hierarchy", wrong("zip = '88512'", &[]));
+    assert_snapshot!("estimate_not_a_code", wrong("zip = 'south'", &[]));
     assert_snapshot!("estimate_other_hierarchy", wrong("zip = '11111'", &["--hierarchy", "zip=zip.csv"]));
     assert_snapshot!("estimate_not_of_type", wrong("age < old", &[]));
     assert_snapshot!("estimate_text_by_order", wrong("sex < f", &[]));

@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use arrow_schema::Field;
-use kohort_model::spec::{ColumnSpec, HierarchySource, TableSpec};
-use kohort_model::{Column, Distance, NULL, Notation, Progress, Role, Spec, Table, Value, ValueType};
+use kohort_model::hierarchy::Rule;
+use kohort_model::spec::{ColumnSpec, HierarchySource, ReleasedHierarchies, TableSpec};
+use kohort_model::{Column, Distance, LabelsManifest, NULL, Notation, Progress, Role, Spec, Table, Value, ValueType};
 
 use super::hierarchies::Hierarchies;
 use super::problem::{ReadProblem, ReadProblems, Rows};
@@ -51,8 +52,47 @@ pub struct Origin {
     pub(crate) null_words: Vec<String>,
     /// Per column of the table its Arrow field, if it had one.
     pub(crate) fields: Vec<Option<Field>>,
+    /// Per column of the table what the spec says of its cells.
+    pub(crate) readings: Vec<ColumnReading>,
+    /// How numbers and dates are spelled in columns of text.
+    pub(crate) notation: Notation,
+    /// What readers get of hierarchy files.
+    pub(crate) hierarchies: ReleasedHierarchies,
     /// What quasi cells of its releases look like.
     pub(crate) cells: CellForm,
+}
+
+/// What a spec says of a column's cells, for readers who have no spec.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnReading {
+    /// Whether its cells are compared as values of the column's type. Others are copied and compared as texts.
+    pub(crate) is_typed: bool,
+    /// What makes its labels, if it is generalized. What a manifest adds from shown labels is not there yet.
+    pub(crate) labels: LabelsManifest,
+}
+
+impl ColumnReading {
+    fn new(column: &Column, column_spec: Option<&ColumnSpec>) -> Self {
+        let labels = match column_spec.and_then(|spec| spec.hierarchy.as_ref()) {
+            None if column.value_type.is_ordered() => LabelsManifest::Ranges,
+            None => LabelsManifest::Values,
+            Some(HierarchySource::Paths(_) | HierarchySource::Edges(_)) => {
+                LabelsManifest::Hierarchy { root: None, file: None, sha256: None }
+            }
+            Some(HierarchySource::Rule(rule)) => match rule {
+                Rule::Steps(steps) => LabelsManifest::Steps { steps: steps.clone() },
+                Rule::Mask(side) => LabelsManifest::Mask { side: *side, width: None },
+                Rule::Dates(levels) => LabelsManifest::Dates { levels: levels.clone() },
+                Rule::Flat => LabelsManifest::Flat,
+            },
+        };
+        ColumnReading { is_typed: needs_type(column.role, column_spec), labels }
+    }
+
+    /// Of a column that no spec has: numbers of groups.
+    pub(crate) fn of_numbers() -> Self {
+        ColumnReading { is_typed: true, labels: LabelsManifest::Values }
+    }
 }
 
 /// Reads a table of a spec. `spec_folder` is where the spec's paths start.
@@ -95,12 +135,15 @@ pub fn load(
     let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
     let mut columns = Vec::with_capacity(kept.len());
     let mut fields = Vec::with_capacity(kept.len());
+    let mut readings = Vec::with_capacity(kept.len());
     for (&position, raw) in kept.iter().zip(raw_columns) {
         let name = &names[position];
         let role = roles[position].expect("only columns with a role are kept");
         let column_spec = table_spec.columns.iter().find(|column| &column.name == name);
         fields.push(raw.field.clone());
-        columns.push(build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems));
+        let column = build_column(name, role, column_spec, table_spec, raw, &mut hierarchies, &mut problems);
+        readings.push(ColumnReading::new(&column, column_spec));
+        columns.push(column);
     }
     let person =
         table_spec.person.as_ref().and_then(|person| columns.iter().position(|column: &Column| &column.name == person));
@@ -119,7 +162,16 @@ pub fn load(
     let null_words = table_spec.csv.null.clone().unwrap_or_default();
     Ok(LoadedTable {
         table: Table { name: table_spec.name.clone(), columns, n_rows, person },
-        origin: Origin { format, separator, null_words, fields, cells: CellForm::Labels },
+        origin: Origin {
+            format,
+            separator,
+            null_words,
+            fields,
+            readings,
+            notation: notation_of(table_spec),
+            hierarchies: spec.hierarchies,
+            cells: CellForm::Labels,
+        },
     })
 }
 

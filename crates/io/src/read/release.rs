@@ -8,13 +8,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
-use kohort_model::{Column, ColumnManifest, Progress, Role, Table, TableManifest, ValueType};
+use kohort_model::{
+    Column, ColumnManifest, Hierarchy, LabelsManifest, Progress, Role, Table, TableManifest, ValueType,
+};
+use kohort_verify::{Listing, Reading};
 
-use super::OpenTable;
 use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
 use super::open::{CheckOptions, read_for_check, read_released};
 use super::problem::{ReadProblem, ReadProblems};
+use super::{ListingProblem, OpenTable, read_listing_file};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, Format, TablesManifest};
@@ -72,6 +75,28 @@ pub enum ReleaseProblem {
         /// Counted from 1.
         first_row: u64,
     },
+    /// Cells that the rule of their column can't have made.
+    #[error(
+        "{file}: column '{column}' has labels that its rule in manifest.json does not make, first in row {first_row}"
+    )]
+    Labels {
+        /// The file.
+        file: String,
+        /// The quasi column.
+        column: String,
+        /// Counted from 1.
+        first_row: u64,
+    },
+    /// The released part of a hierarchy is no such thing.
+    #[error("{file}: it is not the hierarchy of column '{column}': {why}")]
+    Listing {
+        /// The file.
+        file: String,
+        /// The quasi column.
+        column: String,
+        /// What is wrong.
+        why: String,
+    },
     /// It holds several tables where one is wanted.
     #[error("{} holds {n_tables} tables, and only releases of one table can be read together", folder.display())]
     SeveralTables {
@@ -98,6 +123,8 @@ impl ReleaseProblem {
             ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::Bounds { .. }
+            | ReleaseProblem::Labels { .. }
+            | ReleaseProblem::Listing { .. }
             | ReleaseProblem::BadManifest { .. } => {
                 Some("the release was changed after it was written: don't trust it, write it again".to_owned())
             }
@@ -116,6 +143,8 @@ impl ReleaseProblem {
             | ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::SeveralTables { .. }
+            | ReleaseProblem::Labels { .. }
+            | ReleaseProblem::Listing { .. }
             | ReleaseProblem::Bounds { .. } => ErrorClass::Input,
         }
     }
@@ -202,17 +231,59 @@ pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProb
 
 /// The file of a table of a release, if it is the one the manifest speaks of.
 pub(super) fn checked_file(folder: &Path, entry: &TableManifest) -> Result<PathBuf, ReleaseProblem> {
-    let mut components = Path::new(&entry.file).components();
+    checked(folder, entry, &entry.file, &entry.sha256)
+}
+
+/// A file of a table of a release, if it has this digest.
+fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Result<PathBuf, ReleaseProblem> {
+    let mut components = Path::new(file).components();
     if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
         let message = format!("table '{}': its file must be in the folder itself", entry.name);
         return Err(ReleaseProblem::BadManifest { path: folder.join(MANIFEST), message });
     }
-    let path = folder.join(&entry.file);
+    let path = folder.join(file);
     let sha256 = sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path: path.clone(), source })?;
-    if !sha256.eq_ignore_ascii_case(&entry.sha256) {
-        return Err(ReleaseProblem::Digest { file: entry.file.clone() });
+    if !sha256.eq_ignore_ascii_case(digest) {
+        return Err(ReleaseProblem::Digest { file: file.to_owned() });
     }
     Ok(path)
+}
+
+/// The released part of a column's hierarchy, where its manifest names one. Which labels the cells show is not compared.
+///
+/// # Errors
+/// Where the file is missing, damaged or not the one the manifest speaks of.
+pub fn read_listing(folder: &Path, entry: &TableManifest, column: &str) -> Result<Option<Listing>, ReleaseProblem> {
+    let labels = entry.columns.get(column).and_then(|known| known.labels.as_ref());
+    let Some(LabelsManifest::Hierarchy { file: Some(file), sha256, .. }) = labels else { return Ok(None) };
+    let path = checked(folder, entry, file, sha256.as_deref().unwrap_or_default())?;
+    let fault = |why: String| ReleaseProblem::Listing { file: file.clone(), column: column.to_owned(), why };
+    read_listing_file(&path).map(Some).map_err(|problem| match problem {
+        ListingProblem::Table(problems) => problems.into(),
+        ListingProblem::OtherColumns => fault("its columns are not label and value".to_owned()),
+        ListingProblem::Fault(found) => fault(found.to_string()),
+    })
+}
+
+/// What the shown labels of a column stand for, as a tree where they are one.
+fn read_labels(
+    folder: &Path,
+    entry: &TableManifest,
+    column: &Column,
+    labels: &LabelsManifest,
+) -> Result<Option<Hierarchy>, ReleaseProblem> {
+    let listing = read_listing(folder, entry, &column.name)?;
+    if let (Some(listing), LabelsManifest::Hierarchy { file: Some(file), .. }) = (&listing, labels) {
+        listing.check_shown(&column.texts).map_err(|fault| ReleaseProblem::Listing {
+            file: file.clone(),
+            column: column.name.clone(),
+            why: fault.to_string(),
+        })?;
+    }
+    Reading::new(column, labels, listing.as_ref()).tree(&column.texts).map_err(|id| {
+        let first_row = column.ids.iter().position(|&other| other == id).map_or(0, |row| row as u64 + 1);
+        ReleaseProblem::Labels { file: entry.file.clone(), column: column.name.clone(), first_row }
+    })
 }
 
 fn read_entry(
@@ -242,19 +313,42 @@ fn read_entry(
             ColumnManifest::LOWER_BOUND | ColumnManifest::UPPER_BOUND => Role::Quasi,
             role => role.parse().map_err(|()| bad_manifest("a column has an unknown role"))?,
         };
-        column.value_type =
-            ValueType::from_word(&known.value_type).ok_or_else(|| bad_manifest("a column has an unknown type"))?;
+        column.value_type = match known.value_type.as_str() {
+            ColumnManifest::OTHER_TYPE => ValueType::Text,
+            word => ValueType::from_word(word).ok_or_else(|| bad_manifest("a column has an unknown type"))?,
+        };
+        column.notation = known.notation();
+        match known.compared_as.as_deref() {
+            None => {}
+            // As in a private column with a hierarchy, each text then has a place of its own.
+            Some(ColumnManifest::AS_TEXT) => {
+                column.hierarchy = Some(Arc::new(Hierarchy::flat("", column.texts.iter())));
+            }
+            Some(_) => return Err(bad_manifest("a column is compared in an unknown way")),
+        }
     }
     let mut position = 0;
     while let Some(column) = table.columns.get(position) {
         if let Some(name) = bounded(&table, position, entry).map_err(bad_manifest)? {
-            let known = original.and_then(|original| original.column(&name));
-            let separator = separator(column, &table.columns[position + 1], known.map(|known| &known.notation));
+            let known = &entry.columns[&column.name];
+            let said = known.labels.is_some().then(|| known.notation());
+            let original = original.and_then(|original| original.column(&name)).map(|known| &known.notation);
+            let separator = separator(column, &table.columns[position + 1], said.as_ref().or(original));
             compose(&mut table, position, &name, |low, high| label(low, high, separator)).map_err(|first_row| {
                 ReleaseProblem::Bounds { file: entry.file.clone(), column: name.clone(), first_row }
             })?;
         }
         position += 1;
+    }
+    for column in table.columns.iter_mut().filter(|column| column.role == Role::Quasi) {
+        // Columns of bounds are not in the manifest under the name of the quasi column; they are ranges.
+        let labels = match entry.columns.get(&column.name) {
+            Some(known) => known.labels.as_ref(),
+            None => Some(&LabelsManifest::Ranges),
+        };
+        if let Some(labels) = labels {
+            column.hierarchy = read_labels(folder, entry, column, labels)?.map(Arc::new);
+        }
     }
     Ok(table)
 }
@@ -273,11 +367,21 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
     }
 }
 
-/// Reads a table file. The separator of a CSV file is the first that gives the columns of the manifest and fits all
-/// rows; in a file of one column it matters only for which cells are quoted.
+/// Reads a table file. Where the manifest of an earlier version does not say what separates the cells of a CSV file, it is
+/// the first that gives the columns of the manifest and fits all rows; in a file of one column it matters only for which
+/// cells are quoted.
 fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadProblems> {
     let mut options = CheckOptions::default();
     if !matches!(Format::of_path(path), Some(Format::Csv(_))) {
+        return read_released(path, &options, progress);
+    }
+    if let Some(csv) = &entry.csv {
+        options.csv = CsvSpec {
+            separator: Some(csv.separator),
+            encoding: Some(csv.encoding.clone()),
+            null: Some(vec![csv.null.clone()]),
+            ..CsvSpec::default()
+        };
         return read_released(path, &options, progress);
     }
     let usual = [',', ';', '\t', '|'];

@@ -10,7 +10,7 @@ use kohort_model::{Notation, Texts, Value, ValueType};
 
 /// Texts that don't fit.
 #[derive(Debug, PartialEq)]
-pub(super) struct Misfit {
+pub(crate) struct Misfit {
     pub(super) why: Why,
     /// Their ids.
     pub(super) ids: Vec<u32>,
@@ -37,7 +37,7 @@ pub(super) fn check(texts: &Texts, value_type: ValueType, notation: &Notation) -
 }
 
 /// The type of all texts, and the notation they are in: a column of ISO dates is one whatever the date format.
-pub(super) fn infer(texts: &Texts, notation: &Notation) -> Result<(ValueType, Notation), Misfit> {
+pub(crate) fn infer(texts: &Texts, notation: &Notation) -> Result<(ValueType, Notation), Misfit> {
     if texts.is_empty() {
         return Ok((ValueType::Text, notation.clone()));
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use arrow_schema::DataType;
 use kohort_model::{Cells, NULL, ReleasedTable, Texts};
 
 use super::problem::WriteProblem;
@@ -51,18 +52,28 @@ pub(super) fn file_columns<'a>(
                 let bounds = bounds.ok_or_else(|| WriteProblem::NoBounds { column: column.name.clone() })?;
                 let [low, high] = bound_names(&column.name);
                 let (lows, texts) = numbered(bounds.iter().map(|bounds| bounds.map(|(low, _)| low)));
-                add(low.into(), Kind::Bounds, CellIds::Bounds { labels: ids, bounds: lows }, Some(Cow::Owned(texts)));
+                let lows = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: lows };
+                add(low.into(), Kind::Bounds, lows, Some(Cow::Owned(texts)));
                 let (highs, texts) = numbered(bounds.iter().map(|bounds| bounds.map(|(_, high)| high)));
-                add(high.into(), Kind::Bounds, CellIds::Bounds { labels: ids, bounds: highs }, Some(Cow::Owned(texts)));
+                let highs = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: highs };
+                add(high.into(), Kind::Bounds, highs, Some(Cow::Owned(texts)));
             }
             Cells::Recoded { labels, ids } => {
-                add(name, Kind::Labels, CellIds::Released(ids), Some(Cow::Borrowed(labels)));
+                let (ids, texts) = shown_alone(CellsOf::Released(ids), labels, released.rows.len());
+                add(name, Kind::Labels, ids, Some(Cow::Owned(texts)));
             }
             Cells::Copied => {
-                let ids = CellIds::Private { ids: &source.ids, rows: &released.rows };
-                add(name, Kind::Copied, ids, Some(Cow::Borrowed(&source.texts)));
+                let cells = CellsOf::Private { ids: &source.ids, rows: &released.rows };
+                let field = original.origin.fields[column.source].as_ref();
+                let is_dictionary = field.is_some_and(|field| matches!(field.data_type(), DataType::Dictionary(..)));
+                if is_dictionary {
+                    let (ids, texts) = shown_alone(cells, &source.texts, released.rows.len());
+                    add(name, Kind::Copied, ids, Some(Cow::Owned(texts)));
+                } else {
+                    add(name, Kind::Copied, CellIds::Plain(cells), Some(Cow::Borrowed(&source.texts)));
+                }
             }
-            Cells::Surrogate { ids } => add(name, Kind::Numbers, CellIds::Released(ids), None),
+            Cells::Surrogate { ids } => add(name, Kind::Numbers, CellIds::Plain(CellsOf::Released(ids)), None),
         }
     }
     Ok(columns)
@@ -75,26 +86,55 @@ fn numbered<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> (Vec<u32>, Text
     (ids, dictionary.into_texts())
 }
 
-/// The ids of a column's cells.
-pub(super) enum CellIds<'a> {
+/// The texts that some released cell shows, in the order of released rows, and the cells by these. The dictionary of an
+/// Arrow file has all texts it is given, so it must not be given those of rows that were left out.
+fn shown_alone<'a>(cells: CellsOf<'a>, texts: &Texts, n_rows: usize) -> (CellIds<'a>, Texts) {
+    let mut numbers = vec![NULL; texts.len()];
+    let mut shown = Texts::new();
+    for row in 0..n_rows {
+        let id = cells.id(row);
+        if id != NULL && numbers[id as usize] == NULL {
+            numbers[id as usize] = shown.push(texts.get(id));
+        }
+    }
+    (CellIds::Renumbered { ids: cells, numbers }, shown)
+}
+
+/// Where the ids of a column's cells are.
+#[derive(Clone, Copy)]
+pub(super) enum CellsOf<'a> {
     /// Per released row.
     Released(&'a [u32]),
-    /// Per released row a label, and per label its bound.
-    Bounds { labels: &'a [u32], bounds: Vec<u32> },
     /// Per private row, and which private row each released one is.
     Private { ids: &'a [u32], rows: &'a [u32] },
+}
+
+impl CellsOf<'_> {
+    fn id(&self, row: usize) -> u32 {
+        match self {
+            CellsOf::Released(ids) => ids[row],
+            CellsOf::Private { ids, rows } => ids[rows[row] as usize],
+        }
+    }
+}
+
+/// The ids of a column's cells.
+pub(super) enum CellIds<'a> {
+    /// As they are.
+    Plain(CellsOf<'a>),
+    /// And per id another number.
+    Renumbered { ids: CellsOf<'a>, numbers: Vec<u32> },
 }
 
 impl CellIds<'_> {
     /// The id in a released row, [`NULL`] for a null.
     pub(super) fn id(&self, row: usize) -> u32 {
         match self {
-            CellIds::Released(ids) => ids[row],
-            CellIds::Bounds { labels, bounds } => match labels[row] {
+            CellIds::Plain(cells) => cells.id(row),
+            CellIds::Renumbered { ids, numbers } => match ids.id(row) {
                 NULL => NULL,
-                label => bounds[label as usize],
+                id => numbers[id as usize],
             },
-            CellIds::Private { ids, rows } => ids[rows[row] as usize],
         }
     }
 

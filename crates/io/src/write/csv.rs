@@ -95,6 +95,11 @@ fn needs_quotes(text: &str, separator: u8, null_words: &[String]) -> bool {
         || null_words.iter().any(|word| word == text)
 }
 
+/// Appends a cell, quoted where it would be read as something else.
+pub(super) fn push_cell(text: &str, separator: u8, block: &mut Vec<u8>) {
+    push_text(text, needs_quotes(text, separator, &[]), block);
+}
+
 fn push_text(text: &str, quoted: bool, block: &mut Vec<u8>) {
     if !quoted {
         block.extend_from_slice(text.as_bytes());

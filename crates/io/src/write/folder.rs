@@ -12,20 +12,25 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path};
 
-use kohort_model::{JoinedRegister, Manifest, Progress, Release, ReleasedTable, Requirement, Table};
+use kohort_model::spec::ReleasedHierarchies;
+use kohort_model::{
+    Cells, Column, CsvManifest, JoinedRegister, LabelsManifest, Manifest, Progress, Release, ReleasedTable,
+    Requirement, Table,
+};
 use kohort_verify::{
-    Asked, AskedOfJoin, Findings, Verified, Violation, Violations, verify_joined_written, verify_tables_written,
-    verify_written,
+    Asked, AskedOfJoin, Findings, Reading, Verified, Violation, Violations, verify_joined_written,
+    verify_tables_written, verify_written,
 };
 use serde::Serialize;
 use tempfile::TempDir;
 
 use super::joined::FileForms;
+use super::listing::{listing_name, write_listing};
 use super::problem::WriteProblem;
 use super::table::{Target, read_back, write_table};
 use crate::digest::sha256_of_file;
-use crate::read::Original;
-use crate::{Format, LoadedTable, LoadedTables, TablesManifest};
+use crate::read::{Original, read_listing_file};
+use crate::{ColumnManifests, Format, LoadedTable, LoadedTables, TablesManifest};
 
 /// How a release is written.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +51,7 @@ pub enum Existing {
 }
 
 /// A file of a release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WrittenFile {
     /// Its name within the folder.
     pub name: String,
@@ -54,6 +59,10 @@ pub struct WrittenFile {
     pub sha256: String,
     /// Its rows.
     pub n_rows: u64,
+    /// How it is read, where it is CSV.
+    pub csv: Option<CsvManifest>,
+    /// How the cells of its columns are read.
+    pub columns: ColumnManifests,
 }
 
 /// Checks, before any work is done, that a release can be written there.
@@ -99,7 +108,8 @@ pub fn write_release<'a>(
 ) -> Result<Manifest, WriteProblem> {
     let asked = asked.into();
     let verify = |written: &[Table]| verify_only(written, release, original, asked);
-    let job = Job { release: release.get(), originals: vec![original.original()], create: &create_file, verify };
+    let (originals, private) = (vec![original.original()], vec![&original.table]);
+    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
     let manifest = |files: &[WrittenFile], found: &Findings| manifest(&files[0], found);
     job.write(manifest, folder, options, progress)
 }
@@ -120,7 +130,8 @@ pub fn write_tables(
 ) -> Result<TablesManifest, WriteProblem> {
     let LoadedTables { tables, schema, .. } = originals;
     let verify = |written: &[Table]| verify_tables_written(written, release, tables, schema, requirements);
-    let job = Job { release: release.get(), originals: originals.originals().collect(), create: &create_file, verify };
+    let (originals, private) = (originals.originals().collect(), tables.iter().collect());
+    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
     job.write(manifest, folder, options, progress)
 }
 
@@ -142,7 +153,8 @@ pub fn write_joined(
 ) -> Result<TablesManifest, WriteProblem> {
     let verify = |written: &[Table]| verify_joined_written(written, release, &original.table, joined, asked);
     let forms = FileForms::new(original, joined);
-    let job = Job { release: release.get(), originals: forms.originals().to_vec(), create: &create_file, verify };
+    let (originals, private) = (forms.originals().to_vec(), vec![&joined.rows, &original.table]);
+    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
     job.write(manifest, folder, options, progress)
 }
 
@@ -166,8 +178,10 @@ fn create_file(path: &Path) -> io::Result<Target> {
 /// What is to be written, and how.
 struct Job<'a, V> {
     release: &'a Release,
-    /// Per table the private one.
+    /// Per table the private one, as its file is written.
     originals: Vec<Original<'a>>,
+    /// Per table the one that has all values its labels stand for.
+    private: Vec<&'a Table>,
     /// Makes a file.
     create: &'a dyn Fn(&Path) -> io::Result<Target>,
     /// Counts all tables as they were read back.
@@ -203,13 +217,34 @@ impl<V: FnOnce(&[Table]) -> Result<Findings, Violations>> Job<'_, V> {
             write_table(table, original, *format, target, &path)?;
             sync(&path)?;
         }
+        let mut taken: Vec<String> = names.iter().map(|(name, _)| name.clone()).collect();
+        let mut listings = Vec::new();
+        for (table, original) in tables.iter().zip(&self.originals) {
+            listings.push(write_listings(table, *original, &complete, &mut taken)?);
+        }
         progress.begin("verifying what was written", 0);
         let (mut written, mut files) = (Vec::new(), Vec::new());
-        for ((table, &original), (name, format)) in tables.iter().zip(&self.originals).zip(names) {
+        let of_tables = tables.iter().zip(&self.originals).zip(&self.private).zip(listings).zip(names);
+        for ((((table, &original), private), listings), (name, format)) in of_tables {
             let path = complete.join(&name);
-            written.push(read_back(&path, format, table, original)?);
+            let read = read_back(&path, format, table, original)?;
             let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
-            files.push(WrittenFile { name, sha256, n_rows: table.rows.len() as u64 });
+            let mut columns = original.column_manifests(table);
+            for listing in listings {
+                let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteProblem::io(&path))?;
+                if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
+                    columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
+                {
+                    (*file, *digest) = (Some(listing.name), Some(sha256));
+                }
+            }
+            check_reading(&read, &columns, private, &complete)?;
+            let csv = match format {
+                Format::Csv(_) => Some(CsvManifest::new(original.origin.separator.into())),
+                Format::Parquet | Format::ArrowFile | Format::ArrowStream => None,
+            };
+            written.push(read);
+            files.push(WrittenFile { name, sha256, n_rows: table.rows.len() as u64, csv, columns });
         }
         let findings = (self.verify)(&written).map_err(WriteProblem::Changed)?;
         let manifest = manifest(&files, &findings);
@@ -226,6 +261,62 @@ impl<V: FnOnce(&[Table]) -> Result<Findings, Violations>> Job<'_, V> {
         sync(parent)?;
         Ok(manifest)
     }
+}
+
+/// The file with the part of a column's hierarchy that readers need.
+struct WrittenListing {
+    column: String,
+    name: String,
+}
+
+/// Writes what readers need of the hierarchy files of a table. `taken` are the names of other files.
+fn write_listings(
+    table: &ReleasedTable,
+    original: Original<'_>,
+    folder: &Path,
+    taken: &mut Vec<String>,
+) -> Result<Vec<WrittenListing>, WriteProblem> {
+    let mut listings = Vec::new();
+    if original.origin.hierarchies == ReleasedHierarchies::Withhold {
+        return Ok(listings);
+    }
+    for column in table.columns.iter().filter(|column| matches!(column.cells, Cells::Recoded { .. })) {
+        let of_file = matches!(original.origin.readings[column.source].labels, LabelsManifest::Hierarchy { .. });
+        let hierarchy = original.table.columns[column.source].hierarchy.as_deref().filter(|_| of_file);
+        let Some(hierarchy) = hierarchy else { continue };
+        let name = listing_name(&table.name, &column.name, taken);
+        let path = folder.join(&name);
+        write_listing(&path, hierarchy, &original.shown_texts(table, column)).map_err(WriteProblem::io(&path))?;
+        sync(&path)?;
+        taken.push(name.clone());
+        listings.push(WrittenListing { column: column.name.clone(), name });
+    }
+    Ok(listings)
+}
+
+/// Whether a reader who has nothing but the manifest finds every private value where the shown labels say it is.
+fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folder: &Path) -> Result<(), WriteProblem> {
+    for column in &read.columns {
+        let (Some(known), Some(private)) = (columns.get(&column.name), private.column(&column.name)) else { continue };
+        let Some(labels) = &known.labels else { continue };
+        let unlisted = || WriteProblem::Listing { column: column.name.clone() };
+        let listing = match labels {
+            LabelsManifest::Hierarchy { file: Some(file), .. } => {
+                let listing = read_listing_file(&folder.join(file)).map_err(|_| unlisted())?;
+                listing.check_shown(&column.texts).map_err(|_| unlisted())?;
+                let hierarchy = private.hierarchy.as_deref().ok_or_else(unlisted)?;
+                listing.check_hierarchy(hierarchy).map_err(|_| unlisted())?;
+                Some(listing)
+            }
+            _ => None,
+        };
+        let as_read = Column { notation: known.notation(), ..private.without_cells() };
+        let n_values = Reading::new(&as_read, labels, listing.as_ref()).n_misread(private, &column.texts);
+        if n_values > 0 {
+            return Err(WriteProblem::Misleading { column: column.name.clone(), n_values });
+        }
+    }
+    Ok(())
 }
 
 /// Gives a complete folder its name. Another one of that name goes into the partial folder, and away with it.
@@ -279,10 +370,11 @@ fn sync(path: &Path) -> Result<(), WriteProblem> {
 mod tests {
     use std::io::Write;
 
-    use kohort_model::{Cells, Column, ReleasedColumn, Role, Silent, Texts};
+    use kohort_model::{Notation, ReleasedColumn, Role, Silent, Texts};
     use kohort_verify::verify_release;
 
     use super::*;
+    use crate::read::ColumnReading;
     use crate::{CellForm, Compression, Origin};
 
     fn example() -> (LoadedTable, Verified<Release>) {
@@ -295,6 +387,9 @@ mod tests {
             separator: b',',
             null_words: Vec::new(),
             fields: vec![None, None],
+            readings: vec![ColumnReading::of_numbers(), ColumnReading::of_numbers()],
+            notation: Notation::default(),
+            hierarchies: ReleasedHierarchies::Shown,
             cells: CellForm::Labels,
         };
         let labels = Cells::Recoded { labels: Texts::from_iter(["*"]), ids: vec![0; 10_000] };
@@ -323,7 +418,8 @@ mod tests {
     ) -> WriteProblem {
         let never = |_: &[WrittenFile], _: &Findings| -> Manifest { unreachable!("the file is not whole") };
         let verify = |written: &[Table]| verify_only(written, release, original, Asked::OfAll(&[]));
-        let job = Job { release: release.get(), originals: vec![original.original()], create, verify };
+        let (originals, private) = (vec![original.original()], vec![&original.table]);
+        let job = Job { release: release.get(), originals, private, create, verify };
         job.write(never, folder, options, &Silent).unwrap_err()
     }
 

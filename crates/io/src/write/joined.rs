@@ -3,12 +3,10 @@
 //! Released rows are joined rows, and their cells are labels: of the joined columns only their types matter here, so that
 //! a register of many millions is not held twice.
 
-use std::collections::BTreeMap;
-
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, ColumnManifest, JoinedRegister, NULL, ReleasedTable, Role, Table, ValueType};
+use kohort_model::{Column, JoinedRegister, NULL, Role, Table, ValueType};
 
-use crate::read::Original;
+use crate::read::{ColumnReading, Original};
 use crate::{LoadedTable, Origin};
 
 /// The forms of rows and of sensitive groups.
@@ -24,29 +22,23 @@ impl FileForms {
         columns.push(group_column());
         let field = |column: &Column| table.position(&column.name).and_then(|position| origin.fields[position].clone());
         let fields = columns.iter().map(field).collect();
+        let reading = |column: &Column| match table.position(&column.name) {
+            Some(position) => origin.readings[position].clone(),
+            None => ColumnReading::of_numbers(),
+        };
+        let readings = columns.iter().map(reading).collect();
         let rows = Table { name: table.name.clone(), columns, n_rows: joined.rows.n_rows, person: None };
         let mut values = table.clone();
         values.columns.push(group_column());
         let mut of_values = origin.clone();
         of_values.fields.push(None);
-        FileForms { rows: (rows, Origin { fields, ..origin.clone() }), values: (values, of_values) }
+        of_values.readings.push(ColumnReading::of_numbers());
+        FileForms { rows: (rows, Origin { fields, readings, ..origin.clone() }), values: (values, of_values) }
     }
 
     /// Per released table what its columns come from.
     pub(crate) fn originals(&self) -> [Original<'_>; 2] {
         [&self.rows, &self.values].map(|(table, origin)| Original { table, origin })
-    }
-}
-
-impl LoadedTable {
-    /// What a manifest says of the columns of each file of a release beside a register.
-    pub fn joined_column_manifests(
-        &self,
-        joined: &JoinedRegister,
-        released: &[ReleasedTable],
-    ) -> Vec<BTreeMap<String, ColumnManifest>> {
-        let forms = FileForms::new(self, joined);
-        forms.originals().iter().zip(released).map(|(original, table)| original.column_manifests(table)).collect()
     }
 }
 

@@ -78,6 +78,20 @@ pub enum WriteProblem {
         /// The column.
         column: String,
     },
+    /// Labels that readers would take for something else than they stand for.
+    #[error("column '{column}': {n_values} distinct values would be looked for elsewhere by readers of its labels")]
+    Misleading {
+        /// The column.
+        column: String,
+        /// How many values.
+        n_values: u64,
+    },
+    /// The released part of a hierarchy is not what it should be.
+    #[error("what was written can't be read back: the hierarchy of column '{column}'")]
+    Listing {
+        /// The column.
+        column: String,
+    },
     /// The writer of a file format failed.
     #[error("{}: can't be written: {message}", path.display())]
     Encode {
@@ -118,7 +132,13 @@ impl WriteProblem {
                 Some(format!("drop '{column}', or write Parquet or Arrow with --format"))
             }
             WriteProblem::BoundNameTaken { bound, .. } => Some(format!("rename '{bound}', or use --cells labels")),
-            WriteProblem::NoBounds { .. } | WriteProblem::ReadBack(_) | WriteProblem::Changed(_) => {
+            WriteProblem::Misleading { .. } => {
+                Some("give another date_format, or a hierarchy file instead of a rule".to_owned())
+            }
+            WriteProblem::NoBounds { .. }
+            | WriteProblem::Listing { .. }
+            | WriteProblem::ReadBack(_)
+            | WriteProblem::Changed(_) => {
                 Some("nothing was kept; this is a fault of the disk or of kohort: please report it".to_owned())
             }
         }
@@ -134,10 +154,12 @@ impl WriteProblem {
             | WriteProblem::BadTableName { .. }
             | WriteProblem::TooManyLabels { .. }
             | WriteProblem::NoTextForm { .. }
+            | WriteProblem::Misleading { .. }
             | WriteProblem::BoundNameTaken { .. } => ErrorClass::Input,
             WriteProblem::Io { .. }
             | WriteProblem::Encode { .. }
             | WriteProblem::NoBounds { .. }
+            | WriteProblem::Listing { .. }
             | WriteProblem::ReadBack(_)
             | WriteProblem::Changed(_) => ErrorClass::Io,
         }

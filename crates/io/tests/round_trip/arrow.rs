@@ -365,3 +365,54 @@ proptest! {
         let _ = read_for_check(&path, &kohort_io::CheckOptions::default(), &Silent);
     }
 }
+
+#[test]
+fn the_manifest_names_the_true_type_of_every_column() {
+    let private = batch_of(columns_of(&[Some(1), None, Some(0x4009_21fb_5444_2d18)]));
+    let folder = tempfile::tempdir().unwrap();
+    write_batch(&private, &folder.path().join("in.parquet"), Format::Parquet);
+    let names: Vec<String> = private.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let loaded = load_file(folder.path(), "in.parquet", &names, CsvSpec::default());
+    let out = folder.path().join("out");
+    let manifest = write(&release(&loaded, vec![0, 1, 2]), &loaded, &out, None, Existing::Refuse).unwrap();
+    let types = &manifest.tables[0].columns;
+    for (value_type, columns) in [
+        ("integer", &["int8", "int64", "uint64"][..]),
+        ("float", &["float32", "float64"]),
+        ("decimal", &["decimal"]),
+        ("boolean", &["boolean"]),
+        ("date", &["date32", "date64"]),
+        ("timestamp", &["nanoseconds", "berlin"]),
+        ("text", &["labels", "nothing"]),
+        ("other", &["list", "struct", "binary", "decimal256", "duration"]),
+    ] {
+        columns.iter().for_each(|name| assert_eq!(types[*name].value_type, value_type, "{name}"));
+    }
+    assert_eq!(manifest.tables[0].csv, None);
+    let (_, tables) = kohort_io::read_release(&out, &Silent).unwrap();
+    assert_eq!(tables[0].column("float64").unwrap().value_type, ValueType::Float);
+    assert_eq!(tables[0].column("list").unwrap().value_type, ValueType::Text);
+}
+
+#[test]
+fn a_dictionary_does_not_hold_what_rows_that_were_left_out_say() {
+    let wards: DictionaryArray<Int8Type> =
+        ["north", "gone-with-the-row", "south", "north"].into_iter().map(Some).collect();
+    let private = batch_of(vec![("ward", Arc::new(wards) as ArrayRef)]);
+    for format in [Format::ArrowFile, Format::ArrowStream] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("in.{}", format.extension());
+        write_batch(&private, &folder.path().join(&file), format);
+        let names = ["quasi".to_owned(), "ward".to_owned()];
+        let loaded = load_file(folder.path(), &file, &names, CsvSpec::default());
+        let out = folder.path().join("out");
+        write(&release(&loaded, vec![3, 0, 2]), &loaded, &out, None, Existing::Refuse).unwrap();
+        let bytes = std::fs::read(out.join(format!("patient.{}", format.extension()))).unwrap();
+        let holds = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+        assert!(!holds(b"gone-with-the-row"), "{format:?}");
+        let public = read_batch(&out.join(format!("patient.{}", format.extension())), format);
+        let wards = public.column(1).as_any().downcast_ref::<DictionaryArray<Int8Type>>().unwrap();
+        let wards: Vec<Option<&str>> = wards.downcast_dict::<StringArray>().unwrap().into_iter().collect();
+        assert_eq!(wards, [Some("north"), Some("north"), Some("south")]);
+    }
+}

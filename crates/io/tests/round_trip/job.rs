@@ -6,8 +6,8 @@ use std::path::Path;
 use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WriteProblem, WrittenFile, load, write_release};
 use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Order, Orphans, TableSpec};
 use kohort_model::{
-    Achieved, BeforeAfter, Cells, ColumnManifest, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable,
-    Requirement, RequirementManifest, Risk, Role, Silent, Spec, TableManifest, Texts,
+    Achieved, BeforeAfter, Cells, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable, Requirement,
+    RequirementManifest, Risk, Role, Silent, Spec, TableManifest, Texts,
 };
 use kohort_verify::{Verified, verify_release};
 
@@ -74,10 +74,6 @@ pub(crate) fn write(
 }
 
 pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Manifest {
-    let columns = loaded.table.columns.iter().map(|column| {
-        let known = ColumnManifest { role: column.role.to_string(), value_type: column.value_type.to_string() };
-        (column.name.clone(), known)
-    });
     let n_rows = loaded.table.n_rows as u64;
     let none = BeforeAfter { before: Some(1.0), after: 1.0 };
     Manifest {
@@ -113,7 +109,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
             rows_out: file.n_rows,
             rows_suppressed: n_rows - file.n_rows,
             sha256: file.sha256.clone(),
-            columns: columns.collect(),
+            csv: file.csv.clone(),
+            columns: file.columns.clone(),
         }],
         audiences: BTreeMap::new(),
         savings: None,

@@ -10,6 +10,7 @@
 //! O(n log n) in the distinct values, one node per value and level.
 
 use chrono::{Datelike, NaiveDate};
+use serde::{Deserialize, Serialize};
 
 use super::Hierarchy;
 use crate::{Decimal, Notation, Texts, Value, ValueType};
@@ -28,7 +29,8 @@ pub enum Rule {
 }
 
 /// The side from which characters are masked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MaskSide {
     /// The last characters first: prefixes stay.
     Right,
@@ -37,7 +39,8 @@ pub enum MaskSide {
 }
 
 /// A level of dates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DateLevel {
     /// `1984-03-17`, for timestamps; a date is its own day.
     Day,

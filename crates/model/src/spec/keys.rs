@@ -2,7 +2,7 @@
 
 use super::{
     Childless, Choose, Cuts, Keys, Leftovers, Objective, Order, Orphans, Pairing, RegisterMethod, RegisterMissing,
-    RegisterRows, Unmatched,
+    RegisterRows, ReleasedHierarchies, Unmatched,
 };
 use crate::hierarchy::{DateLevel, MaskSide};
 use crate::{Distance, Steer};
@@ -15,6 +15,7 @@ pub(super) const TOP: &[&str] = &[
     "leftovers",
     "order",
     "keys",
+    "hierarchies",
     "seed",
     "delta_presence",
     "previous",
@@ -79,6 +80,8 @@ pub(super) const PRESETS: &[(&str, u32)] = &[("ema", 12), ("cms", 11)];
 pub(super) const LEFTOVERS: &[(&str, Leftovers)] = &[("merge", Leftovers::Merge), ("suppress", Leftovers::Suppress)];
 pub(super) const ORDERS: &[(&str, Order)] = &[("sorted", Order::Sorted), ("input", Order::Input)];
 pub(super) const KEYS: &[(&str, Keys)] = &[("surrogate", Keys::Surrogate), ("keep", Keys::Keep)];
+pub(super) const HIERARCHIES: &[(&str, ReleasedHierarchies)] =
+    &[("shown", ReleasedHierarchies::Shown), ("withhold", ReleasedHierarchies::Withhold)];
 pub(super) const ORPHANS: &[(&str, Orphans)] = &[("refuse", Orphans::Refuse), ("drop", Orphans::Drop)];
 pub(super) const CHILDLESS: &[(&str, Childless)] = &[("refuse", Childless::Refuse), ("keep", Childless::Keep)];
 pub(super) const STEERS: &[(&str, Steer)] = &[("all", Steer::All), ("common", Steer::Common)];

@@ -21,8 +21,8 @@ use self::section::{Bounds, Place, Reader, Section, out_of_bounds};
 use self::table::TableDraft;
 use super::keys;
 use super::{
-    Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, RegisterRows, Spec,
-    SpecFault, SpecProblem, SpecProblems,
+    Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, RegisterRows,
+    ReleasedHierarchies, Spec, SpecFault, SpecProblem, SpecProblems,
 };
 use crate::Role;
 
@@ -79,6 +79,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     links::check_algorithm(reader, &reader.place_of(&top, "algorithm"), algorithm, &tables);
     let keys = reader.word(&top, "keys", keys::KEYS).unwrap_or(Keys::Surrogate);
     links::check_references(reader, &top, keys, &tables);
+    let hierarchies = reader.word(&top, "hierarchies", keys::HIERARCHIES).unwrap_or(ReleasedHierarchies::Shown);
     let audiences = links::read_audiences(reader, &top, &mut tables);
     collusion::check_sensitive_to(reader, &audiences, &tables);
     let coalitions = collusion::read_collusion(reader, &top, &audiences, &tables);
@@ -105,6 +106,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
         leftovers,
         order,
         keys,
+        hierarchies,
         seed,
         mondrian: read_mondrian(reader, &top),
         datafly,

@@ -73,6 +73,7 @@ mod tests {
             ("/properties/leftovers", words(keys::LEFTOVERS)),
             ("/properties/order", words(keys::ORDERS)),
             ("/properties/keys", words(keys::KEYS)),
+            ("/properties/hierarchies", words(keys::HIERARCHIES)),
             ("/properties/steer", words(keys::STEERS)),
             ("/properties/mondrian/properties/cuts", words(keys::CUTS)),
             ("/properties/mondrian/properties/choose", words(keys::CHOOSE)),

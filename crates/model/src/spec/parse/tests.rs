@@ -75,6 +75,15 @@ fn the_clinic_of_the_documentation_is_read() {
 }
 
 #[test]
+fn hierarchies_are_released_as_far_as_labels_need_them_unless_they_are_withheld() {
+    let spec = |line: &str| format!("k = 2\n{line}\n[tables.a]\nfile = \"a.csv\"\ncolumns = {{ q = \"quasi\" }}");
+    assert_eq!(Spec::parse(&spec("")).unwrap().hierarchies, ReleasedHierarchies::Shown);
+    let withheld = Spec::parse(&spec("hierarchies = \"withhold\"")).unwrap();
+    assert_eq!(withheld.hierarchies, ReleasedHierarchies::Withhold);
+    assert!(problems(&spec("hierarchies = \"all\"")).contains("hierarchies"));
+}
+
+#[test]
 fn a_preset_is_a_k() {
     let text = "preset = \"ema\"\n[tables.a]\nfile = \"a.csv\"\ncolumns = { q = \"quasi\" }";
     assert_eq!(Spec::parse(text).unwrap().k, 12);

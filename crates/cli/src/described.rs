@@ -1,0 +1,126 @@
+//! What a manifest says about cells, compared with the private tables; and what the publisher should know about the parts
+//! of hierarchy files that were released.
+
+use std::path::Path;
+
+use kohort_io::{ColumnManifests, read_listing};
+use kohort_model::spec::{HierarchySource, ReleasedHierarchies};
+use kohort_model::{
+    Cells, Column, ColumnManifest, LabelsManifest, Manifest, NULL, ReleasedTable, Spec, Table, TableManifest,
+};
+use kohort_verify::Reading;
+
+use crate::failure::{Failure, Report};
+
+/// A release that was read, and what it should say of its cells.
+pub(crate) struct Described<'a> {
+    /// Its folder.
+    pub(crate) folder: &'a Path,
+    pub(crate) manifest: &'a Manifest,
+    /// Its tables.
+    pub(crate) tables: &'a [Table],
+    /// Per table how the private table says that its cells are read.
+    pub(crate) expected: Vec<ColumnManifests>,
+    /// Per table the one that has all values its labels stand for.
+    pub(crate) private: Vec<&'a Table>,
+    pub(crate) spec: &'a Spec,
+}
+
+impl Described<'_> {
+    /// Columns of which the manifest says something that is not so. A manifest of an earlier version says nothing.
+    pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Failure> {
+        let says_rules = |table: &TableManifest| table.columns.values().any(|column| column.labels.is_some());
+        if !self.manifest.tables.iter().any(says_rules) {
+            return Ok(Vec::new());
+        }
+        let mut wrong = Vec::new();
+        let of_tables = self.manifest.tables.iter().zip(self.tables).zip(&self.expected).zip(&self.private);
+        for (((entry, table), expected), private) in of_tables {
+            for (name, expected) in expected {
+                let (Some(released), Some(private)) = (table.column(name), private.column(name)) else { continue };
+                if !self.is_described(entry, released, expected, private)? {
+                    let message = format!(
+                        "table '{}': manifest.json says that the cells of '{name}' are read otherwise than they were made",
+                        entry.name
+                    );
+                    wrong.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
+                }
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn is_described(
+        &self,
+        entry: &TableManifest,
+        released: &Column,
+        expected: &ColumnManifest,
+        private: &Column,
+    ) -> Result<bool, Failure> {
+        let Some(claimed) = entry.columns.get(&released.name) else {
+            let bounds = [("_lo", ColumnManifest::LOWER_BOUND), ("_hi", ColumnManifest::UPPER_BOUND)];
+            return Ok(bounds.into_iter().all(|(ending, role)| {
+                let claimed = entry.columns.get(&format!("{}{ending}", released.name));
+                claimed == Some(&ColumnManifest { role: role.to_owned(), ..expected.clone() })
+            }));
+        };
+        if without_file(claimed) != *expected {
+            return Ok(false);
+        }
+        let Some(labels) = &claimed.labels else { return Ok(true) };
+        let listing = read_listing(self.folder, entry, &released.name)?;
+        let is_of_file = matches!(labels, LabelsManifest::Hierarchy { .. });
+        let is_due = is_of_file && self.spec.hierarchies == ReleasedHierarchies::Shown;
+        let is_true = match (&listing, private.hierarchy.as_deref()) {
+            (None, _) => !is_due,
+            (Some(listing), Some(hierarchy)) => is_due && listing.check_hierarchy(hierarchy).is_ok(),
+            (Some(_), None) => false,
+        };
+        Ok(is_true && Reading::new(released, labels, listing.as_ref()).n_misread(private, &released.texts) == 0)
+    }
+}
+
+/// A column without the name and digest of its hierarchy's file, which are compared by what the file says.
+fn without_file(column: &ColumnManifest) -> ColumnManifest {
+    let mut column = column.clone();
+    if let Some(LabelsManifest::Hierarchy { file, sha256, .. }) = &mut column.labels {
+        (*file, *sha256) = (None, None);
+    }
+    column
+}
+
+/// Columns whose hierarchy file, as far as it is released, has no value that the table lacks. Such a file may have been
+/// made from the table, and then its released part tells which values the table holds. The publisher alone is told so,
+/// because a reader who is told learns that the table holds all of them.
+pub(crate) fn own_values_listed(spec: &Spec, released: &[ReleasedTable], private: &[&Table]) -> Vec<String> {
+    if spec.hierarchies == ReleasedHierarchies::Withhold {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (table_spec, (released, private)) in spec.tables.iter().zip(released.iter().zip(private)) {
+        for column in &released.columns {
+            let column_spec = table_spec.columns.iter().find(|spec| spec.name == column.name);
+            let source = column_spec.and_then(|spec| spec.hierarchy.as_ref());
+            let is_file = matches!(source, Some(HierarchySource::Paths(_) | HierarchySource::Edges(_)));
+            let (Some(own), Cells::Recoded { labels, ids }) = (private.column(&column.name), &column.cells) else {
+                continue;
+            };
+            let Some(hierarchy) = own.hierarchy.as_deref().filter(|_| is_file) else { continue };
+            let mut is_shown = vec![false; hierarchy.n_nodes()];
+            for &id in ids.iter().filter(|&&id| id != NULL) {
+                if let Some(node) = hierarchy.node(labels.get(id)) {
+                    is_shown[node as usize] = true;
+                }
+            }
+            let mut is_held = vec![false; hierarchy.n_nodes()];
+            own.texts.iter().filter_map(|text| hierarchy.leaf(text)).for_each(|leaf| is_held[leaf as usize] = true);
+            let nodes = 0..hierarchy.n_nodes() as u32;
+            let is_listed = |leaf: u32| hierarchy.path(leaf).any(|node| node != leaf && is_shown[node as usize]);
+            let mut listed = nodes.filter(|&leaf| hierarchy.is_leaf(leaf) && is_listed(leaf)).peekable();
+            if listed.peek().is_some() && listed.all(|leaf| is_held[leaf as usize]) {
+                found.push(column.name.clone());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,36 @@
+//! The released part of a hierarchy file, read back.
+
+use std::path::Path;
+
+use kohort_model::Silent;
+use kohort_model::spec::CsvSpec;
+use kohort_verify::{Listing, ListingFault};
+
+use super::open::{CheckOptions, read_released};
+use super::problem::ReadProblems;
+use crate::write::LISTING_COLUMNS;
+use crate::{Compression, Format};
+
+/// Why a file is no listing.
+pub(crate) enum ListingProblem {
+    /// It can't be read as a table.
+    Table(ReadProblems),
+    /// Its columns are others, or a cell is missing.
+    OtherColumns,
+    /// What it lists can't be.
+    Fault(ListingFault),
+}
+
+/// Reads which values the labels of a column stand for.
+pub(crate) fn read_listing_file(path: &Path) -> Result<Listing, ListingProblem> {
+    let csv = CsvSpec { separator: Some(','), ..CsvSpec::default() };
+    let options = CheckOptions { format: Some(Format::Csv(Compression::None)), csv };
+    let table = read_released(path, &options, &Silent).map_err(ListingProblem::Table)?;
+    let [labels, values] = table.columns.as_slice() else { return Err(ListingProblem::OtherColumns) };
+    if [&labels.name, &values.name] != LISTING_COLUMNS {
+        return Err(ListingProblem::OtherColumns);
+    }
+    let pair = |row: usize| Some((labels.cell(row)?.to_owned(), values.cell(row)?.to_owned()));
+    let pairs: Option<Vec<(String, String)>> = (0..table.n_rows).map(pair).collect();
+    Listing::new(pairs.ok_or(ListingProblem::OtherColumns)?).map_err(ListingProblem::Fault)
+}
