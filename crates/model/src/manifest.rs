@@ -261,8 +261,8 @@ pub struct JoinManifest {
 pub struct PreviousManifest {
     /// Digests of the earlier releases' manifests.
     pub manifests: Vec<String>,
-    /// The fewest persons of the registers whom a class of this release and one of each earlier release hold, over all
-    /// classes that somebody can be in.
+    /// The fewest persons among whom a reader of all releases finds somebody: those whom a class of this release holds,
+    /// by the registers of now, and classes of earlier releases hold, by the registers of their time, and the person.
     pub k: u64,
     /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

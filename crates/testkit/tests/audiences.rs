@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_core::AnonymizeError;
-use kohort_core::audiences::{AnonymizedForAudiences, anonymize_audiences};
+use kohort_core::audiences::AnonymizedForAudiences;
 use kohort_model::spec::Order;
-use kohort_model::{Audience, Audiences, Coalition, Column, Requirement, Role, Silent, Table, ValueType};
+use kohort_model::{Audience, Audiences, Coalition, Column, Requirement, Role, Table, ValueType};
 use kohort_testkit::generate::audiences::{AudiencesJob, Onlooker, audiences_job};
 use kohort_testkit::generate::{Size, config};
 use kohort_testkit::oracle::{self, Labels, Verdict};

@@ -3,18 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use kohort_core::changing::{ClassId, ClassIndex, Closing, Departures, GrowingTree};
-use kohort_model::Requirement;
 use kohort_testkit::attacks::snapshots::{
-    Block, Happened, N_VALUES, Row, Rule, Setting, Tuples, View, breached, candidates, diverse, stands, trees,
+    Block, Happened, N_VALUES, Row, Rule, Setting, View, breached, candidates, diverse, stands, trees,
 };
 use kohort_testkit::generate::config;
 use kohort_testkit::generate::history::setting;
 use kohort_testkit::random::Random;
 use proptest::prelude::*;
-
-fn l(column: &str, l: u32) -> Requirement {
-    Requirement::DistinctL { column: column.to_owned(), l }
-}
 
 proptest! {
     #![proptest_config(config(96))]

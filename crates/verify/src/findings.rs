@@ -91,8 +91,9 @@ pub struct JoinedFindings {
 /// What was counted of a release and earlier ones that are read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TogetherFindings {
-    /// Persons whom a class and a class of each earlier release hold, over all classes that somebody can be in: the
-    /// fewest. As many as in the smallest class where no earlier class holds anybody.
+    /// Persons whom a class and earlier classes hold, by the registers of each time, and the person who is looked for: the
+    /// fewest over all private persons, by the count that is checked. As many as in the smallest class where no earlier
+    /// class holds anybody.
     pub k: u64,
     /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
     pub l: Vec<(String, u64)>,

@@ -12,7 +12,7 @@
 //! # Cost
 //! a range query per earlier class; ways are made once for all people whom the same classes hold
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use kohort_model::{InRegister, JoinedRegister, NULL};
 
@@ -155,8 +155,8 @@ impl<'a> Past<'a> {
             LookedAt::Private => self.joined.n_microdata as u32,
         };
         let mut numbers = Numbers::default();
-        let mut records: HashMap<Vec<u32>, u32> = HashMap::new();
-        let mut known: HashMap<(Vec<Life>, Vec<Option<u32>>), u32> = HashMap::new();
+        let mut records: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut known: BTreeMap<(Vec<Life>, Vec<Option<u32>>), u32> = BTreeMap::new();
         self.record_of = vec![NULL; n_persons as usize];
         for person in 0..n_looked_at {
             let now = self.joined.public_place(person).unwrap_or(person);
@@ -257,7 +257,7 @@ impl<'a> Past<'a> {
 }
 
 /// Where somebody is looked up: a place per release.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Life {
     places: Vec<u32>,
 }
@@ -265,9 +265,9 @@ struct Life {
 /// What was found so far.
 #[derive(Default)]
 struct Numbers {
-    ways: HashMap<Way, u32>,
+    ways: BTreeMap<Way, u32>,
     /// How many persons of any time went a way.
-    n_stood: HashMap<Way, u64>,
+    n_stood: BTreeMap<Way, u64>,
 }
 
 /// The persons of any time who stood in all classes of a way, ascending.

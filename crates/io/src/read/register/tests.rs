@@ -70,6 +70,21 @@ fn the_join_is_full_and_outer() {
 }
 
 #[test]
+fn an_earlier_register_says_where_everybody_was_and_who_has_left() {
+    let mut spec = survey_spec(&[("town", register("town.csv", Some("no")))]);
+    spec.registers.get_mut("town").unwrap().previous = vec!["then.csv".into()];
+    let town = "no,age,zip\nA,20,x\nB,30,y\nD,50,z\nE,20,x\n";
+    // B and D have moved, F has left, C was there and E was not; of G contradicting things are said.
+    let then = "no,age,zip\nA,20.0,x\nB,30,z\nC,40,x\nD,50,x\nF,60,y\nG,1,x\nG,2,x\n";
+    let loaded = load_all(&[("survey.csv", SURVEY), ("town.csv", town), ("then.csv", then)], &spec).unwrap();
+    let places = loaded.earlier[0].places.iter();
+    let rows = rows(&loaded.joined);
+    let said: Vec<Option<&str>> = places.map(|&row| (row != NULL).then(|| rows[row as usize].as_str())).collect();
+    assert_eq!(said, [Some("20 x"), Some("30 z"), Some("40 x"), Some("50 x"), None, Some("60 y")]);
+    assert_eq!(loaded.earlier[0].places[0], 0, "a place that stayed the same has no row of its own");
+}
+
+#[test]
 fn rows_that_lack_something_are_left_out_or_refused() {
     let text = "no,age,zip\nD,50,z\nE,,z\n,60,z\nF,70,\nG,80,z\n";
     let loaded = with(text, |_| {}).unwrap();
