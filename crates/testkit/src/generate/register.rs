@@ -203,8 +203,8 @@ impl Kind {
     fn text(self, value: u8, file: File) -> String {
         match (self, file) {
             (Kind::Integer, _) => (u32::from(value) * 3).to_string(),
-            (Kind::Decimal, File::Private) => format!("{}.5", value),
-            (Kind::Decimal, File::Register) => format!("{}.50", value),
+            (Kind::Decimal, File::Private) => format!("{value}.5"),
+            (Kind::Decimal, File::Register) => format!("{value}.50"),
             (Kind::Date, _) => format!("1990-0{}-28", value + 1),
             (Kind::Code, _) => format!("0{}{}", value / 3, value),
             (Kind::Word, File::Private) => format!("caf\u{e9} {value}"),

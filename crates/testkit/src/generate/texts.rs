@@ -32,11 +32,11 @@ impl Job {
     pub fn spec_text(&self) -> String {
         let columns =
             self.table.columns.iter().map(|column| column_spec(column, "", &asked_of(column, &self.requirements), ""));
-        self.spec_with(columns.collect(), "", "")
+        self.spec_with(&columns.collect::<Vec<_>>(), "", "")
     }
 
     /// The spec with lines of its own at the top and at the end.
-    fn spec_with(&self, columns: Vec<String>, top: &str, end: &str) -> String {
+    fn spec_with(&self, columns: &[String], top: &str, end: &str) -> String {
         let spec = &self.spec;
         let leftovers = match spec.leftovers {
             Leftovers::Merge => "merge",
@@ -162,11 +162,9 @@ impl AudiencesJob {
             Steer::All => "",
             Steer::Common => "steer = \"common\"\n",
         };
+        let columns: Vec<String> = job.table.columns.iter().map(column).collect();
         let mut files = job.files();
-        files.insert(
-            "release.toml".to_owned(),
-            job.spec_with(job.table.columns.iter().map(column).collect(), top, &end),
-        );
+        files.insert("release.toml".to_owned(), job.spec_with(&columns, top, &end));
         files
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use kohort_core::{AnonymizeError, Anonymized};
 use kohort_model::{Requirement, Role, Schema, SchemaTable, Table};
 use kohort_verify::{
-    Asked, Findings, RowsOf, Skipped, Suppressed, SuppressionLimit, verify_against, verify_alone, verify_release,
-    verify_written,
+    Asked, Findings, RowsOf, Skipped, Suppressed, SuppressionLimit, Verified, verify_against, verify_alone,
+    verify_release, verify_written,
 };
 
 use super::{FaultKind, Judged};
@@ -89,9 +89,7 @@ where
     judged.verified("alone", verify_alone(&file, &file.with_role(Role::Quasi), asked, rows_of));
     let suppressed = Suppressed { rows: (table.n_rows - rows.len()) as u64, persons: done.persons.suppressed };
     let against = judged.verified("against", verify_against(&file, table, asked, suppressed));
-    for (way, found) in
-        [("release", verified.as_ref().map(|verified| verified.findings())), ("against", against.as_ref())]
-    {
+    for (way, found) in [("release", verified.as_ref().map(Verified::findings)), ("against", against.as_ref())] {
         let Some(found) = found else { continue };
         compare(judged, way, found, n_persons);
     }

@@ -24,6 +24,7 @@ use crate::oracle::{self, Verdict};
 const FEW_PERSONS: usize = 10;
 
 pub(super) fn judge(job: &RegisterJob) -> Judged {
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime, the closure of any")]
     judge_with(job, |read| read.judge())
 }
 
@@ -205,7 +206,7 @@ impl Read<'_> {
                 None => others += 1,
                 Some(InRegister::Absent) => unmatched += 1,
                 Some(InRegister::Same(said) | InRegister::Differs(said)) => {
-                    matched += usize::from(self.holds(cells, *said))
+                    matched += usize::from(self.holds(cells, *said));
                 }
             }
         }
