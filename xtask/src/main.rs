@@ -6,6 +6,7 @@ mod citations;
 mod clinic;
 mod command;
 mod edges;
+mod fuzz;
 mod licences;
 mod links;
 mod requirements;
@@ -20,6 +21,8 @@ The project's chores.
 
   cargo xtask test              everything CI runs
   cargo xtask bench [NAME...]   benchmarks, all of them or those named
+  cargo xtask fuzz --minutes N [TARGET...]
+                                fuzz targets, all of them or those named, N minutes each
   cargo xtask clinic            rewrites the generated files of examples/clinic
   cargo xtask help              this text
 ";
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         }
         ["test"] => test::run(),
         ["bench", names @ ..] => bench(names),
+        ["fuzz", "--minutes", minutes, names @ ..] => fuzz::run(minutes, names),
         ["clinic"] => clinic::rewrite(),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" "))),
     };

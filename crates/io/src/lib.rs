@@ -11,6 +11,8 @@ mod arrow_text;
 mod bounds;
 mod digest;
 mod format;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 mod manifest;
 mod read;
 mod write;

@@ -14,3 +14,6 @@ pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined
 pub use problem::WriteProblem;
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;
+
+#[cfg(any(fuzzing, test))]
+pub(crate) use csv::write_texts;
