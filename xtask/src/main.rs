@@ -6,6 +6,7 @@ mod citations;
 mod clinic;
 mod command;
 mod edges;
+mod fuzz;
 mod jobs;
 mod licences;
 mod links;
@@ -24,6 +25,8 @@ The project's chores.
   cargo xtask bench [NAME...]   benchmarks, all of them or those named
   cargo xtask jobs [OPTION...]  random jobs of every system, recounted by independent code
                                 [--count N] [--by-command N] [--from N] [--of SYSTEM]
+  cargo xtask fuzz --minutes N [TARGET...]
+                                fuzz targets, all of them or those named, N minutes each
   cargo xtask clinic            rewrites the generated files of examples/clinic
   cargo xtask help              this text
 ";
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         ["attack", flags @ ..] => attack(flags),
         ["bench", names @ ..] => bench(names),
         ["jobs", options @ ..] => jobs::run(options),
+        ["fuzz", "--minutes", minutes, names @ ..] => fuzz::run(minutes, names),
         ["clinic"] => clinic::rewrite(),
         _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" "))),
     };

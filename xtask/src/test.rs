@@ -11,7 +11,10 @@ use crate::{citations, edges, licences, links, requirements, tools};
 type Step = (&'static str, fn() -> Result<(), String>);
 
 const STEPS: [Step; 10] = [
-    ("format", || cargo(&["fmt", "--all", "--check"], &[])),
+    ("format", || {
+        cargo(&["fmt", "--all", "--check"], &[])?;
+        cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"], &[])
+    }),
     ("crate edges", || complain(&edge_complaints()?)),
     ("licences and sources", || complain(&licence_complaints(&metadata()?)?)),
     ("links", || complain(&links::complaints(root())?)),

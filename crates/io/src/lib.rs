@@ -12,6 +12,8 @@ mod bounds;
 mod described;
 mod digest;
 mod format;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 mod manifest;
 mod read;
 mod write;

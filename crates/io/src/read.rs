@@ -33,6 +33,8 @@ pub use rows::{PlainCells, PrivateRows, read_rows};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
+#[cfg(any(fuzzing, test))]
+pub(crate) use csv::CsvBatches;
 pub(crate) use csv::CsvFile;
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use listing::{ListingProblem, read_listing_file};

@@ -16,5 +16,7 @@ pub use problem::WriteProblem;
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;
 
+#[cfg(any(fuzzing, test))]
+pub(crate) use csv::write_texts;
 pub(crate) use joined::FileForms;
 pub(crate) use listing::COLUMNS as LISTING_COLUMNS;

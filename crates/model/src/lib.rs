@@ -13,6 +13,8 @@
 //! - [`Release`], [`Manifest`]: what comes out.
 
 mod audience;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 pub mod hierarchy;
 mod manifest;
 mod note;

@@ -25,6 +25,8 @@ pub mod configuration;
 mod connection;
 mod failure;
 mod frontend;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 mod login;
 pub mod metrics;
 mod names;

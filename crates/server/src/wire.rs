@@ -23,7 +23,8 @@ const STALLED: Duration = Duration::from_secs(60);
 const LONGEST_AT_START: usize = 10_000;
 /// Bytes that are kept before they are sent.
 const FULL: usize = 64 * 1024;
-const CHUNK: usize = 8 * 1024;
+/// Bytes for which room is made before they are read.
+pub(crate) const CHUNK: usize = 8 * 1024;
 /// Bytes that are read while a statement runs, to see whether the client is still there.
 const AHEAD: usize = 64 * 1024;
 
@@ -91,6 +92,12 @@ impl Incoming {
     /// From here on messages may be this long.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
+    }
+
+    /// For how many bytes there is room.
+    #[cfg(any(fuzzing, test))]
+    pub(crate) fn n_reserved(&self) -> usize {
+        self.input.capacity()
     }
 
     /// The first message.

@@ -25,6 +25,8 @@ pub mod access;
 pub mod engine;
 pub mod error;
 mod filter;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 pub mod hierarchies;
 pub mod meaning;
 pub mod options;

@@ -36,6 +36,9 @@ pub(crate) use columns::ColumnBuilder;
 /// Decimals of up to so many digits are integers of 64 bits.
 const INTEGER_DIGITS: u8 = 18;
 
+/// Decimals have up to so many digits.
+const MOST_DIGITS: u8 = 38;
+
 /// A type that the store keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredType {
@@ -74,7 +77,7 @@ impl StoredType {
             DataType::Binary => Self::Binary,
             DataType::Date32 => Self::Date32,
             DataType::Timestamp(TimeUnit::Microsecond, zone) => Self::Timestamp(zone.as_deref().map(str::to_owned)),
-            DataType::Decimal128(digits @ 1..=38, scale) => Self::Decimal { digits: *digits, scale: *scale },
+            DataType::Decimal128(digits, scale) => Self::decimal(*digits, *scale).ok_or_else(unsupported)?,
             _ => return Err(unsupported()),
         })
     }
@@ -151,9 +154,14 @@ impl StoredType {
                     return Some(Self::Timestamp(Some(zone.to_owned())));
                 }
                 let (digits, scale) = name.strip_prefix("decimal ")?.split_once(' ')?;
-                Self::Decimal { digits: digits.parse().ok()?, scale: scale.parse().ok()? }
+                Self::decimal(digits.parse().ok()?, scale.parse().ok()?)?
             }
         })
+    }
+
+    /// Decimals of so many digits, as far as 128 bits hold them.
+    fn decimal(digits: u8, scale: i8) -> Option<Self> {
+        (1..=MOST_DIGITS).contains(&digits).then_some(Self::Decimal { digits, scale })
     }
 }
 

@@ -25,6 +25,8 @@ mod encoding;
 mod error;
 mod folder;
 mod format;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzed;
 mod log;
 mod scan;
 mod session;

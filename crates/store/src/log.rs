@@ -68,7 +68,7 @@ fn number(header: &[u8], position: usize) -> u32 {
 }
 
 /// What is damaged in a log.
-fn find_damage(mut log: impl Read) -> std::io::Result<Option<&'static str>> {
+pub(crate) fn find_damage(mut log: impl Read) -> std::io::Result<Option<&'static str>> {
     let mut header = [0; HEADER];
     if !fill(&mut log, &mut header)? {
         return Ok(None);

@@ -358,7 +358,7 @@ fn beyond_limit(suppressed: Option<Suppressed>, n_persons: u64, spec: &Spec) -> 
 fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
     let Manifest { persons, requirement, .. } = manifest;
     let limit = SuppressionLimit::share(requirement.max_suppressed);
-    violation_reports(limit.exceeded(persons.suppressed, persons.n_out + persons.suppressed).as_slice())
+    violation_reports(limit.exceeded(persons.suppressed, persons.n_out.saturating_add(persons.suppressed)).as_slice())
 }
 
 /// How many persons a private table has.
@@ -444,7 +444,7 @@ pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> 
         }
     };
     let persons = manifest.persons;
-    compare("persons.in".to_owned(), persons.n_in as f64, (persons.n_out + persons.suppressed) as f64);
+    compare("persons.in".to_owned(), persons.n_in as f64, persons.n_out.saturating_add(persons.suppressed) as f64);
     compare("classes".to_owned(), manifest.classes as f64, found.classes as f64);
     if let Some(joined) = &found.joined {
         let register = manifest.register.as_ref();

@@ -92,6 +92,19 @@ fn a_manifest_can_t_talk_the_limit_on_persons_left_out_away() {
 }
 
 #[test]
+fn a_manifest_of_more_persons_than_can_be_counted_is_found_out() {
+    let folder = released();
+    let mut manifest: serde_json::Value = serde_json::from_str(&folder.read("out/manifest.json")).unwrap();
+    // Together with the 8 who were released that makes 0 in 64 bits.
+    manifest["persons"]["suppressed"] = (u64::MAX - 7).into();
+    manifest["persons"]["in"] = 0.into();
+    folder.write("out/manifest.json", manifest.to_string().as_bytes());
+    let ran = folder.run(&["verify", "out"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("manifest.json says persons.in = 0"), "{ran}");
+}
+
+#[test]
 fn a_release_of_something_else_is_found_out() {
     let folder = released();
     folder.write("patients.csv", PATIENTS.replace("34,", "99,").as_bytes());

@@ -52,7 +52,12 @@ impl<'a> CsvFile<'a> {
         Self::open_in_blocks(reader, spec, BLOCK_SIZE)
     }
 
-    fn open_in_blocks(reader: Box<dyn Read + 'a>, spec: &CsvSpec, block_size: usize) -> Result<Self, ReadProblem> {
+    /// The same, reading at least so many bytes at once. Blocks of any size give the same cells.
+    pub(crate) fn open_in_blocks(
+        reader: Box<dyn Read + 'a>,
+        spec: &CsvSpec,
+        block_size: usize,
+    ) -> Result<Self, ReadProblem> {
         let encoding = match &spec.encoding {
             None => encoding_rs::UTF_8,
             Some(name) => Encoding::for_label(name.as_bytes())

@@ -50,6 +50,28 @@ pub(super) fn write_csv(
     Ok(())
 }
 
+/// Writes columns of texts, to check that they are read again.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn write_texts(
+    columns: &[(&str, &Texts, &[u32])],
+    n_rows: usize,
+    separator: u8,
+    null_words: &[String],
+) -> Vec<u8> {
+    use std::borrow::Cow;
+    let file_column = |&(name, texts, ids)| FileColumn {
+        name: Cow::Borrowed(name),
+        source: 0,
+        kind: super::cells::Kind::Copied,
+        ids: CellIds::Released(ids),
+        texts: Some(Cow::Borrowed(texts)),
+    };
+    let file_columns: Vec<FileColumn<'_>> = columns.iter().map(file_column).collect();
+    let mut written = Vec::new();
+    write_csv(&file_columns, n_rows, separator, null_words, &mut written).expect("a Vec takes every byte");
+    written
+}
+
 fn spell_rows(columns: &[CsvColumn<'_>], rows: Range<usize>, separator: u8) -> Vec<u8> {
     let mut block = Vec::new();
     for row in rows {

@@ -53,7 +53,8 @@ fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecP
             fault: SpecFault::Syntax { message: error.message().replace('\n', ", ") },
         })
         .collect();
-    problems.sort_by_key(|problem| problem.line);
+    // The TOML reader names no place where keys are nested too deeply, so that comes last.
+    problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems.dedup_by_key(|problem| problem.line);
     problems
 }

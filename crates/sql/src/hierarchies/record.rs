@@ -93,14 +93,19 @@ impl Hierarchies {
                 Dgh::Pairs(known)
             }
             Record::Tree(paths) => Dgh::Tree(Arc::new(Hierarchy::from_paths(&paths).ok()?)),
-            Record::Steps(steps) => Dgh::Rule(Rule::Steps(steps)),
-            Record::Mask(Side(side)) => Dgh::Rule(Rule::Mask(side)),
-            Record::Dates(levels) => Dgh::Rule(Rule::Dates(levels.into_iter().map(|Level(level)| level).collect())),
-            Record::Flat => Dgh::Rule(Rule::Flat),
+            Record::Steps(steps) => checked(Rule::Steps(steps))?,
+            Record::Mask(Side(side)) => checked(Rule::Mask(side))?,
+            Record::Dates(levels) => checked(Rule::Dates(levels.into_iter().map(|Level(level)| level).collect()))?,
+            Record::Flat => checked(Rule::Flat)?,
         };
         self.by_name.insert(name.to_lowercase(), dgh);
         Some(())
     }
+}
+
+/// A rule that can make a tree. No other was ever kept, so a record of one is damaged.
+fn checked(rule: Rule) -> Option<Dgh> {
+    rule.check().ok().map(|()| Dgh::Rule(rule))
 }
 
 /// A tree as a file of paths.
@@ -155,5 +160,8 @@ mod tests {
     fn what_is_no_dgh_is_not_taken() {
         assert!(Hierarchies::new().restore("x", "{\"tree\":\"\"}").is_none());
         assert!(Hierarchies::new().restore("x", "").is_none());
+        for rule in ["{\"steps\":[]}", "{\"steps\":[-1.0]}", "{\"dates\":[\"year\",\"day\"]}"] {
+            assert!(Hierarchies::new().restore("x", rule).is_none(), "{rule}");
+        }
     }
 }

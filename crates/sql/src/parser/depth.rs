@@ -28,7 +28,8 @@ const MOST_OPERATORS: usize = 10_000;
 const MOST_TABLES: u64 = 4_000;
 
 /// The parser reads what stands in the parentheses of a function or a query up to twice, so that each of those inside each
-/// other doubles its work. So many words and signs it may read in all, and so many times as many as there are.
+/// other doubles its work. So does each CASE: where one has no END, CASE is read again as a name, and what follows it as a
+/// part of the CASE around it. So many words and signs the parser may read in all, and so many times as many as there are.
 const MOST_READ: u64 = 1_000_000;
 const MOST_TIMES_READ: u64 = 16;
 
@@ -74,6 +75,8 @@ struct Level {
     n_tables: u64,
     /// Whether the parser may read it twice.
     is_read_twice: bool,
+    /// Each CASE without its END yet, and whether the parser may read it twice.
+    cases: Vec<bool>,
 }
 
 impl Level {
@@ -155,7 +158,8 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
                     let outer = levels.last_mut().expect("one is left");
                     around.depth -= outer.depth();
                     around.n_operators -= outer.n_operators;
-                    n_read_twice -= u32::from(inner.is_read_twice);
+                    let n_cases = inner.cases.iter().filter(|is_read_twice| **is_read_twice).count();
+                    n_read_twice -= u32::from(inner.is_read_twice) + n_cases as u32;
                     outer.expects_operand = false;
                     match inner.defines {
                         Some(query) => {
@@ -181,6 +185,18 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
                 if is_table && is_name && !matches!(next, Some(Token::Period | Token::LParen)) {
                     let n_tables = queries.get(&name).copied().unwrap_or(1).max(1);
                     level.n_tables = level.n_tables.saturating_add(n_tables);
+                }
+                match word.keyword {
+                    Keyword::CASE if !is_part && word.quote_style.is_none() => {
+                        // Behind ELSE nothing but END may follow, so a name ends the CASE around it.
+                        let is_read_twice = !last_is_else(&tokens[..place]);
+                        level.cases.push(is_read_twice);
+                        n_read_twice += u32::from(is_read_twice);
+                    }
+                    Keyword::END if !is_name => {
+                        n_read_twice -= u32::from(level.cases.pop() == Some(true));
+                    }
+                    _ => {}
                 }
                 match word.keyword {
                     Keyword::AS if !is_name => {
@@ -234,6 +250,10 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
 
 fn begins_query(token: &Token) -> bool {
     matches!(token, Token::Word(Word { keyword: Keyword::SELECT | Keyword::WITH | Keyword::VALUES, .. }))
+}
+
+fn last_is_else(tokens: &[TokenWithSpan]) -> bool {
+    matches!(tokens.last().map(|last| &last.token), Some(Token::Word(Word { keyword: Keyword::ELSE, .. })))
 }
 
 /// Whether a word means what it says although an operand could stand there.
@@ -358,6 +378,27 @@ mod tests {
         assert_eq!(found(&format!("SELECT {}", nested("(", 40))), None, "what only groups is read once");
         let rows = vec!["(1, 'a')"; 20_000].join(", ");
         assert_eq!(found(&format!("INSERT INTO t VALUES {rows}")), None);
+    }
+
+    #[test]
+    fn a_case_inside_another_is_counted_by_how_often_it_is_read() {
+        let found = |sql: &str| problem(sql).map(|problem| problem.fault);
+        let nested = |open: &str, n: usize, close: &str| format!("SELECT {}b{}", open.repeat(n), close.repeat(n));
+        // Without END, or with something else before it, every CASE is read as a name too.
+        for (open, close) in [
+            ("CASE WHEN a THEN ", " END"),
+            ("CASE WHEN a THEN ", " x END"),
+            ("CASE WHEN a THEN ", ""),
+            ("CASE WHEN end THEN ", " x END"),
+            ("CASE ", " WHEN a THEN b END"),
+            ("(CASE WHEN a THEN ", " x END)"),
+        ] {
+            assert_eq!(found(&nested(open, 300, close)), Some(ParseFault::TooNested), "{open}{close}");
+        }
+        assert_eq!(found(&nested("CASE WHEN a THEN ", 12, " END")), None);
+        assert_eq!(found(&nested("CASE WHEN a THEN b ELSE ", 200, " END")), None, "a list of cases is read once");
+        let side_by_side = vec!["CASE WHEN a THEN b END"; 3_000].join(", ");
+        assert_eq!(found(&format!("SELECT {side_by_side}")), None);
     }
 
     #[test]

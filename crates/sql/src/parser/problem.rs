@@ -65,7 +65,7 @@ pub enum ParseFault {
         most: usize,
     },
     /// A statement that would take too long to read.
-    #[error("too many functions or queries stand inside each other")]
+    #[error("too many functions, CASEs or queries stand inside each other")]
     TooNested,
     /// A text that would take too much memory.
     #[error("there are more than {most} words, signs and values in what was sent at once")]

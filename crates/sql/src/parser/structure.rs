@@ -10,6 +10,9 @@ use super::DIALECT;
 /// Bytes of a text that nobody could read, of which the log keeps words.
 const MOST_UNREAD: usize = 64 << 10;
 
+/// The highest number that a parameter can have. One with a larger number may be a value.
+const MOST_PARAMETERS: u16 = 1000;
+
 /// Words of our own statements.
 const OWN_WORDS: [&str; 32] = [
     "anonymization_id",
@@ -133,8 +136,12 @@ fn shown(tokens: &[TokenWithSpan], is_hidden: impl Fn(&Token) -> bool) -> String
     shown
 }
 
-/// Whatever is neither a name nor a sign.
+/// Whatever is neither a name, nor a sign, nor a parameter such as `$1`. What else begins with `$` may be a value.
 fn is_literal(token: &Token) -> bool {
+    if let Token::Placeholder(name) = token {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
+        return number.is_none_or(|number| number > MOST_PARAMETERS);
+    }
     matches!(
         token,
         Token::Number(..)
@@ -180,6 +187,7 @@ mod tests {
             "SELECT FROM ? WHERE name = ? OR ? = ?"
         );
         assert_eq!(unread("SELECT 'Smith"), "?");
+        assert_eq!(unread("SELECT $1, $Smith, $5551234"), "SELECT $1, ?, ?");
         assert_eq!(unread(&"Smith ".repeat(20_000)), "?");
     }
 

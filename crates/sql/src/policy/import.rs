@@ -42,7 +42,7 @@
 mod p3p;
 mod toml;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,6 +137,14 @@ pub enum ImportProblem {
         /// What it lacks.
         element: &'static str,
     },
+    /// Names that would make two columns of the table of choices one.
+    #[error("{}: the table of choices would have two columns '{column}'", .path.display())]
+    SameColumn {
+        /// The file.
+        path: PathBuf,
+        /// Their name.
+        column: String,
+    },
     /// Nothing to import.
     #[error("{}: there is no policy in it", .path.display())]
     Empty {
@@ -158,6 +166,11 @@ impl ImportProblem {
             ImportProblem::Retention { path, name } => {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
                 format!("import a TOML file that says p3p = \"{file}\", a k, and under [retention] {name} = 365")
+            }
+            ImportProblem::SameColumn { .. } => {
+                "purpose, recipient, k, sa_level and others are columns of every table of choices: rename the one of the \
+                 policy or of the persons, for P3P under [data]"
+                    .to_owned()
             }
             ImportProblem::Empty { .. } => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
             ImportProblem::Syntax { .. } | ImportProblem::Statement { .. } => return None,
@@ -194,7 +207,12 @@ pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -
         _ => return Err(ImportProblem::Kind { path: path.to_owned() }),
     };
     check(path, &rows)?;
-    Ok(to_batch(person.as_deref().unwrap_or("person"), &rows))
+    let batch = to_batch(person.as_deref().unwrap_or("person"), &rows);
+    let mut names = HashSet::new();
+    match batch.schema_ref().fields().iter().find(|field| !names.insert(field.name())) {
+        Some(twice) => Err(ImportProblem::SameColumn { path: path.to_owned(), column: twice.name().clone() }),
+        None => Ok(batch),
+    }
 }
 
 fn check(path: &Path, rows: &[Row]) -> Result<(), ImportProblem> {

@@ -167,3 +167,11 @@ fn a_policy_that_leaves_something_open_is_refused() {
     give a file that ends in .toml or .xml
     ");
 }
+
+#[test]
+fn a_column_that_every_table_of_choices_has_is_no_column_of_a_policy() {
+    let refused = |text: &str| import("toml", text, None).unwrap_err();
+    let twice = |column: &str| format!("policy.toml: the table of choices would have two columns '{column}'\n");
+    assert!(refused("k = 2\n[[policy]]\ncolumns = { others = \"forever\" }\n").starts_with(&twice("others_op")));
+    assert!(refused("k = 2\nperson = \"k\"\n[[policy]]\n").starts_with(&twice("k")));
+}
