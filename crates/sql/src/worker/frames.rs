@@ -20,6 +20,8 @@ use crate::SqlError;
 pub(super) enum Kind {
     /// To the worker: [`Begin`] and the plan.
     Begin,
+    /// To the server: [`Kind::Begin`] was received, and nothing was done yet.
+    Begun,
     /// To the worker: rows of a leaf. To the server: rows of the answer.
     Rows,
     /// To the worker: a leaf has no more rows. To the server: the answer has.
@@ -31,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Begin, Kind::Rows, Kind::End, Kind::Next, Kind::Failed];
+    const ALL: [Kind; 6] = [Kind::Begin, Kind::Begun, Kind::Rows, Kind::End, Kind::Next, Kind::Failed];
 
     fn byte(self) -> u8 {
         self as u8

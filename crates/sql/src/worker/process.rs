@@ -71,9 +71,11 @@ fn serve(functions: Functions) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let fault = note_faults();
     let Ok(frame) = said.recv() else { return Ok(()) };
+    let link = Arc::new(Link::new(to, said));
+    // From here on the loss of this process is the failure of its statement: before, the server starts another process.
+    link.send(&Frame::new(Kind::Begun, Vec::new())).map_err(io::Error::other)?;
     let (begin, plan) = begin(&frame).map_err(io::Error::other)?;
     limit_memory(begin.memory as u64)?;
-    let link = Arc::new(Link::new(to, said));
     let worker = Worker { link: Arc::clone(&link), functions, state };
     let executed = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(worker.execute(begin, plan))));
     let last = match executed {
