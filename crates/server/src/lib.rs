@@ -28,6 +28,7 @@ mod frontend;
 mod login;
 pub mod metrics;
 mod names;
+mod newcomers;
 mod parameters;
 mod places;
 mod request;
