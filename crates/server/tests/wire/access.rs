@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use kohort_server::Configuration;
 use kohort_sql::Engine;
+use kohort_sql::access::UNASKED;
 use kohort_sql::policy::ComplianceLog;
 
 use crate::client::connect;
@@ -185,7 +186,7 @@ async fn who_could_read_a_view_that_was_dropped_gets_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_could_not_be_made_again_keeps_others_from_its_readers() {
     let served = serve(PEOPLE).await;
-    served.engine.accounts().unwrap().grant_view(ANALYST, "lost").unwrap();
+    served.engine.accounts().unwrap().grant_view(ANALYST, "lost", UNASKED).unwrap();
     let (state, message) = connect(&served, ANALYST).await.failure("SELECT * FROM seen").await;
     assert_eq!(state, "42501");
     assert!(message.contains("what seen tells together with lost can't be known"), "{message}");

@@ -133,7 +133,7 @@ fn of_access(problem: &AccessProblem) -> &'static str {
         | AccessProblem::PairNotGranted { .. }
         | AccessProblem::ViewNotGranted { .. } => "42501",
         AccessProblem::LoginGone => "28000",
-        AccessProblem::Records(error) => of_io(error),
+        AccessProblem::Records(error) | AccessProblem::Log(error) | AccessProblem::Unrecorded(error) => of_io(error),
         AccessProblem::Unwritten { .. } => "58030",
         AccessProblem::BadRecord { .. } => "XX001",
         AccessProblem::NoRandomness => "58000",
