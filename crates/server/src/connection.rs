@@ -129,7 +129,7 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
 impl Connection {
     /// Tells the client what it needs to know, and sets what it wishes.
     async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
-        let catalog = self.server.catalog.install(self.session.context(), &self.user);
+        let catalog = self.server.catalog.install(self.session.context(), &self.user, self.session.role());
         catalog.map_err(|_| Failure::fatal("XX000", "the catalog can't be made"))?;
         for (name, value) in parameters {
             match name.as_str() {

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use kohort_sql::Engine;
 use kohort_sql::access::random_bytes;
 use kohort_sql::parser::STACK;
 use kohort_sql::worker::Workers;
-use kohort_sql::Engine;
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;

@@ -27,6 +27,7 @@ use crate::access::AccessProblem;
 use crate::options::ViewOptions;
 use crate::parser::{Access, StatementText};
 use crate::policy::UsedView;
+use crate::worker::Asker;
 
 impl Session {
     /// Runs what is DataFusion's.
@@ -171,7 +172,9 @@ impl Session {
             (Role::Analyst, Some(workers)) => {
                 let context = Arc::new(frame.task_ctx());
                 let plan = frame.create_physical_plan().await?;
-                workers.execute(plan, context, self.login.as_deref().unwrap_or_default())
+                let user = self.login.as_deref().unwrap_or_default().to_owned();
+                let asker = Asker { user, views: self.seen_views().into_keys().collect() };
+                workers.execute(plan, context, asker)
             }
             _ => frame.execute_stream().await,
         }

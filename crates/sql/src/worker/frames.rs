@@ -13,6 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::Asker;
 use crate::SqlError;
 
 /// What a message is.
@@ -57,7 +58,7 @@ pub(super) struct Begin {
     /// Bytes that the statement may take.
     pub(super) memory: usize,
     /// Who asked.
-    pub(super) user: String,
+    pub(super) asker: Asker,
     /// Options of the session that differ from what they are at first.
     pub(super) options: Vec<(String, String)>,
     /// Labels and parents of the hierarchies that the plan's functions name by number.
@@ -76,6 +77,8 @@ pub(super) struct Next {
 pub(super) enum Failed {
     OutOfMemory,
     NoValue,
+    OutOfRange,
+    DivisionByZero,
     NotImplemented(String),
     Running(String),
     /// A panic, and where.
@@ -87,6 +90,8 @@ impl Failed {
         match SqlError::while_running(error) {
             SqlError::OutOfMemory => Failed::OutOfMemory,
             SqlError::NoValue => Failed::NoValue,
+            SqlError::OutOfRange => Failed::OutOfRange,
+            SqlError::DivisionByZero => Failed::DivisionByZero,
             SqlError::Running { what } => Failed::Running(what),
             SqlError::Query(error) => match error.find_root() {
                 DataFusionError::NotImplemented(what) => Failed::NotImplemented(what.clone()),
@@ -100,6 +105,8 @@ impl Failed {
         match self {
             Failed::OutOfMemory => SqlError::OutOfMemory,
             Failed::NoValue => SqlError::NoValue,
+            Failed::OutOfRange => SqlError::OutOfRange,
+            Failed::DivisionByZero => SqlError::DivisionByZero,
             Failed::NotImplemented(what) => SqlError::Query(DataFusionError::NotImplemented(what)),
             Failed::Running(what) => SqlError::Running { what },
             Failed::Fault(place) => SqlError::StatementFault { place },

@@ -22,6 +22,7 @@ use futures::StreamExt;
 use kohort_model::Hierarchy;
 use prost::Message;
 
+use super::Asker;
 use super::codec::Codec;
 use super::frames::{Begin, Failed, Frame, Kind, Next, from_json, joined, malformed, parts, to_json};
 use super::leaves::{Split, is_bounded, split};
@@ -47,7 +48,7 @@ impl Workers {
         self: &Arc<Self>,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
-        user: &str,
+        asker: Asker,
     ) -> Result<SendableRecordBatchStream> {
         if is_bounded(&plan) {
             return execute_stream(plan, context);
@@ -58,12 +59,8 @@ impl Workers {
         let plan = physical_plan_to_bytes_with_proto_converter(plan, &codec, &DeduplicatingProtoConverter {})?;
         let nodes = |tree: &Arc<Hierarchy>| tree.nodes().map(|(label, parent)| (label.to_owned(), parent)).collect();
         let hierarchies = codec.hierarchies().iter().map(nodes).collect();
-        let begin = Begin {
-            memory: 0,
-            user: user.to_owned(),
-            options: changed_options(context.session_config().options()),
-            hierarchies,
-        };
+        let begin =
+            Begin { memory: 0, asker, options: changed_options(context.session_config().options()), hierarchies };
         let asked = Asked { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
         let rows = futures::stream::try_unfold(Statement::Asked(Box::new(asked)), Statement::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
