@@ -1,9 +1,9 @@
 //! [`Attempts`]: how often logins failed lately, by address and user.
 //!
 //! # Guarantee
-//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A login under way may
-//! fail, so no more are let in at a time than may: others wait for one to end. Nobody can lock out a user for other
-//! addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten, and names that are
+//! An address gets [`PER_ADDRESS`] wrong passwords in a [`WINDOW`], and [`PER_USER`] for one user. A proof that is being
+//! checked may be wrong, so no more are checked at a time than may: others wait for that, and for nothing a client does.
+//! Whoever begins logins and leaves them there holds up nobody. Nobody can lock out a user for other addresses. Memory is bounded: where there are too many, the older half of what failed is forgotten, and names that are
 //! too long to be anybody's count as one.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub(crate) struct Attempts {
     ended: Notify,
 }
 
-/// Whether a login may go on.
+/// Whether a login may be checked.
 pub(crate) enum Attempted<'a> {
     /// It may.
     Begun(Attempt<'a>),
@@ -49,7 +49,7 @@ struct Who {
 struct Failed {
     since: Instant,
     n_times: u32,
-    /// Logins under way, which may fail.
+    /// Logins that are being checked, which may fail.
     n_open: u32,
 }
 
@@ -59,19 +59,28 @@ impl Failed {
     }
 }
 
-/// A login under way.
+/// A login that is being checked.
 pub(crate) struct Attempt<'a> {
     attempts: &'a Attempts,
     who: [Who; 2],
 }
 
 impl Attempts {
-    /// Ends when a login does.
+    /// Whether too many logins have failed for this one to be worth beginning.
+    pub(crate) fn have_failed(&self, address: IpAddr, user: &str, now: Instant) -> bool {
+        let failed = self.failed();
+        let has_failed = |(who, most): &(Who, u32)| {
+            failed.get(who).is_some_and(|known| !known.is_over(now) && known.n_times >= *most)
+        };
+        keys(address, user).iter().any(has_failed)
+    }
+
+    /// Ends when a login was checked.
     pub(crate) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }
 
-    /// Lets an address try this user, where it may now.
+    /// Lets a login of this address and user be checked, where it may now.
     pub(crate) fn begin(&self, address: IpAddr, user: &str, now: Instant) -> Attempted<'_> {
         let mut failed = self.failed();
         let keys = keys(address, user);
@@ -191,6 +200,9 @@ mod tests {
             fail(&attempts, ADDRESS, "ann", now);
         }
         assert!(attempts.begin(ADDRESS, "ann", now).is_never());
+        assert!(attempts.have_failed(ADDRESS, "ann", now));
+        assert!(!attempts.have_failed(ADDRESS, "bob", now));
+        assert!(!attempts.have_failed(ADDRESS, "ann", now + WINDOW));
         assert!(attempts.begin(ADDRESS, "bob", now).begun().is_some());
         assert!(attempts.begin(OTHER, "ann", now).begun().is_some());
         assert!(attempts.begin(ADDRESS, "ann", now + WINDOW).begun().is_some());

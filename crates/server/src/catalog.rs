@@ -6,6 +6,7 @@
 
 mod completed;
 mod listed;
+mod privileges;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -33,12 +34,14 @@ use datafusion_pg_catalog::pg_catalog::{
     PG_CATALOG_TABLES, PgCatalogSchemaProvider, PgCatalogStaticTables, setup_pg_catalog,
 };
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+use kohort_sql::Role;
 use kohort_sql::parser::{Parsed, Statement as OwnStatement, parse};
-use kohort_sql::worker::Functions;
+use kohort_sql::worker::{Asker, Functions};
 
 use crate::settings::SERVER_VERSION;
 use completed::Completed;
 use listed::Listed;
+use privileges::Holder;
 
 const CATALOG: &str = "kohort";
 const PG_CATALOG: &str = "pg_catalog";
@@ -67,7 +70,7 @@ impl PgCatalog {
     }
 
     /// Adds the catalog to the session of a user.
-    pub(crate) fn install(&self, context: &SessionContext, user: &str) -> Result<(), DataFusionError> {
+    pub(crate) fn install(&self, context: &SessionContext, user: &str, role: Role) -> Result<(), DataFusionError> {
         let listed = Listed::new(context.state().catalog_list());
         let tables = PgCatalogSchemaProvider::try_new(listed, Arc::clone(&self.tables), EmptyContextProvider)?;
         let catalog =
@@ -83,7 +86,8 @@ impl PgCatalog {
             .build();
         *state.write() = with_types;
         CoerceIntArgsToBigInt::widen(context);
-        for function in functions_of(user) {
+        let holder = Holder::of_session(user, role, context.state().catalog_list());
+        for function in functions_of(user).into_iter().chain(privileges::functions(&holder)) {
             context.register_udf(function);
         }
         Ok(())
@@ -142,7 +146,13 @@ impl PgCatalog {
 }
 
 /// Functions of the catalog, for processes that execute plans.
-pub(crate) const FUNCTIONS: Functions = Functions { own: functions_of, others: function };
+pub(crate) const FUNCTIONS: Functions = Functions { own: functions_of_asker, others: function };
+
+fn functions_of_asker(asker: &Asker) -> Vec<ScalarUDF> {
+    let mut functions = functions_of(&asker.user);
+    functions.extend(privileges::functions(&Holder::of_asker(asker)));
+    functions
+}
 
 /// A function of `datafusion-pg-catalog`.
 fn function(name: &str) -> Option<Arc<ScalarUDF>> {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use clap::Parser;
 use futures::TryStreamExt;
-use kohort_sql::access::{AccessProblem, Accounts};
+use kohort_sql::access::{AccessProblem, Accounts, UNASKED};
 use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
@@ -182,7 +182,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
         }
     };
     if let Some(name) = &arguments.create_owner {
-        accounts.create_user(name, Role::Owner, &password(name)?).map_err(|problem| match problem {
+        accounts.create_user(name, Role::Owner, &password(name)?, UNASKED).map_err(|problem| match problem {
             AccessProblem::UserExists { .. } => {
                 Ending::from(problem).hint("leave out --create-owner, which is for the first time")
             }

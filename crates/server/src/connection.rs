@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::frontend::FrontendMessage;
 use crate::login::{Login, log_in};
 use crate::metrics::Metrics;
-use crate::places::Place;
+use crate::newcomers::Newcomer;
 use crate::request::Request;
 use crate::server::{Cancellable, Server};
 use crate::settings::{Longest, Scope, Settings};
@@ -81,9 +81,9 @@ enum Messages {
 }
 
 /// Serves a client until it is gone.
-pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr, opening: Place<IpAddr>) {
-    let Some(login) = log_in(server, stream, peer).await else { return };
-    drop(opening);
+pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr, newcomer: Newcomer) {
+    let Some(login) = log_in(server, stream, peer, &newcomer).await else { return };
+    drop(newcomer);
     let Login { wire: Wire { mut incoming, outgoing }, user, session, parameters, place } = login;
     incoming.set_limit(server.configuration.max_message);
     let Some(cancellable) = server.cancellable() else { return };
@@ -129,7 +129,7 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
 impl Connection {
     /// Tells the client what it needs to know, and sets what it wishes.
     async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
-        let catalog = self.server.catalog.install(self.session.context(), &self.user);
+        let catalog = self.server.catalog.install(self.session.context(), &self.user, self.session.role());
         catalog.map_err(|_| Failure::fatal("XX000", "the catalog can't be made"))?;
         for (name, value) in parameters {
             match name.as_str() {

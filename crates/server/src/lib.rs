@@ -30,6 +30,7 @@ pub mod fuzzed;
 mod login;
 pub mod metrics;
 mod names;
+mod newcomers;
 mod parameters;
 mod places;
 mod request;

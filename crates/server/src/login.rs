@@ -1,16 +1,17 @@
-//! From the first byte to a login: TLS, cancel requests, SCRAM.
+//! From the first byte to a login: TLS, cancel requests, SCRAM. A client that others need the place of is told so and must go.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::attempts::Attempted;
+use crate::attempts::{Attempt, Attempted};
 use crate::failure::{Failure, Refusal};
 use crate::frontend::{FrontendMessage, StartupMessage, read_sasl_initial};
+use crate::newcomers::Newcomer;
 use crate::places::{NoPlace, Place};
 use crate::scram::{LoginProblem, Scram, mechanisms};
 use crate::server::Server;
-use crate::wire::{ByteStream, Wire};
+use crate::wire::{ByteStream, Wire, WireProblem};
 use kohort_sql::Session;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
@@ -28,6 +29,8 @@ pub(crate) struct Login {
 /// A connection before anybody has logged in.
 struct Opening<'s> {
     server: &'s Arc<Server>,
+    newcomer: &'s Newcomer,
+    peer: IpAddr,
     wire: Wire,
     /// What a login over TLS is bound to.
     binding: Option<Arc<[u8]>>,
@@ -41,13 +44,19 @@ enum Channel {
 }
 
 /// Leads a client to a login within the time it has for it. `None` where it wanted something else, or is gone.
-pub(crate) async fn log_in(server: &Arc<Server>, stream: Box<dyn ByteStream>, peer: IpAddr) -> Option<Login> {
+pub(crate) async fn log_in(
+    server: &Arc<Server>,
+    stream: Box<dyn ByteStream>,
+    peer: IpAddr,
+    newcomer: &Newcomer,
+) -> Option<Login> {
     let time = Duration::from_secs(server.configuration.startup_timeout);
     let mut stopping = server.stopping();
     let opened = async {
-        let opening = Opening { server, wire: Wire::new(stream), binding: None, channel: Channel::Plain };
+        let wire = Wire::new(stream);
+        let opening = Opening { server, newcomer, peer, wire, binding: None, channel: Channel::Plain };
         let (mut opening, parameters) = opening.start().await?;
-        match opening.authenticate(peer, &parameters).await {
+        match opening.authenticate(&parameters).await {
             Ok((user, session, place)) => Some(Login { wire: opening.wire, user, session, parameters, place }),
             Err(failure) => {
                 opening.end(failure).await;
@@ -66,7 +75,7 @@ impl Opening<'_> {
     async fn start(mut self) -> Option<(Self, Vec<(String, String)>)> {
         // TLS and GSSAPI are each asked for once.
         for _ in 0..3 {
-            match self.wire.incoming.read_startup().await {
+            match heard(self.server, self.newcomer, self.wire.incoming.read_startup()).await {
                 Ok(StartupMessage::Startup { minor, parameters }) => {
                     if minor > 0 || parameters.iter().any(|(name, _)| name.starts_with("_pq_.")) {
                         self.negotiate(&parameters).ok()?;
@@ -85,7 +94,15 @@ impl Opening<'_> {
                     (Some(tls), Channel::Plain) => {
                         self.wire.outgoing.put_byte(b'S');
                         self.wire.outgoing.flush().await.ok()?;
-                        let stream = tls.acceptor.accept(self.wire.into_stream().ok()?).await.ok()?;
+                        let accepted = tls.acceptor.accept(self.wire.into_stream().ok()?);
+                        let stream = tokio::select! {
+                            accepted = accepted => accepted.ok()?,
+                            // Nothing can be said in the middle of a handshake.
+                            () = self.newcomer.must_leave() => {
+                                self.server.metrics.refused.add(1);
+                                return None;
+                            }
+                        };
                         self.wire = Wire::new(Box::new(stream));
                         self.binding = tls.binding.clone();
                         self.channel = Channel::Tls;
@@ -95,8 +112,8 @@ impl Opening<'_> {
                         self.wire.outgoing.flush().await.ok()?;
                     }
                 },
-                Err(problem) => {
-                    self.end(problem.into()).await;
+                Err(failure) => {
+                    self.end(failure).await;
                     return None;
                 }
             }
@@ -114,7 +131,6 @@ impl Opening<'_> {
 
     async fn authenticate(
         &mut self,
-        peer: IpAddr,
         parameters: &[(String, String)],
     ) -> Result<(String, Session, Place<String>), Failure> {
         let parameter = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
@@ -127,31 +143,19 @@ impl Opening<'_> {
             return Err(Failure::fatal("0A000", "there is no replication here"));
         }
         let user = parameter("user").ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
-        let attempt = loop {
-            // Asked for before it is looked, so that no end is missed.
-            let ended = server.attempts.ended();
-            match server.attempts.begin(peer, user, Instant::now()) {
-                Attempted::Begun(attempt) => break attempt,
-                // Many log in at once: each waits until some have, within the time there is for a login.
-                Attempted::Later => ended.await,
-                Attempted::Never => {
-                    server.metrics.failed_logins.add(1);
-                    let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
-                    return Err(Failure::Fatal(Box::new(refusal)));
-                }
-            }
-        };
+        if server.attempts.have_failed(self.peer, user, Instant::now()) {
+            server.metrics.failed_logins.add(1);
+            return Err(too_many_failed());
+        }
         let session = match self.scram(user).await {
             Ok(session) => session,
             // psql asks what is wanted, hangs up, and comes back with a password: no guess was made.
             Err(Failure::Gone) => return Err(Failure::Gone),
             Err(failure) => {
-                attempt.fail(Instant::now());
                 server.metrics.failed_logins.add(1);
                 return Err(failure);
             }
         };
-        drop(attempt);
         let place = server.places.take(user.clone(), session.role()).map_err(|problem| {
             server.metrics.refused.add(1);
             Failure::fatal(
@@ -179,10 +183,21 @@ impl Opening<'_> {
         let (scram, answer) = Scram::start(&mechanism, &first, verifier, self.binding.as_deref()).map_err(refused)?;
         self.say(Authentication::SASLContinue(answer.into())).await?;
         let last = self.read_password().await?;
-        let proof = scram.finish(&last).map_err(refused)?;
-        // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
-        let login = login.ok_or_else(|| refused(LoginProblem::Wrong))?;
-        let session = engine.session_of(login).map_err(|_| refused(LoginProblem::Wrong))?;
+        let attempt = attempt(self.server, self.peer, user).await?;
+        let checked = scram.finish(&last).and_then(|proof| {
+            // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
+            let login = login.ok_or(LoginProblem::Wrong)?;
+            let session = engine.session_of(login).map_err(|_| LoginProblem::Wrong)?;
+            Ok((proof, session))
+        });
+        let (proof, session) = match checked {
+            Ok(checked) => checked,
+            Err(problem) => {
+                attempt.fail(Instant::now());
+                return Err(refused(problem));
+            }
+        };
+        drop(attempt);
         self.wire.outgoing.put(&PgWireBackendMessage::Authentication(Authentication::SASLFinal(proof.into())))?;
         Ok(session)
     }
@@ -193,7 +208,7 @@ impl Opening<'_> {
     }
 
     async fn read_password(&mut self) -> Result<bytes::Bytes, Failure> {
-        match self.wire.incoming.read().await? {
+        match heard(self.server, self.newcomer, self.wire.incoming.read()).await? {
             FrontendMessage::Password(body) => Ok(body),
             FrontendMessage::Terminate => Err(Failure::Gone),
             _ => Err(Failure::fatal("08P01", "expected a password message")),
@@ -209,6 +224,41 @@ impl Opening<'_> {
         }
         self.wire.outgoing.close().await;
     }
+}
+
+/// Leave to check a proof. Nothing is waited for from here to the end of the check, so others wait for that alone.
+async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Attempt<'s>, Failure> {
+    loop {
+        // Asked for before it is looked, so that no end is missed.
+        let ended = server.attempts.ended();
+        match server.attempts.begin(peer, user, Instant::now()) {
+            Attempted::Begun(attempt) => return Ok(attempt),
+            Attempted::Later => ended.await,
+            Attempted::Never => return Err(too_many_failed()),
+        }
+    }
+}
+
+/// A message of a client, unless others need its place.
+async fn heard<T>(
+    server: &Server,
+    newcomer: &Newcomer,
+    message: impl Future<Output = Result<T, WireProblem>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        message = message => Ok(message?),
+        () = newcomer.must_leave() => {
+            server.metrics.refused.add(1);
+            let refusal = Refusal::new("53300", "there are too many connections that have not logged in");
+            Err(Failure::Fatal(Box::new(refusal.hint("connect again, and log in at once"))))
+        }
+    }
+}
+
+fn too_many_failed() -> Failure {
+    let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
+    Failure::Fatal(Box::new(refusal))
 }
 
 /// The same whether the password is wrong or nobody has this name.

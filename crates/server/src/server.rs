@@ -1,9 +1,9 @@
 //! [`Server`]: accepts connections, bounds them, and ends them when it is to stop.
 //!
 //! # Guarantee
-//! At most `max_connections` are logged in, of which one analyst has at most half and owners find some free. As many and
-//! some more may be logging in, of which one address has at most `max_connections`; others are cut off. A connection that
-//! fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new is heard, idle connections
+//! At most `max_connections` are logged in, of which one analyst has at most half and owners find some free. Twice as many and
+//! some more may be logging in, of which one address has at most `max_connections`; beyond that, those who have taken
+//! longest give way to others ([`Newcomers`]), and are told so. A connection that fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new is heard, idle connections
 //! end at once, and running statements get `shutdown_timeout`. Statements run on threads and a runtime of their own: one
 //! that computes without a pause, which nothing can stop, keeps nobody else from being heard, and no clock from running.
 
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use kohort_sql::Engine;
 use kohort_sql::access::random_bytes;
 use kohort_sql::parser::STACK;
 use kohort_sql::worker::Workers;
-use kohort_sql::{Engine, Role};
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -31,7 +31,8 @@ use crate::catalog::PgCatalog;
 use crate::configuration::Configuration;
 use crate::connection;
 use crate::metrics::Metrics;
-use crate::places::{Place, Places};
+use crate::newcomers::{Newcomer, Newcomers};
+use crate::places::Places;
 use crate::tls::Tls;
 use crate::wire::ByteStream;
 
@@ -60,8 +61,7 @@ pub struct Server {
     pub(crate) places: Arc<Places<String>>,
     /// Whose cursors are open.
     pub(crate) cursors: Arc<Places<String>>,
-    /// Who has not logged in yet, by address.
-    openings: Arc<Places<IpAddr>>,
+    newcomers: Arc<Newcomers>,
     running: Running,
     work: Work,
     /// Whether it is to stop.
@@ -113,7 +113,7 @@ impl Server {
             catalog: PgCatalog::new(),
             places: Places::new(most, (most / 2).max(1), FOR_OWNERS.min(most / 4)),
             cursors: Places::new(MOST_CURSORS, MOST_CURSORS_OF_ONE, CURSORS_FOR_OWNERS),
-            openings: Places::new(2 * most + 16, most.max(8), 0),
+            newcomers: Newcomers::new(2 * most + 16, most.max(8)),
             running: Running::default(),
             work: Work::start()?,
             stopping: watch::Sender::new(false),
@@ -169,14 +169,11 @@ impl Server {
     async fn accept(self: &Arc<Self>, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &mut JoinSet<()>) {
         match accepted {
             Ok((stream, peer)) => {
-                // Nobody is known yet, so nobody is an owner.
-                let Ok(opening) = self.openings.take(network(peer.ip()), Role::Analyst) else {
-                    return self.metrics.refused.add(1);
-                };
+                let newcomer = self.newcomers.take(network(peer.ip()));
                 let server = Arc::clone(self);
                 // Answers are written in large pieces anyway.
                 let _ = stream.set_nodelay(true);
-                connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip(), opening).await });
+                connections.spawn(async move { server.serve_stream(Box::new(stream), peer.ip(), newcomer).await });
             }
             // Out of files, most likely: connections may end meanwhile.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -184,11 +181,11 @@ impl Server {
     }
 
     /// Serves one client until it is gone.
-    async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr, opening: Place<IpAddr>) {
+    async fn serve_stream(self: Arc<Self>, stream: Box<dyn ByteStream>, peer: IpAddr, newcomer: Newcomer) {
         self.metrics.connections.add(1);
         self.metrics.open.add(1);
         let _open = Open(Arc::clone(&self.metrics));
-        connection::serve(&self, stream, peer, opening).await;
+        connection::serve(&self, stream, peer, newcomer).await;
     }
 
     /// Ends once the server is to stop.

@@ -6,8 +6,9 @@
 //! answers, so a later grant is audited against it too, or refused where the view was dropped since. A login is of somebody,
 //! not of a name ([`Login`]): whoever gets the name or the password after them does not revive it.
 //! # Cost
-//! Everything is held in memory. What gives something is written to [`Records`] before it counts; what takes something away
-//! counts at once and is written by [`Accounts::write`], so that nobody who holds up writing keeps what was revoked.
+//! Everything is held in memory. What gives something is recorded ([`Recording`]) and written to [`Records`] before it counts;
+//! what takes something away counts at once, is recorded then, and is written by [`Accounts::write`], so that nobody who holds
+//! up writing keeps what was revoked. Nothing is written before its record is.
 
 mod grants;
 mod login;
@@ -38,6 +39,12 @@ const LONGEST_NAME: usize = 63;
 /// Characters of a password.
 const SHORTEST_PASSWORD: usize = 8;
 const LONGEST_PASSWORD: usize = 1024;
+
+/// Keeps the record of a change, which is not written where this fails. It must not look at the accounts.
+pub type Recording<'a> = &'a dyn Fn() -> std::io::Result<()>;
+
+/// For a change that no statement asks for.
+pub const UNASKED: Recording<'static> = &|| Ok(());
 
 /// Who may log in, and what they may read.
 pub struct Accounts {
@@ -161,15 +168,22 @@ impl Accounts {
     ///
     /// # Errors
     /// Where the name is taken or none, or the password too short.
-    pub fn create_user(&self, name: &str, role: Role, password: &str) -> Result<(), AccessProblem> {
+    pub fn create_user(
+        &self,
+        name: &str,
+        role: Role,
+        password: &str,
+        recording: Recording<'_>,
+    ) -> Result<(), AccessProblem> {
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
             return Err(AccessProblem::BadName { longest: LONGEST_NAME });
         }
         let verifier = checked_verifier(password)?;
-        let mut state = self.written()?;
+        let mut state = self.lock();
         if state.users.contains_key(name) {
             return Err(AccessProblem::UserExists { name: name.to_owned() });
         }
+        self.settle(&mut state, recording)?;
         let user = User { role, verifier, incarnation: state.next_incarnation() };
         self.records.put(USERS, name, &user.to_text())?;
         state.users.insert(name.to_owned(), user);
@@ -181,7 +195,13 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user, or the password is too short.
-    pub fn set_password(&self, name: &str, password: &str, asked_by: Option<&Login>) -> Result<(), AccessProblem> {
+    pub fn set_password(
+        &self,
+        name: &str,
+        password: &str,
+        asked_by: Option<&Login>,
+        recording: Recording<'_>,
+    ) -> Result<(), AccessProblem> {
         let verifier = checked_verifier(password)?;
         let mut state = self.lock();
         let incarnation = state.next_incarnation();
@@ -191,10 +211,11 @@ impl Accounts {
         state.unwritten.put(USERS, name, &user.to_text());
         state.users.insert(name.to_owned(), user);
         stays.into_iter().for_each(|login| login.becomes(incarnation));
+        let recorded = recording();
         drop(state);
         // The number stays: cursors of others need not be asked for again.
         self.taken_away.send_modify(|_| {});
-        Ok(())
+        recorded.map_err(AccessProblem::Unrecorded)
     }
 
     /// Removes somebody, at once; sessions of theirs end. Returns whether they were there. To be followed by
@@ -202,7 +223,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user and there must be, or the last owner would go.
-    pub fn drop_user(&self, name: &str, if_exists: bool) -> Result<bool, AccessProblem> {
+    pub fn drop_user(&self, name: &str, if_exists: bool, recording: Recording<'_>) -> Result<bool, AccessProblem> {
         let mut state = self.lock();
         let Some(user) = state.users.get(name) else {
             return if if_exists { Ok(false) } else { Err(AccessProblem::unknown_user(name)) };
@@ -215,9 +236,7 @@ impl Accounts {
         grants.revoke_all(name, unwritten);
         unwritten.remove(USERS, name);
         users.remove(name);
-        drop(state);
-        self.take_away();
-        Ok(true)
+        self.taken(state, recording).map(|()| true)
     }
 
     /// Everybody and what they may run, by name.
@@ -229,9 +248,10 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user.
-    pub fn grant_view(&self, user: &str, view: &str) -> Result<(), AccessProblem> {
-        let mut state = self.written()?;
+    pub fn grant_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
+        let mut state = self.lock();
         state.check_user(user)?;
+        self.settle(&mut state, recording)?;
         state.grants.grant_view(user, view, self.records.as_ref())
     }
 
@@ -239,7 +259,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where it was not granted.
-    pub fn revoke_view(&self, user: &str, view: &str) -> Result<(), AccessProblem> {
+    pub fn revoke_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
         let mut state = self.lock();
         state.check_user(user)?;
         if !state.grants.holds_view(user, view) {
@@ -247,17 +267,18 @@ impl Accounts {
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_view(user, view, unwritten);
-        drop(state);
-        self.take_away();
-        Ok(())
+        self.taken(state, recording)
     }
 
     /// Takes a view away from everybody: it is dropped, and another of its name is another view. Who held it is remembered.
     ///
     /// # Errors
     /// Where it can't be recorded.
-    pub fn forget_view(&self, view: &str) -> Result<(), AccessProblem> {
-        self.written()?.grants.forget_view(view, self.records.as_ref())?;
+    pub fn forget_view(&self, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
+        let mut state = self.lock();
+        self.settle(&mut state, recording)?;
+        state.grants.forget_view(view, self.records.as_ref())?;
+        drop(state);
         self.take_away();
         Ok(())
     }
@@ -266,9 +287,10 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user.
-    pub fn grant_pair(&self, user: &str, pair: &GrantedPair) -> Result<(), AccessProblem> {
-        let mut state = self.written()?;
+    pub fn grant_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessProblem> {
+        let mut state = self.lock();
         state.check_user(user)?;
+        self.settle(&mut state, recording)?;
         state.grants.grant_pair(user, pair, self.records.as_ref())
     }
 
@@ -276,7 +298,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where they were not granted.
-    pub fn revoke_pair(&self, user: &str, pair: &GrantedPair) -> Result<(), AccessProblem> {
+    pub fn revoke_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessProblem> {
         let mut state = self.lock();
         state.check_user(user)?;
         if !state.grants.pairs(user).any(|(held, how)| held.is_same(pair) && how == Held::Now) {
@@ -284,18 +306,16 @@ impl Accounts {
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_pair(user, pair, unwritten);
-        drop(state);
-        self.take_away();
-        Ok(())
+        self.taken(state, recording)
     }
 
-    /// Writes what was taken away and counts already. What can't be written is tried again with the next change of users or
-    /// grants; it counts until the process ends.
+    /// Writes what was taken away, counts already and is recorded. What can't be written is tried again with the next change
+    /// of users or grants; it counts until the process ends.
     ///
     /// # Errors
     /// Where something can't be written.
     pub fn write(&self) -> Result<(), AccessProblem> {
-        self.written().map(drop)
+        Ok(self.lock().unwritten.write(self.records.as_ref())?)
     }
 
     /// Whether somebody who has logged in may read a view now.
@@ -339,11 +359,19 @@ impl Accounts {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, once all of it is written: what is given must not be written before what was taken away.
-    fn written(&self) -> Result<RwLockWriteGuard<'_, State>, AccessProblem> {
-        let mut state = self.lock();
-        state.unwritten.write(self.records.as_ref())?;
-        Ok(state)
+    /// Records a change that gives something, and writes what was taken away before: what is given must not be written before
+    /// that. Records of what was taken away are kept before this one.
+    fn settle(&self, state: &mut State, recording: Recording<'_>) -> Result<(), AccessProblem> {
+        recording().map_err(AccessProblem::Log)?;
+        Ok(state.unwritten.write(self.records.as_ref())?)
+    }
+
+    /// Records what was taken away, and tells everybody of it, recorded or not.
+    fn taken(&self, state: RwLockWriteGuard<'_, State>, recording: Recording<'_>) -> Result<(), AccessProblem> {
+        let recorded = recording();
+        drop(state);
+        self.take_away();
+        recorded.map_err(AccessProblem::Unrecorded)
     }
 }
 

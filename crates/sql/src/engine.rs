@@ -66,6 +66,7 @@ use windows::MeterWindows;
 
 use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, Login};
+use crate::exact::{CheckIntegers, exact_sum};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::avlike;
 use crate::options::ViewOptions;
@@ -291,6 +292,7 @@ fn context(memory: &Arc<QueryMemory>, config: SessionConfig, role: Role) -> Sess
     analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
     analyzer.push(Arc::new(KeepUnknown));
     analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
+    analyzer.push(Arc::new(CheckIntegers));
     let no_files = DiskManager::builder().with_mode(DiskManagerMode::Disabled);
     let pool: Arc<dyn MemoryPool> = memory.clone();
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(no_files).build_arc();
@@ -309,6 +311,7 @@ fn context(memory: &Arc<QueryMemory>, config: SessionConfig, role: Role) -> Sess
     }
     let context = SessionContext::new_with_state(state.build());
     context.register_udf(avlike());
+    context.register_udaf(exact_sum());
     context
 }
 

@@ -234,6 +234,12 @@ pub enum SqlError {
         /// What kind of failure, and where in a file.
         what: String,
     },
+    /// A whole number that its type can't hold.
+    #[error("a whole number is out of range")]
+    OutOfRange,
+    /// Something was divided by zero.
+    #[error("division by zero")]
+    DivisionByZero,
     /// A missing value where there must be one.
     #[error("a column that must have a value was given none")]
     NoValue,
@@ -358,6 +364,10 @@ impl SqlError {
             SqlError::TooSlow => {
                 Some("compare shorter texts, with simpler patterns, or fewer of them at once".to_owned())
             }
+            SqlError::OutOfRange => {
+                Some("compute with DOUBLE or DECIMAL, e.g. sum(CAST(x AS DECIMAL(38, 0)))".to_owned())
+            }
+            SqlError::DivisionByZero => Some("NULLIF(x, 0) makes a zero NULL".to_owned()),
             SqlError::NoValue => Some("DESCRIBE says of each column whether it takes NULL".to_owned()),
             SqlError::NoWorker { .. } => {
                 Some("the server's user may start too few processes, or memory is short".to_owned())
@@ -380,6 +390,12 @@ impl SqlError {
                 | DataFusionError::Configuration(_) => SqlError::Query(error),
                 DataFusionError::ResourcesExhausted(_) => SqlError::OutOfMemory,
                 DataFusionError::ArrowError(problem, _) if is_missing_value(problem) => SqlError::NoValue,
+                DataFusionError::ArrowError(problem, _) if matches!(**problem, ArrowError::ArithmeticOverflow(_)) => {
+                    SqlError::OutOfRange
+                }
+                DataFusionError::ArrowError(problem, _) if matches!(**problem, ArrowError::DivideByZero) => {
+                    SqlError::DivisionByZero
+                }
                 DataFusionError::ArrowError(problem, _) => {
                     let what = wrong_value(problem).unwrap_or_else(|| kind_of(&error).to_owned());
                     SqlError::Running { what }

@@ -18,12 +18,14 @@
 //! | [`view`] | definitions, versions, the operator |
 //! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
+//! | `exact` | whole numbers that do not wrap around |
 //! | [`worker`] | processes that execute analysts' plans |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
 pub mod engine;
 pub mod error;
+mod exact;
 mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;

@@ -81,7 +81,12 @@ pub struct Choice<'p> {
     until: &'p [i32],
 }
 
-impl Choice<'_> {
+impl<'p> Choice<'p> {
+    /// What of it decides what readers see: the level, and per column the last day on which it may be shown.
+    pub(crate) fn shown(self) -> (u8, &'p [i32]) {
+        (self.level, self.until)
+    }
+
     /// Whether the view's column at this position may be shown on this day.
     pub fn shows(&self, column: usize, today: NaiveDate) -> bool {
         today.to_epoch_days() <= self.until[column]

@@ -26,7 +26,7 @@ mod remote;
 mod run;
 
 pub use pool::Workers;
-pub use process::{Functions, run};
+pub use process::{Asker, Functions, run};
 
 /// The argument that makes a program of ours a worker.
 pub const WORKER: &str = "--worker";

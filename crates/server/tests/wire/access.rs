@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use kohort_server::Configuration;
 use kohort_sql::Engine;
+use kohort_sql::access::UNASKED;
 use kohort_sql::policy::ComplianceLog;
 
 use crate::client::connect;
@@ -185,7 +186,7 @@ async fn who_could_read_a_view_that_was_dropped_gets_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_could_not_be_made_again_keeps_others_from_its_readers() {
     let served = serve(PEOPLE).await;
-    served.engine.accounts().unwrap().grant_view(ANALYST, "lost").unwrap();
+    served.engine.accounts().unwrap().grant_view(ANALYST, "lost", UNASKED).unwrap();
     let (state, message) = connect(&served, ANALYST).await.failure("SELECT * FROM seen").await;
     assert_eq!(state, "42501");
     assert!(message.contains("what seen tells together with lost can't be known"), "{message}");
@@ -365,4 +366,100 @@ async fn whoever_reads_a_view_that_moves_reads_no_other() {
     owner.rows("BEGIN; INSERT INTO people VALUES (5, '10')").await.unwrap();
     assert_eq!(owner.failure("GRANT SELECT ON still TO ann").await.0, "25001");
     owner.rows("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_privileges_hears_of_their_own() {
+    let served = serve(PEOPLE).await;
+    let mut ann = connect(&served, ANALYST).await;
+    let mut owner = connect(&served, OWNER).await;
+    let asks = |table: &str, privilege: &str| format!("SELECT has_table_privilege('{table}', '{privilege}')");
+    for (table, privilege, of_ann, of_owner) in [
+        ("seen", "SELECT", "t", "t"),
+        ("public.seen", "insert, select", "t", "t"),
+        ("seen", "SELECT WITH GRANT OPTION", "f", "t"),
+        ("seen", "INSERT", "f", "t"),
+        // What is not granted, and what is not there.
+        ("people", "SELECT", "f", "t"),
+        ("nothing", "SELECT", "f", "f"),
+        ("pg_catalog.pg_class", "SELECT", "t", "t"),
+    ] {
+        let asked = asks(table, privilege);
+        assert_eq!(ann.rows(&asked).await.unwrap(), [[of_ann]], "{asked}");
+        assert_eq!(owner.rows(&asked).await.unwrap(), [[of_owner]], "{asked}");
+    }
+    let of_columns = "SELECT t, has_table_privilege(t, 'SELECT'), has_any_column_privilege('ann', t, 'SELECT')
+        FROM (VALUES ('seen'), ('people')) AS named(t) ORDER BY t";
+    assert_eq!(ann.rows(of_columns).await.unwrap(), [["people", "f", "f"], ["seen", "t", "t"]]);
+    for (asked, says) in [
+        ("SELECT has_schema_privilege('public', 'USAGE'), has_schema_privilege('public', 'CREATE')", ["t", "f"]),
+        ("SELECT has_database_privilege('kohort', 'CONNECT'), has_database_privilege('kohort', 'CREATE')", ["t", "f"]),
+    ] {
+        assert_eq!(ann.rows(asked).await.unwrap(), [says], "{asked}");
+    }
+    assert_eq!(ann.failure("SELECT has_table_privilege('olga', 'seen', 'SELECT')").await.0, "0A000");
+    assert_eq!(ann.failure("SELECT has_table_privilege(16384, 'SELECT')").await.0, "0A000");
+    owner.rows("REVOKE SELECT ON seen FROM ann").await.unwrap();
+    assert_eq!(ann.rows(&asks("seen", "SELECT")).await.unwrap(), [["f"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_numbers_do_not_wrap_around_and_dates_lose_no_hours() {
+    let served = serve(PEOPLE).await;
+    let most = "9223372036854775807";
+    let made = format!("CREATE TABLE n (x BIGINT, i INT) AS VALUES ({most}, 2147483647), (1, 1), (-1, -1)");
+    as_owner(&served.engine, &made).await;
+    for user in [OWNER, ANALYST] {
+        let mut asks = connect(&served, user).await;
+        let numbers = match user {
+            OWNER => "n".to_owned(),
+            _ => format!("(VALUES ({most}, CAST(2147483647 AS INT)), (1, 1), (-1, -1)) AS n(x, i)"),
+        };
+        for out_of_range in [
+            "SELECT x + x FROM n",
+            "SELECT x * 2 FROM n",
+            "SELECT -x - 2 FROM n",
+            "SELECT CAST(i AS INT) * CAST(i AS INT) FROM n",
+            "SELECT sum(x) FROM n WHERE x > 0",
+            "SELECT i % 2, sum(x) FROM n WHERE x > 0 GROUP BY i % 2",
+            "SELECT sum(DISTINCT x) FROM n WHERE x > 0",
+            "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM n",
+            "SELECT CAST(x AS INT) FROM n",
+            "SELECT 9223372036854775807 + 1",
+        ] {
+            let asked = out_of_range.replace("FROM n", &format!("FROM {numbers}"));
+            let (state, message) = asks.failure(&asked).await;
+            let is_cast = asked.contains("CAST(x AS INT)");
+            assert_eq!(state, if is_cast { "22000" } else { "22003" }, "{user}: {asked}: {message}");
+            assert!(!message.contains(most), "{message}");
+        }
+        // What is added up on the way may be larger than what comes out.
+        for (asked, says) in [
+            ("SELECT sum(x) FROM n", most),
+            ("SELECT sum(DISTINCT x) FROM n", most),
+            ("SELECT sum(y) FROM (SELECT x AS y FROM n UNION ALL SELECT -x FROM n) AS both", "0"),
+            ("SELECT sum(i) FROM n", "2147483647"),
+            ("SELECT sum(x) FROM n WHERE x > 5 AND x < 6", ""),
+            ("SELECT max(x) - 1 FROM n", "9223372036854775806"),
+        ] {
+            let asked = asked.replace("FROM n", &format!("FROM {numbers}"));
+            let expected = if says.is_empty() { "NULL" } else { says };
+            assert_eq!(asks.rows(&asked).await.unwrap(), [[expected]], "{user}: {asked}");
+        }
+        assert_eq!(asks.failure("SELECT 1 / (x - x) FROM (VALUES (1)) AS n(x)").await.0, "22012");
+        // As PostgreSQL rounds numerics.
+        let rounded = "SELECT CAST(2.5 AS INT) AS a, CAST(-2.5 AS BIGINT) AS b, CAST(x AS INT) AS c,
+            CAST(CAST(x AS DECIMAL(4, 1)) AS INT) AS d
+            FROM (VALUES (7.6)) AS n(x)";
+        assert_eq!(asks.rows(rounded).await.unwrap(), [["3", "-3", "8", "8"]]);
+        for refused in [
+            "SELECT DATE '2026-01-31' + INTERVAL '5 hours'",
+            "SELECT INTERVAL '1 hour' + d FROM (VALUES (DATE '2026-01-31')) AS days(d)",
+            "SELECT INTERVAL '40 days' > INTERVAL '1 month'",
+        ] {
+            assert_eq!(asks.failure(refused).await.0, "0A000", "{refused}");
+        }
+        let days = "SELECT DATE '2026-01-31' + INTERVAL '1 month' AS a, DATE '2026-03-01' - INTERVAL '1 day' AS b, DATE '2026-02-27' + 1 AS c";
+        assert_eq!(asks.rows(days).await.unwrap(), [["2026-02-28", "2026-02-28", "2026-02-28"]]);
+    }
 }

@@ -9,7 +9,7 @@ use chrono::{TimeZone, Utc};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use kohort_server::{Configuration, Server};
-use kohort_sql::access::Accounts;
+use kohort_sql::access::{Accounts, UNASKED};
 use kohort_sql::parser::parse;
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::worker::Workers;
@@ -61,8 +61,8 @@ pub(crate) fn engine() -> Engine {
 /// The engine, with an owner and an analyst.
 pub(crate) fn with_accounts(engine: Engine) -> Engine {
     let accounts = Accounts::in_memory().unwrap();
-    accounts.create_user(OWNER, Role::Owner, PASSWORD).unwrap();
-    accounts.create_user(ANALYST, Role::Analyst, PASSWORD).unwrap();
+    accounts.create_user(OWNER, Role::Owner, PASSWORD, UNASKED).unwrap();
+    accounts.create_user(ANALYST, Role::Analyst, PASSWORD, UNASKED).unwrap();
     engine.keep_accounts(accounts);
     engine
 }

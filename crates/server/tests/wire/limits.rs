@@ -10,13 +10,15 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use kohort_server::tls::Tls;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_postgres::NoTls;
 
 use crate::client::connect;
 use crate::command::start;
-use crate::fixture::{ANALYST, Held, OWNER, PASSWORD, PEOPLE, as_owner, needed, on_path, serve, serve_as, wait_until};
+use crate::fixture::{
+    ANALYST, Held, OWNER, PASSWORD, PEOPLE, Served, as_owner, needed, on_path, serve, serve_as, wait_until,
+};
 
 /// A query that takes for ever.
 pub(crate) const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000000) AS a(x), generate_series(1, 1000000000) AS b(y) WHERE x % 7 = y % 11";
@@ -122,20 +124,65 @@ async fn many_who_log_in_at_once_all_do() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_opens_many_connections_and_says_nothing_is_cut_off() {
-    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 4).await;
-    let mut silent = Vec::new();
-    for _ in 0..8 {
-        silent.push(TcpStream::connect(("127.0.0.1", served.port)).await.unwrap());
+/// Connections that say this, and no more.
+async fn stalled(served: &Served, n_connections: usize, said: &[u8]) -> Vec<TcpStream> {
+    let mut streams = Vec::with_capacity(n_connections);
+    for _ in 0..n_connections {
+        let mut stream = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+        stream.write_all(said).await.unwrap();
+        streams.push(stream);
     }
+    streams
+}
+
+/// The first message of a client that wants to log in.
+fn startup(user: &str) -> Vec<u8> {
+    let body = [&196_608_u32.to_be_bytes()[..], b"user\0", user.as_bytes(), b"\0\0"].concat();
+    [&(body.len() as u32 + 4).to_be_bytes()[..], &body].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let served = serve(PEOPLE).await;
+    let mut silent = stalled(&served, 150, b"").await;
+    let mut ann = connect(&served, ANALYST).await;
+    assert_eq!(ann.rows("SELECT count(*) FROM seen").await.unwrap(), [["8"]]);
+    // Fifty gave way to those after them, and one to the login.
+    wait_until("some gave way", || served.server.metrics().refused.get() == 51).await;
+    let mut told = Vec::new();
+    silent[0].read_to_end(&mut told).await.unwrap();
+    assert_eq!(told[0], b'E');
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("53300") && told.contains("log in at once"), "{told}");
+    let mut byte = [0];
+    let is_open = |stream: &mut TcpStream| {
+        let read = stream.try_read(&mut byte);
+        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    assert!(silent[51..].iter_mut().all(is_open), "the others are where they were");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logins_that_are_begun_and_left_there_keep_nobody_out() {
+    let served = serve(PEOPLE).await;
+    let begun = stalled(&served, 40, &startup(ANALYST)).await;
+    for stream in &begun {
+        stream.readable().await.unwrap();
+    }
+    let mut ann = connect(&served, ANALYST).await;
+    assert_eq!(ann.rows("SELECT count(*) FROM seen").await.unwrap(), [["8"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_places_for_newcomers_are_given_to_the_newest() {
+    let served = serve_as(PEOPLE, |configuration| configuration.max_connections = 4).await;
+    let silent = stalled(&served, 8, b"").await;
     wait_until("all are open", || served.server.metrics().open.get() == 8).await;
-    let mut more = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
-    assert!(matches!(more.read(&mut [0; 8]).await, Ok(0) | Err(_)), "it is cut off");
+    assert_eq!(served.server.metrics().refused.get(), 0);
+    let connected = connect(&served, ANALYST).await;
     assert_eq!(served.server.metrics().refused.get(), 1);
-    drop(silent);
+    drop((silent, connected));
     wait_until("they are gone", || served.server.metrics().open.get() == 0).await;
-    connect(&served, ANALYST).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

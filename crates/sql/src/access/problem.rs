@@ -116,6 +116,14 @@ pub enum AccessProblem {
         /// Why it could not be written.
         why: String,
     },
+    /// Something that can't be recorded, so that it was not done.
+    #[error("the compliance log can't be written, so nothing was changed: {0}")]
+    Log(std::io::Error),
+    /// Something was taken away and counts, but can't be recorded, so that it was not written either.
+    #[error(
+        "this is in force, but neither it nor its record could be written, so it would be undone if the server stopped: {0}"
+    )]
+    Unrecorded(std::io::Error),
     /// There is no randomness.
     #[error("the system gives no random bytes")]
     NoRandomness,
@@ -167,6 +175,9 @@ impl AccessProblem {
             AccessProblem::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
             AccessProblem::Unwritten { .. } => Some(
                 "it is written with the next change of users or grants, for example GRANT or CREATE USER".to_owned(),
+            ),
+            AccessProblem::Unrecorded(_) => Some(
+                "make room for the compliance log; both are written with the next change of users or grants".to_owned(),
             ),
             AccessProblem::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
             _ => None,

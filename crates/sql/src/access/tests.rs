@@ -31,15 +31,15 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
     let records = Arc::new(MemoryRecords::default());
     let open = || Accounts::open(Box::new(Shared(Arc::clone(&records)))).unwrap();
     let accounts = open();
-    accounts.create_user("olga", Role::Owner, "correct horse").unwrap();
-    accounts.create_user("a\"nn','x", Role::Analyst, "battery staple").unwrap();
-    accounts.grant_view("a\"nn','x", "se[en").unwrap();
-    accounts.grant_view("a\"nn','x", "other").unwrap();
-    accounts.revoke_view("a\"nn','x", "other").unwrap();
-    accounts.grant_view("a\"nn','x", "go]ne").unwrap();
+    accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
+    accounts.create_user("a\"nn','x", Role::Analyst, "battery staple", UNASKED).unwrap();
+    accounts.grant_view("a\"nn','x", "se[en", UNASKED).unwrap();
+    accounts.grant_view("a\"nn','x", "other", UNASKED).unwrap();
+    accounts.revoke_view("a\"nn','x", "other", UNASKED).unwrap();
+    accounts.grant_view("a\"nn','x", "go]ne", UNASKED).unwrap();
     assert_eq!(accounts.dropped_view("a\"nn','x"), None);
-    accounts.forget_view("go]ne").unwrap();
-    accounts.grant_pair("a\"nn','x", &pair("care", "nurse")).unwrap();
+    accounts.forget_view("go]ne", UNASKED).unwrap();
+    accounts.grant_pair("a\"nn','x", &pair("care", "nurse"), UNASKED).unwrap();
     assert!(!format!("{records:?}").contains("horse"));
 
     accounts.write().unwrap();
@@ -58,7 +58,7 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
 #[test]
 fn names_and_passwords_that_are_none_are_refused() {
     let accounts = Accounts::in_memory().unwrap();
-    let create = |name: &str, password: &str| accounts.create_user(name, Role::Analyst, password);
+    let create = |name: &str, password: &str| accounts.create_user(name, Role::Analyst, password, UNASKED);
     assert!(matches!(create("", "long enough"), Err(AccessProblem::BadName { .. })));
     assert!(matches!(create("a\nb", "long enough"), Err(AccessProblem::BadName { .. })));
     assert!(matches!(create(&"a".repeat(64), "long enough"), Err(AccessProblem::BadName { .. })));
@@ -74,41 +74,41 @@ fn names_and_passwords_that_are_none_are_refused() {
 #[test]
 fn the_last_owner_stays() {
     let accounts = Accounts::in_memory().unwrap();
-    accounts.create_user("olga", Role::Owner, "correct horse").unwrap();
-    assert!(matches!(accounts.drop_user("olga", false), Err(AccessProblem::LastOwner)));
-    accounts.create_user("otto", Role::Owner, "correct horse").unwrap();
-    assert!(accounts.drop_user("olga", false).unwrap());
-    assert!(!accounts.drop_user("olga", true).unwrap());
+    accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
+    assert!(matches!(accounts.drop_user("olga", false, UNASKED), Err(AccessProblem::LastOwner)));
+    accounts.create_user("otto", Role::Owner, "correct horse", UNASKED).unwrap();
+    assert!(accounts.drop_user("olga", false, UNASKED).unwrap());
+    assert!(!accounts.drop_user("olga", true, UNASKED).unwrap());
 }
 
 #[test]
 fn what_is_revoked_is_remembered_and_not_held() {
     let accounts = Accounts::in_memory().unwrap();
-    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
-    accounts.grant_view("ann", "seen").unwrap();
-    accounts.grant_pair("ann", &pair("Care", "Nurse")).unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
+    accounts.grant_view("ann", "seen", UNASKED).unwrap();
+    accounts.grant_pair("ann", &pair("Care", "Nurse"), UNASKED).unwrap();
     let ann = accounts.verifier("ann").1.unwrap();
     assert!(accounts.may_read(&ann, "seen"));
     let before = accounts.revocations();
-    accounts.revoke_view("ann", "seen").unwrap();
-    accounts.revoke_pair("ann", &pair("care", "NURSE")).unwrap();
+    accounts.revoke_view("ann", "seen", UNASKED).unwrap();
+    accounts.revoke_pair("ann", &pair("care", "NURSE"), UNASKED).unwrap();
     assert!(accounts.revocations() > before);
     assert!(!accounts.may_read(&ann, "seen"));
     assert!(accounts.pairs("ann").is_empty());
     assert_eq!(accounts.views_ever("ann").len(), 1);
     assert_eq!(accounts.pairs_ever("ann"), [pair("Care", "Nurse")]);
-    assert!(matches!(accounts.revoke_view("ann", "seen"), Err(AccessProblem::NotGranted { .. })));
+    assert!(matches!(accounts.revoke_view("ann", "seen", UNASKED), Err(AccessProblem::NotGranted { .. })));
 }
 
 #[test]
 fn a_user_that_was_dropped_comes_back_without_grants() {
     let accounts = Accounts::in_memory().unwrap();
-    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
-    accounts.grant_view("ann", "seen").unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
+    accounts.grant_view("ann", "seen", UNASKED).unwrap();
     let before = accounts.verifier("ann").1.unwrap();
-    accounts.drop_user("ann", false).unwrap();
+    accounts.drop_user("ann", false, UNASKED).unwrap();
     assert!(!accounts.may_read(&before, "seen"));
-    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
     assert!(!accounts.may_read(&accounts.verifier("ann").1.unwrap(), "seen"));
     assert_eq!(accounts.views_ever("ann").len(), 1);
 }
@@ -116,18 +116,18 @@ fn a_user_that_was_dropped_comes_back_without_grants() {
 #[test]
 fn a_login_is_of_somebody_and_not_of_a_name_or_a_password_that_is_no_more() {
     let accounts = Accounts::in_memory().unwrap();
-    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
     let first = accounts.verifier("ann").1.unwrap();
-    accounts.drop_user("ann", false).unwrap();
-    accounts.create_user("ann", Role::Analyst, "correct horse").unwrap();
-    accounts.grant_view("ann", "seen").unwrap();
+    accounts.drop_user("ann", false, UNASKED).unwrap();
+    accounts.create_user("ann", Role::Analyst, "correct horse", UNASKED).unwrap();
+    accounts.grant_view("ann", "seen", UNASKED).unwrap();
     assert_eq!((accounts.role(&first), accounts.may_read(&first, "seen")), (None, false));
     let (second, other) = (accounts.verifier("ann").1.unwrap(), accounts.verifier("ann").1.unwrap());
     assert!(accounts.may_read(&second, "seen"));
-    accounts.set_password("ann", "battery staple", Some(&second)).unwrap();
+    accounts.set_password("ann", "battery staple", Some(&second), UNASKED).unwrap();
     assert!(accounts.may_read(&second, "seen"), "whoever changes their own password stays");
     assert_eq!(accounts.role(&other), None);
-    accounts.set_password("ann", "staple battery", Some(&first)).unwrap();
+    accounts.set_password("ann", "staple battery", Some(&first), UNASKED).unwrap();
     assert_eq!((accounts.role(&first), accounts.role(&second)), (None, None));
 }
 
@@ -161,20 +161,20 @@ fn what_is_taken_away_counts_before_it_is_written_and_what_is_given_after() {
     let open = || Accounts::open(Box::new(Failing(Arc::clone(&kept), Arc::clone(&fails)))).unwrap();
     let accounts = open();
     for user in ["ann", "bob"] {
-        accounts.create_user(user, Role::Analyst, "correct horse").unwrap();
-        accounts.grant_view(user, "seen").unwrap();
+        accounts.create_user(user, Role::Analyst, "correct horse", UNASKED).unwrap();
+        accounts.grant_view(user, "seen", UNASKED).unwrap();
     }
     let [ann, bob] = ["ann", "bob"].map(|user| accounts.verifier(user).1.unwrap());
     fails.store(true, Ordering::Relaxed);
-    accounts.revoke_view("ann", "seen").unwrap();
-    accounts.drop_user("bob", false).unwrap();
+    accounts.revoke_view("ann", "seen", UNASKED).unwrap();
+    accounts.drop_user("bob", false, UNASKED).unwrap();
     assert!(matches!(accounts.write(), Err(AccessProblem::Records(_))));
     assert_eq!((accounts.may_read(&ann, "seen"), accounts.role(&bob)), (false, None));
-    assert!(accounts.grant_view("ann", "seen").is_err());
+    assert!(accounts.grant_view("ann", "seen", UNASKED).is_err());
     assert!(!accounts.may_read(&ann, "seen"));
     assert_eq!(open().views("ann").len(), 1, "nothing of it could be written");
     fails.store(false, Ordering::Relaxed);
-    accounts.create_user("cem", Role::Analyst, "correct horse").unwrap();
+    accounts.create_user("cem", Role::Analyst, "correct horse", UNASKED).unwrap();
     let again = open();
     assert_eq!((again.views("ann").len(), again.views_ever("ann").len()), (0, 1));
     assert_eq!(again.users().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["ann", "cem"]);

@@ -37,33 +37,42 @@ impl Session {
         let done = match statement {
             AccessStatement::CreateUser { name, role, password } => {
                 let said = format!("created {} {name}", role.word());
-                self.change_accounts(move |accounts| accounts.create_user(&name, role, secret(&password))).await?;
+                let ahead = self.ahead();
+                self.change_accounts(move |accounts| {
+                    accounts.create_user(&name, role, secret(&password), &|| ahead.record())
+                })
+                .await?;
                 said
             }
             AccessStatement::SetPassword { name, password } => {
                 let said = format!("changed the password of {name}");
-                let asked_by = self.login.clone();
-                let change =
-                    move |accounts: &Accounts| accounts.set_password(&name, secret(&password), asked_by.as_ref());
-                self.with_accounts(change).await?;
+                let (asked_by, ahead) = (self.login.clone(), self.ahead());
+                self.with_accounts(move |accounts| {
+                    accounts.set_password(&name, secret(&password), asked_by.as_ref(), &|| ahead.record_or_owe())
+                })
+                .await?;
                 self.write_accounts().await?;
                 said
             }
-            AccessStatement::DropUser { name, if_exists } => match accounts.drop_user(&name, if_exists)? {
-                true => {
-                    self.write_accounts().await?;
-                    format!("dropped user {name}")
+            AccessStatement::DropUser { name, if_exists } => {
+                let ahead = self.ahead();
+                match accounts.drop_user(&name, if_exists, &|| ahead.record_or_owe())? {
+                    true => {
+                        self.write_accounts().await?;
+                        format!("dropped user {name}")
+                    }
+                    false => format!("there is no user {name}"),
                 }
-                false => format!("there is no user {name}"),
-            },
+            }
             AccessStatement::Grant { what, user, force } => {
                 self.grant(accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
                 format!("granted {} to {user}", described(&what))
             }
             AccessStatement::Revoke { what, user } => {
+                let ahead = self.ahead();
                 match &what {
-                    Granted::View(view) => accounts.revoke_view(&user, view)?,
-                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair)?,
+                    Granted::View(view) => accounts.revoke_view(&user, view, &|| ahead.record_or_owe())?,
+                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair, &|| ahead.record_or_owe())?,
                 }
                 self.write_accounts().await?;
                 format!("revoked {} from {user}", described(&what))
@@ -83,8 +92,8 @@ impl Session {
         if self.shared.accounts.get().is_none() {
             return Ok(());
         }
-        let view = view.to_owned();
-        self.change_accounts(move |accounts| accounts.forget_view(&view)).await
+        let (view, ahead) = (view.to_owned(), self.ahead());
+        self.change_accounts(move |accounts| accounts.forget_view(&view, &|| ahead.record())).await
     }
 
     /// Writes what was taken away and counts already, once nobody else changes the data folder. Whoever holds that up keeps
@@ -111,6 +120,7 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
         match changed {
+            Ok(Some(Err(AccessProblem::Log(unwritten)))) => Err(SqlError::Log(unwritten)),
             Ok(Some(changed)) => Ok(changed?),
             _ => Err(SqlError::NoAccounts),
         }
@@ -134,8 +144,8 @@ impl Session {
                     return Err(AccessProblem::Dropped { view, dropped, user }.into());
                 }
                 self.shared.audit(&view, &accounts.views_ever(user)).await?;
-                let (user, name) = (user.to_owned(), name.clone());
-                self.change_accounts(move |accounts| accounts.grant_view(&user, &name)).await
+                let (user, name, ahead) = (user.to_owned(), name.clone(), self.ahead());
+                self.change_accounts(move |accounts| accounts.grant_view(&user, &name, &|| ahead.record())).await
             }
             Granted::Pair(pair) => {
                 let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
@@ -144,8 +154,8 @@ impl Session {
                 if let (true, Some(view)) = (is_second, apart) {
                     return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
                 }
-                let (user, pair) = (user.to_owned(), pair.clone());
-                self.change_accounts(move |accounts| accounts.grant_pair(&user, &pair)).await
+                let (user, pair, ahead) = (user.to_owned(), pair.clone(), self.ahead());
+                self.change_accounts(move |accounts| accounts.grant_pair(&user, &pair, &|| ahead.record())).await
             }
         }
     }

@@ -87,6 +87,7 @@ impl Session {
                 self.commit_then(transaction, move || publish(&shared)).await.map(drop)
             }
             CatalogChange::InMemory(_turn) => {
+                self.ahead().record().map_err(SqlError::Log)?;
                 publish(&self.shared);
                 Ok(())
             }
@@ -218,16 +219,13 @@ impl Session {
         change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault> + Send + 'static,
     ) -> Result<T, SqlError> {
         let (name, shared) = (name.to_owned(), Arc::clone(&self.shared));
-        match self.change_catalog().await? {
-            CatalogChange::InMemory(_turn) => blocking(move || change(&mut shared.hierarchies_mut())).await,
-            CatalogChange::Kept(transaction) => {
-                let (done, tried) = blocking(move || shared.hierarchies_mut().tried(&name, change)).await?;
-                transaction.keep_hierarchy(&tried)?;
-                let publish = move |shared: &Shared| shared.hierarchies_mut().make(tried);
-                self.publish(CatalogChange::Kept(transaction), publish).await?;
-                Ok(done)
-            }
+        let mut of_catalog = self.change_catalog().await?;
+        let (done, tried) = blocking(move || shared.hierarchies_mut().tried(&name, change)).await?;
+        if let Some(transaction) = of_catalog.transaction() {
+            transaction.keep_hierarchy(&tried)?;
         }
+        self.publish(of_catalog, move |shared| shared.hierarchies_mut().make(tried)).await?;
+        Ok(done)
     }
 }
 

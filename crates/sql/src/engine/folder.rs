@@ -16,6 +16,7 @@ use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
 use super::pinned::{Pinned, restored};
+use super::recorded::Ahead;
 use super::session::Outcome;
 use super::transactions::{Transaction, Turn, blocking};
 use super::{Clock, Engine, Role, Session, Shared, format};
@@ -245,6 +246,8 @@ impl Session {
     pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
         let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+        // A copy of everything leaves.
+        self.ahead().record().map_err(SqlError::Log)?;
         blocking(move || store.backup(&target)).await?;
         Ok(Outcome::Done(format!("copied everything to {file}")))
     }
@@ -265,15 +268,15 @@ impl Session {
         self.commit_then(transaction, || ()).await
     }
 
-    /// The same, and what must happen once it is kept. All of it happens whether or not somebody still waits: what is in
-    /// memory would not be what is kept.
+    /// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
+    /// waits: what is in memory would not be what is kept.
     pub(super) async fn commit_then(
         &self,
         transaction: Transaction,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<Turn, SqlError> {
-        let shared = Arc::clone(&self.shared);
-        blocking(move || shared.keep_then(transaction, after)).await
+        let (shared, ahead) = (Arc::clone(&self.shared), self.ahead());
+        blocking(move || shared.keep_then(transaction, &ahead, after)).await
     }
 }
 
@@ -341,17 +344,22 @@ impl Shared {
         Ok(named.iter().chain(choices).map(|table| table.table().to_owned()).collect())
     }
 
-    /// Keeps a transaction, and does what must happen then. Waits for the disk.
-    pub(super) fn keep_then(&self, transaction: Transaction, after: impl FnOnce()) -> Result<Turn, SqlError> {
+    /// Keeps a transaction once it is recorded, and does what must happen then. Waits for the disk.
+    pub(super) fn keep_then(
+        &self,
+        transaction: Transaction,
+        ahead: &Ahead,
+        after: impl FnOnce(),
+    ) -> Result<Turn, SqlError> {
         let mut unkept = Unkept { shared: self, is_kept: false };
-        self.keep(&transaction)?;
+        self.keep(&transaction, ahead)?;
         unkept.is_kept = true;
         after();
         self.published.notify_waiters();
         Ok(transaction.turn)
     }
 
-    fn keep(&self, transaction: &Transaction) -> Result<(), SqlError> {
+    fn keep(&self, transaction: &Transaction, ahead: &Ahead) -> Result<(), SqlError> {
         let followed = self.follow(transaction)?;
         let change = &transaction.change;
         for table in &transaction.changed {
@@ -359,6 +367,7 @@ impl Shared {
             change.put_record(COUNTER, table, &next.to_string())?;
         }
         let day = self.calendar.keep(change)?;
+        ahead.record().map_err(SqlError::Log)?;
         change.commit()?;
         day.into_iter().for_each(|day| self.calendar.was_kept(day));
         followed.iter().for_each(|view| view.publish());

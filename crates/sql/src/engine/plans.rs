@@ -38,6 +38,15 @@ pub(super) fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, SqlError> {
     }
 }
 
+/// Whether a plan changes rows or writes files.
+pub(super) fn writes(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Analyze(analyzed) => writes(&analyzed.input),
+        LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => true,
+        _ => false,
+    }
+}
+
 /// The table whose rows a plan changes.
 pub(super) fn changed_table(plan: &LogicalPlan) -> Option<String> {
     match plan {

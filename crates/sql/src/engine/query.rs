@@ -17,7 +17,7 @@ use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 
 use super::growth::check_growth;
-use super::plans::{changed_table, views_of};
+use super::plans::{changed_table, views_of, writes};
 use super::readers::{Waited, begun};
 use super::session::Outcome;
 use super::transactions::TransactionStep;
@@ -27,6 +27,7 @@ use crate::access::AccessProblem;
 use crate::options::ViewOptions;
 use crate::parser::{Access, StatementText};
 use crate::policy::UsedView;
+use crate::worker::Asker;
 
 impl Session {
     /// Runs what is DataFusion's.
@@ -79,7 +80,7 @@ impl Session {
                 self.query(context, plan, granted, access, views).await
             }
             LogicalPlan::Statement(statement) => self.set(statement, access).await,
-            LogicalPlan::Dml(dml) => match self.change_stored(&context, &dml).await? {
+            LogicalPlan::Dml(dml) => match self.change_stored(&context, &dml, views).await? {
                 Some(outcome) => Ok(outcome),
                 None => self.query(context, LogicalPlan::Dml(dml), granted, access, views).await,
             },
@@ -146,6 +147,11 @@ impl Session {
             *views = seen;
             self.check_readable(views).await?;
         };
+        // Tables in memory and files change as rows are written to them, so there is no later moment to record it.
+        if writes(frame.logical_plan()) {
+            self.reads_for_change(views);
+            self.ahead().record().map_err(SqlError::Log)?;
+        }
         match (changed, turn) {
             // Statements that change rows do so while their stream is read.
             (Some(name), _) => self.changed_rows(stream, &name).await,
@@ -166,7 +172,9 @@ impl Session {
             (Role::Analyst, Some(workers)) => {
                 let context = Arc::new(frame.task_ctx());
                 let plan = frame.create_physical_plan().await?;
-                workers.execute(plan, context, self.login.as_deref().unwrap_or_default())
+                let user = self.login.as_deref().unwrap_or_default().to_owned();
+                let asker = Asker { user, views: self.seen_views().into_keys().collect() };
+                workers.execute(plan, context, asker)
             }
             _ => frame.execute_stream().await,
         }

@@ -1,9 +1,15 @@
 //! [`Asked`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks off.
+//!
+//! # Guarantee
+//! No change is kept without its record: a statement that changes something is recorded as answered right before that is
+//! committed ([`Ahead`]), and where the record can't be written nothing is. Where committing fails after that, a second record
+//! says that the statement broke off. What is taken away (REVOKE, DROP USER, a new password) counts in memory first; then
+//! neither the change nor its record is on the disk until both can be, in that order.
 
 use std::collections::HashSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use datafusion::arrow::array::RecordBatch;
@@ -18,12 +24,31 @@ use crate::access::Accounts;
 use crate::parser::{Access, ParseProblem, Parsed, StatementText};
 use crate::policy::{LogEntry, LogOutcome, UsedView};
 
-/// A statement that was asked. Dropped before it has ended, it is recorded as stopped: too late, or cancelled.
+/// A statement that was asked. Dropped before it has ended, it is recorded as stopped, because it took too long or was
+/// cancelled, or as broken off, where it was recorded as answered already.
 pub(super) struct Asked {
+    recorder: Arc<Recorder>,
+}
+
+/// What becomes of the record of a statement.
+pub(super) struct Recorder {
     shared: Arc<Shared>,
+    /// Without what the statement says.
+    entry: LogEntry,
     structure: String,
-    /// `None` once it is recorded.
-    entry: Option<LogEntry>,
+    /// Views that were read for a change.
+    views: Mutex<Vec<UsedView>>,
+    /// Held while the log is written to, and no other lock is taken meanwhile.
+    stage: Mutex<Stage>,
+}
+
+enum Stage {
+    /// There is no record yet.
+    Asked,
+    /// It is recorded as answered, and something it changes is being kept.
+    Answered(LogEntry),
+    /// Nobody waits for it any more.
+    Over,
 }
 
 impl Asked {
@@ -31,30 +56,83 @@ impl Asked {
     pub(super) fn new(session: &Session, text: &StatementText, access: &Access) -> Asked {
         let time = (session.shared.clock)();
         let entry = LogEntry::new(time, session.role.word(), "", access, LogOutcome::Stopped);
-        let entry = Some(entry.by(session.login.as_deref()));
-        Asked { shared: Arc::clone(&session.shared), structure: text.structure.clone(), entry }
+        let entry = entry.by(session.login.as_deref());
+        let (shared, structure) = (Arc::clone(&session.shared), text.structure.clone());
+        let (views, stage) = (Mutex::default(), Mutex::new(Stage::Asked));
+        Asked { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
     }
 
-    /// Records how it ended, and what it read.
+    pub(super) fn recorder(&self) -> Arc<Recorder> {
+        Arc::clone(&self.recorder)
+    }
+
+    /// Records how it ended, and what it read. A statement that was recorded before it changed something is recorded once
+    /// more only where it failed after that.
     ///
     /// # Errors
     /// Where the record can't be kept.
-    pub(super) fn end(mut self, outcome: LogOutcome, views: Vec<UsedView>) -> Result<LogEntry, SqlError> {
-        let entry = self.entry(outcome, views);
-        self.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
-        Ok(entry)
+    pub(super) fn end(self, outcome: LogOutcome, views: Vec<UsedView>) -> Result<LogEntry, SqlError> {
+        match self.recorder.take_stage() {
+            Stage::Answered(entry) if outcome == LogOutcome::Answered => Ok(entry),
+            Stage::Answered(entry) => {
+                // The statement is told why it failed; the record follows once there is room.
+                let _ = self.recorder.break_off(entry.clone());
+                Ok(entry)
+            }
+            Stage::Asked | Stage::Over => {
+                let entry = self.recorder.entry(outcome, views);
+                self.recorder.shared.log().record(entry.clone()).map_err(SqlError::Log)?;
+                Ok(entry)
+            }
+        }
     }
 
     /// Records nothing: it will be asked another time.
-    fn put_off(mut self) {
-        self.entry = None;
+    fn put_off(self) {
+        self.recorder.take_stage();
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // Nobody is left to be told where it can't be recorded.
+        match self.recorder.take_stage() {
+            Stage::Asked => {
+                let entry = self.recorder.entry(LogOutcome::Stopped, Vec::new());
+                let _ = self.recorder.shared.log().record(entry);
+            }
+            Stage::Answered(entry) => {
+                let _ = self.recorder.break_off(entry);
+            }
+            Stage::Over => {}
+        }
+    }
+}
+
+impl Recorder {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entry(&mut self, outcome: LogOutcome, views: Vec<UsedView>) -> LogEntry {
-        let entry = self.entry.take().expect("a statement ends once");
+    /// How far it is, once it goes no further.
+    fn take_stage(&self) -> Stage {
+        std::mem::replace(&mut self.stage(), Stage::Over)
+    }
+
+    fn views(&self) -> MutexGuard<'_, Vec<UsedView>> {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn break_off(&self, entry: LogEntry) -> io::Result<()> {
+        let entry = LogEntry { time: (self.shared.clock)(), outcome: LogOutcome::BrokenOff, ..entry };
+        self.shared.log().record_or_owe(entry)
+    }
+
+    fn entry(&self, outcome: LogOutcome, views: Vec<UsedView>) -> LogEntry {
+        let entry = self.entry.clone();
         let is_answered = outcome == LogOutcome::Answered;
         let statement = match is_answered {
-            true => std::mem::take(&mut self.structure),
+            true => self.structure.clone(),
             false => {
                 let names = self.shared.names();
                 StatementText::with_known_names(&self.structure, |name| names.contains(name))
@@ -68,12 +146,77 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
-    fn drop(&mut self) {
-        if self.entry.is_some() {
-            let entry = self.entry(LogOutcome::Stopped, Vec::new());
-            // Nobody is left to be told.
-            let _ = self.shared.log().record(entry);
+/// The record of a statement that is about to change something. It comes first: a change that can't be recorded is not kept,
+/// and one that nobody waits for any more, which is recorded as stopped, is not either.
+pub(super) struct Ahead(Option<(Arc<Recorder>, LogEntry)>);
+
+impl Ahead {
+    /// Of a change that no statement asked for.
+    pub(super) fn unasked() -> Ahead {
+        Ahead(None)
+    }
+
+    /// Records the statement as answered, unless it is recorded already.
+    ///
+    /// # Errors
+    /// Where the record can't be kept, or nobody waits for the statement any more: the change must not be kept then.
+    pub(super) fn record(&self) -> io::Result<()> {
+        self.record_or(Unrecorded::Refused)
+    }
+
+    /// The same for a change that counts already, as what is taken away does: where its record can't be written, that is
+    /// owed.
+    ///
+    /// # Errors
+    /// Where the record can't be kept yet: the change must not be written before.
+    pub(super) fn record_or_owe(&self) -> io::Result<()> {
+        self.record_or(Unrecorded::Owed)
+    }
+
+    fn record_or(&self, unrecorded: Unrecorded) -> io::Result<()> {
+        let Some((recorder, entry)) = &self.0 else { return Ok(()) };
+        let mut stage = recorder.stage();
+        match (&*stage, unrecorded) {
+            (Stage::Answered(_), _) => return Ok(()),
+            (Stage::Over, Unrecorded::Refused) => return Err(io::ErrorKind::Interrupted.into()),
+            (Stage::Over, Unrecorded::Owed) | (Stage::Asked, _) => {}
+        }
+        let entry = LogEntry { time: (recorder.shared.clock)(), ..entry.clone() };
+        let mut log = recorder.shared.log();
+        let written = match unrecorded {
+            Unrecorded::Refused => log.record_ahead(entry.clone()),
+            Unrecorded::Owed => log.record_or_owe(entry.clone()),
+        };
+        if matches!(*stage, Stage::Asked) && (written.is_ok() || unrecorded == Unrecorded::Owed) {
+            *stage = Stage::Answered(entry);
+        }
+        written
+    }
+}
+
+/// What becomes of a change whose record can't be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unrecorded {
+    /// It is not kept.
+    Refused,
+    /// It counts, and its record is written before any other.
+    Owed,
+}
+
+impl Session {
+    /// The record of the statement that runs, for when it changes something. Made before the locks that a change holds, since
+    /// it looks at users and views.
+    pub(super) fn ahead(&self) -> Ahead {
+        let Some(recorder) = &self.recorder else { return Ahead::unasked() };
+        let views = recorder.views().clone();
+        let entry = recorder.entry(LogOutcome::Answered, views);
+        Ahead(Some((Arc::clone(recorder), entry)))
+    }
+
+    /// Notes what a statement reads that changes something.
+    pub(super) fn reads_for_change(&self, views: &[UsedView]) {
+        if let Some(recorder) = &self.recorder {
+            *recorder.views() = views.to_vec();
         }
     }
 }

@@ -1,7 +1,8 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
-//! Every statement is recorded before its answer leaves: where that fails, there is no answer. One that is stopped before
-//! it has an answer is recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
+//! Every statement is recorded before its answer leaves: where that fails, there is no answer. A statement that changes
+//! something is recorded before the change is kept ([`super::recorded`]). One that is stopped before it has an answer is
+//! recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use kohort_model::{Progress, Silent};
 
 use super::granted::GrantedViews;
 use super::growth::check_growth;
-use super::recorded::{Answered, Asked};
+use super::recorded::{Answered, Asked, Recorder};
 use super::transactions::Transaction;
 use super::{Role, Shared, allowed};
 use crate::SqlError;
@@ -65,6 +66,8 @@ pub struct Session {
     pub(super) is_transaction_lost: bool,
     /// Whether statements run that a data folder has kept.
     pub(super) is_restoring: bool,
+    /// The record of the statement that runs.
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 impl Session {
@@ -107,6 +110,7 @@ impl Session {
             has_begun: false,
             is_transaction_lost: false,
             is_restoring: false,
+            recorder: None,
         }
     }
 
@@ -140,11 +144,15 @@ impl Session {
         let mut views = Vec::new();
         let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
         let asked = Asked::new(self, &text, &self.stated(&granted));
+        // A new day is no change that the statement asks for.
+        self.recorder = None;
         self.note_day().await;
+        self.recorder = Some(asked.recorder());
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
             Err(refusal) => Err(refusal),
         };
+        self.recorder = None;
         let entry = asked.end(answer.as_ref().map_or_else(LogOutcome::of, |_| LogOutcome::Answered), views.clone())?;
         Ok(match answer.map_err(|error| self.told(error))? {
             Outcome::Rows(stream) => {

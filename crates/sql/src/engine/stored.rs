@@ -24,6 +24,7 @@ use super::transactions::{Transaction, blocking};
 use super::values::literal_rows;
 use super::{Role, Session, Shared};
 use crate::SqlError;
+use crate::policy::UsedView;
 use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
 impl Session {
@@ -32,9 +33,11 @@ impl Session {
         &mut self,
         context: &SessionContext,
         dml: &DmlStatement,
+        read: &[UsedView],
     ) -> Result<Option<Outcome>, SqlError> {
         let provider = source_as_provider(&dml.target)?;
         let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+        self.reads_for_change(read);
         let n_rows = self.change_rows(context, dml, table).await?;
         changed_count(n_rows).map(Some)
     }

@@ -197,7 +197,12 @@ impl Session {
         // Whoever stops waiting for this takes the transaction with it.
         self.is_transaction_lost = true;
         let savepoint = transaction.change.savepoint()?;
-        let done = work(&mut transaction).await;
+        let mut done = work(&mut transaction).await;
+        if done.is_ok()
+            && let Err(unrecorded) = self.ahead().record()
+        {
+            done = Err(SqlError::Log(unrecorded));
+        }
         let ended = match &done {
             Ok(_) => transaction.change.release(savepoint),
             Err(_) => transaction.change.undo(savepoint),
@@ -220,20 +225,14 @@ impl Session {
     ) -> Result<T, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
         let turn = self.turn().await?;
-        let (store, shared) = (data.store.clone(), Arc::clone(&self.shared));
-        let waiting = Arc::new(());
-        let waits = Arc::downgrade(&waiting);
+        let (store, shared, ahead) = (data.store.clone(), Arc::clone(&self.shared), self.ahead());
         let done = blocking(move || {
             let mut transaction = Transaction::new(store.write()?, turn);
             let done = work(&mut transaction)?;
-            if waits.strong_count() > 0 {
-                shared.keep_then(transaction, || ())?;
-            }
+            shared.keep_then(transaction, &ahead, || ())?;
             Ok::<T, SqlError>(done)
         });
-        let done = done.await;
-        drop(waiting);
-        done
+        done.await
     }
 
     pub(super) fn outside_of_transactions(&self) -> Result<(), SqlError> {

@@ -14,7 +14,9 @@ use super::session::counted;
 use crate::SqlError;
 use crate::parser::{Answers, Purposes};
 use crate::policy::unused_choices;
-use crate::view::{AView, Definition, State, Told, Version, fewer_together, share_nobody, told_together};
+use crate::view::{
+    AView, Comparison, Definition, State, Told, Version, fewer_by_changes, fewer_together, share_nobody, told_together,
+};
 
 /// What readers of a materialized view before and after a refresh can combine, or could have.
 pub(super) fn told_of_refresh(told: Told) -> String {
@@ -98,8 +100,13 @@ fn of_earlier(before: &State, version: &Version) -> Option<String> {
     let may = "whoever kept it may be able to single out some persons";
     match before {
         State::Usable { version: earlier, .. } => {
-            let n_persons = fewer_together(&[earlier, version])?;
-            Some(format!("whoever kept what it showed before {}", told_together(n_persons)))
+            let told = |n_persons| format!("whoever kept what it showed before {}", told_together(n_persons));
+            match (fewer_together(&[earlier, version]), fewer_by_changes(earlier, version)) {
+                (Some(n_persons), _) => Some(told(n_persons)),
+                (None, Comparison::Fewer(n_persons)) => Some(told(n_persons) + ", by whose values changed"),
+                (None, Comparison::Unknown) => Some(format!("the values it showed before can't be compared: {may}")),
+                (None, Comparison::Nothing) => None,
+            }
         }
         State::Stale(_) | State::Unusable { was_shown: true, .. } => {
             Some(format!("what it showed before is not known any more: {may}"))

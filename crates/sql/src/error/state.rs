@@ -6,6 +6,7 @@
 
 use std::io;
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use kohort_store::StoreError;
@@ -65,6 +66,8 @@ impl SqlError {
             SqlError::WorkerLost | SqlError::StatementFault { .. } => "XX000",
             SqlError::TooLarge { .. } | SqlError::Gathered | SqlError::TooSlow => "54000",
             SqlError::TooManyGroupings { .. } => "54000",
+            SqlError::OutOfRange => "22003",
+            SqlError::DivisionByZero => "22012",
             SqlError::NoValue => "23502",
             SqlError::Running { .. } => "22000",
             SqlError::Query(error) => of_query(error.find_root()),
@@ -133,7 +136,7 @@ fn of_access(problem: &AccessProblem) -> &'static str {
         | AccessProblem::PairNotGranted { .. }
         | AccessProblem::ViewNotGranted { .. } => "42501",
         AccessProblem::LoginGone => "28000",
-        AccessProblem::Records(error) => of_io(error),
+        AccessProblem::Records(error) | AccessProblem::Log(error) | AccessProblem::Unrecorded(error) => of_io(error),
         AccessProblem::Unwritten { .. } => "58030",
         AccessProblem::BadRecord { .. } => "XX001",
         AccessProblem::NoRandomness => "58000",
@@ -197,6 +200,11 @@ fn of_query(error: &DataFusionError) -> &'static str {
         DataFusionError::Plan(_) => "42000",
         DataFusionError::Execution(message) if message.starts_with("Prepared statement") => "26000",
         DataFusionError::Internal(_) => "XX000",
+        DataFusionError::ArrowError(problem, _) => match problem.as_ref() {
+            ArrowError::ArithmeticOverflow(_) => "22003",
+            ArrowError::DivideByZero => "22012",
+            _ => "22000",
+        },
         _ => "22000",
     }
 }

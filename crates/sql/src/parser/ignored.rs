@@ -1,14 +1,17 @@
-//! Clauses that the query engine would read and then ignore.
+//! Clauses that the query engine would read and then ignore, or take for something else.
 //!
 //! # Guarantee
 //! A statement with such a clause is refused. DataFusion's planner drops these clauses without a word, so the answer would
-//! be another than the one that was asked for: `TABLESAMPLE` would return all rows, and `FOR UPDATE` would lock none.
+//! be another than the one that was asked for: `TABLESAMPLE` would return all rows, and `FOR UPDATE` would lock none. Others
+//! mean something else in PostgreSQL: `SIMILAR TO` is taken for a regular expression, `INTERSECT ALL` counts rows too often,
+//! `'abc'::varchar(2)` stays `abc`, and seconds lose their fraction.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, TableFactor, Value, Visit, Visitor,
+    CharacterLength, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
+    Select, SetExpr, SetOperator, SetQuantifier, TableFactor, Value, Visit, Visitor,
 };
 
 /// The first clause of a statement that would be ignored, as people write it.
@@ -27,8 +30,9 @@ impl Visitor for Ignored {
     type Break = &'static str;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<&'static str> {
-        let Query { locks, for_clause, settings, format_clause, .. } = query;
+        let Query { body, locks, for_clause, settings, format_clause, .. } = query;
         first(&[
+            ("INTERSECT ALL or EXCEPT ALL (leave ALL out)", counts_rows(body)),
             ("FOR UPDATE or FOR SHARE", !locks.is_empty()),
             ("FOR XML, JSON or BROWSE", for_clause.is_some()),
             ("SETTINGS", settings.is_some()),
@@ -69,9 +73,63 @@ impl Visitor for Ignored {
             Expr::Function(function) if is_named(function, "to_char") && !has_strftime_format(function) => {
                 ControlFlow::Break("a format of to_char without % (write '%Y-%m-%d' for 'YYYY-MM-DD')")
             }
+            Expr::SimilarTo { .. } => ControlFlow::Break("SIMILAR TO (write LIKE, or ~ with a regular expression)"),
+            Expr::Cast { expr, data_type, .. } if shortens(expr, data_type) => {
+                ControlFlow::Break("a cast to a text of some length (write left(x, 3) for x::varchar(3))")
+            }
+            Expr::Cast { expr, data_type: DataType::Bytea, .. } if text(expr).is_some_and(|t| t.starts_with("\\x")) => {
+                ControlFlow::Break("bytea in hexadecimal digits (write decode('6162', 'hex'))")
+            }
+            Expr::Extract { field: DateTimeField::Second | DateTimeField::Seconds, .. } => ControlFlow::Break(SECONDS),
+            Expr::Function(function) if is_named(function, "date_part") && is_of_seconds(function) => {
+                ControlFlow::Break(SECONDS)
+            }
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+const SECONDS: &str = "a part of a time in whole seconds (write extract(microsecond FROM t) / 1000000.0)";
+
+/// Whether rows are counted on both sides, which the query engine does not do.
+fn counts_rows(body: &SetExpr) -> bool {
+    let SetExpr::SetOperation { left, op, set_quantifier, right } = body else { return false };
+    let counts = matches!(op, SetOperator::Intersect | SetOperator::Except | SetOperator::Minus);
+    counts && matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
+        || counts_rows(left)
+        || counts_rows(right)
+}
+
+/// A text that is written out.
+fn text(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a cast would shorten texts. One that is written out and short enough stays as it is.
+fn shortens(expression: &Expr, data_type: &DataType) -> bool {
+    let (DataType::Character(length)
+    | DataType::Char(length)
+    | DataType::CharacterVarying(length)
+    | DataType::CharVarying(length)
+    | DataType::Varchar(length)
+    | DataType::Nvarchar(length)) = data_type
+    else {
+        return false;
+    };
+    let Some(CharacterLength::IntegerLength { length, .. }) = length else { return false };
+    text(expression).is_none_or(|text| text.chars().count() as u64 > *length)
+}
+
+fn is_of_seconds(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(part))) = list.args.first() else { return false };
+    text(part).is_some_and(|part| ["second", "seconds"].contains(&part.to_lowercase().as_str()))
 }
 
 fn first(clauses: &[(&'static str, bool)]) -> ControlFlow<&'static str> {
@@ -126,6 +184,18 @@ mod tests {
         {
             assert!(refused(sql).contains("to_char"), "{sql}");
         }
+        for (sql, clause) in [
+            ("SELECT a FROM v WHERE a NOT SIMILAR TO 'a%'", "SIMILAR TO"),
+            ("SELECT 1 INTERSECT ALL SELECT 2", "INTERSECT ALL"),
+            ("SELECT 1 UNION ALL (SELECT 1 EXCEPT ALL SELECT 2)", "INTERSECT ALL"),
+            ("SELECT a::varchar(3) FROM v", "left(x, 3)"),
+            ("SELECT CAST('abcd' AS CHAR(3))", "left(x, 3)"),
+            ("SELECT extract(second FROM t) FROM v", "whole seconds"),
+            ("SELECT date_part('Second', t) FROM v", "whole seconds"),
+            (r"SELECT '\x6162'::bytea", "hexadecimal"),
+        ] {
+            assert!(refused(sql).contains(clause), "{sql}");
+        }
     }
 
     #[test]
@@ -133,6 +203,9 @@ mod tests {
         for sql in [
             "SELECT to_char(day, '%Y-%m') AS m, count(*) FROM v GROUP BY m ORDER BY m LIMIT 3 OFFSET 1",
             "SELECT DISTINCT ON (a) a, b FROM v ORDER BY a",
+            "SELECT 'abc'::varchar(3), a::varchar, CAST('test' AS VARCHAR(60)), 'ab'::bytea FROM v",
+            "SELECT a FROM v UNION ALL SELECT a FROM w EXCEPT SELECT a FROM u INTERSECT SELECT 1",
+            "SELECT extract(microsecond FROM t), date_part('minute', t), extract(epoch FROM t) FROM v",
             "WITH a AS (SELECT 1 AS x) SELECT sum(x) OVER (PARTITION BY x) FROM a CROSS JOIN generate_series(1, 3)",
         ] {
             parse(sql).unwrap_or_else(|problem| panic!("{sql}: {problem}"));

@@ -117,9 +117,9 @@ impl ParseProblem {
                 "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
                     .into(),
             ),
-            ParseFault::Ignored { .. } => {
-                Some("leave it out; to_char takes a format in quotes such as '%Y-%m-%d'".into())
-            }
+            // It says what to write instead.
+            ParseFault::Ignored { clause } if clause.contains('(') => None,
+            ParseFault::Ignored { .. } => Some("leave it out".into()),
             ParseFault::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
             ParseFault::TooManyTables { .. } => {
                 Some("name each query of WITH once or twice, or ask in several steps".into())

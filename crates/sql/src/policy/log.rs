@@ -3,7 +3,8 @@
 //! # Guarantee
 //! An entry holds the structure of a statement, never a literal of it: a query's text can hold private values. The clock
 //! is the caller's. An entry is in the file whole or not at all: what a full disk left of one is taken back, and what a crash
-//! left of one never runs into the next.
+//! left of one never runs into the next. An entry that is owed, because the file took none when something had happened
+//! already, is in the file before any later one.
 //! # Cost
 //! The last [`MOST_KEPT`] entries are in memory, or fewer where they are long; the file, where there is one, has them all.
 //! What is long in an entry is cut, with a digest of all of it: who asks decides how long that is.
@@ -38,6 +39,18 @@ pub struct ComplianceLog {
     /// Bytes of the entries together.
     n_bytes: usize,
     file: Option<LogFile>,
+    /// Entries that the file did not take, oldest first. Nothing else is written before them, so few come together: a
+    /// statement whose entry can't be written changes nothing that lasts.
+    owed: VecDeque<LogEntry>,
+}
+
+/// Whether an entry has to survive a power cut before anything else happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flushed {
+    /// It must be on the disk: what it records is about to be.
+    Now,
+    /// The system may write it later.
+    Later,
 }
 
 /// The file of a log, of which every line is an entry.
@@ -81,7 +94,8 @@ pub struct UsedView {
 pub enum LogOutcome {
     /// With an answer, or one that began to leave: see [`LogOutcome::BrokenOff`].
     Answered,
-    /// An answer that was recorded before did not leave whole, because something failed on the way.
+    /// An answer that was recorded before did not leave whole, or a change that was recorded before may not have been kept,
+    /// because something failed on the way.
     BrokenOff,
     /// Without one, because it was not allowed.
     Refused,
@@ -201,10 +215,32 @@ impl ComplianceLog {
     /// Where the file can't be written to; the entry is in memory all the same. Whoever must not answer without a
     /// record has to refuse then.
     pub fn record(&mut self, entry: LogEntry) -> io::Result<()> {
-        let written = match &mut self.file {
-            Some(file) => file.append(&entry),
-            None => Ok(()),
-        };
+        self.write(entry, Flushed::Later)
+    }
+
+    /// Adds an entry of something that is kept once the entry is on the disk.
+    ///
+    /// # Errors
+    /// Where the file can't be written to: what the entry records must not be kept then.
+    pub fn record_ahead(&mut self, entry: LogEntry) -> io::Result<()> {
+        self.write(entry, Flushed::Now)
+    }
+
+    /// Adds an entry of something that has happened. Where the file can't be written to, the entry is written before any
+    /// other is, unless the process ends before there is room.
+    ///
+    /// # Errors
+    /// Where the file can't be written to.
+    pub fn record_or_owe(&mut self, entry: LogEntry) -> io::Result<()> {
+        let written = self.write(entry.clone(), Flushed::Now);
+        if written.is_err() {
+            self.owed.push_back(entry);
+        }
+        written
+    }
+
+    fn write(&mut self, entry: LogEntry, flushed: Flushed) -> io::Result<()> {
+        let written = self.append(&entry, flushed);
         self.n_bytes += entry.n_bytes();
         self.entries.push_back(entry);
         while (self.entries.len() > MOST_KEPT || self.n_bytes > MOST_BYTES)
@@ -213,6 +249,16 @@ impl ComplianceLog {
             self.n_bytes -= oldest.n_bytes();
         }
         written
+    }
+
+    /// Writes what is owed, and then this.
+    fn append(&mut self, entry: &LogEntry, flushed: Flushed) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        while let Some(owed) = self.owed.front() {
+            file.append(owed, Flushed::Now)?;
+            self.owed.pop_front();
+        }
+        file.append(entry, flushed)
     }
 
     /// The columns of [`ComplianceLog::to_batch`].
@@ -267,11 +313,15 @@ impl LogFile {
         Ok(LogFile { file, is_torn })
     }
 
-    fn append(&mut self, entry: &LogEntry) -> io::Result<()> {
+    fn append(&mut self, entry: &LogEntry, flushed: Flushed) -> io::Result<()> {
         let before = if self.is_torn { "\n" } else { "" };
         let line = format!("{before}{}\n", entry.to_json());
         let length = self.file.metadata()?.len();
         let written = self.file.write_all(line.as_bytes());
+        let written = written.and_then(|()| match flushed {
+            Flushed::Now => self.file.sync_data(),
+            Flushed::Later => Ok(()),
+        });
         match &written {
             Ok(()) => self.is_torn = false,
             // Where not even this can be undone, the next entry begins a line of its own.
@@ -364,6 +414,25 @@ mod tests {
         let written = std::fs::read_to_string(&path).unwrap();
         let whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
         assert_eq!(written.lines().map(whole).collect::<Vec<_>>(), [true, false, true, true]);
+    }
+
+    #[test]
+    fn what_a_full_disk_did_not_take_is_written_before_anything_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.jsonl");
+        let mut log = ComplianceLog::with_file(Path::new("/dev/full")).unwrap();
+        assert!(log.record(entry("SELECT 1 FROM forgotten")).is_err());
+        assert!(log.record_ahead(entry("SELECT 1 FROM refused")).is_err());
+        assert!(log.record_or_owe(entry("SELECT 1 FROM owed")).is_err());
+        assert!(log.record_or_owe(entry("SELECT 1 FROM owed_too")).is_err());
+        let on_a_disk_with_room = ComplianceLog::with_file(&path).unwrap();
+        log.file = on_a_disk_with_room.file;
+        log.record(entry("SELECT 1 FROM next")).unwrap();
+        log.record(entry("SELECT 1 FROM last")).unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        let tables: Vec<&str> =
+            written.lines().map(|line| line.split("FROM ").nth(1).unwrap().split('"').next().unwrap()).collect();
+        assert_eq!(tables, ["owed", "owed_too", "next", "last"]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::directory::Seed;
 use super::kept::KeptRows;
 use super::partition::Partition;
 use super::raise::raised_columns;
+use super::shown::ShownCells;
 use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
 use crate::hierarchies::Hierarchies;
 use crate::meaning::Meaning;
@@ -95,6 +96,10 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         directories.push(directory);
         summary = summary.worse(of_pair);
     }
+    // A view that is built once more is not shown to anybody anew, and a materialized one keeps what it showed.
+    let is_new = matches!(trees, Trees::Catalog(_)) && !definition.is_materialized;
+    let of_persons = || ShownCells::of(definition, policies.map(Arc::as_ref), &wishes, &table, rows);
+    let shown = is_new.then(of_persons).flatten();
     let kept = fingerprint.tells_all_changes().then(|| KeptRows::pack(rows, most_kept_bytes)).flatten();
     Ok(Version {
         number,
@@ -105,6 +110,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         value_types: table.columns.iter().map(|column| column.value_type).collect(),
         meanings: meanings(definition, &table, &rows.schema(), &trees)?,
         directories,
+        shown,
         kept,
         refusals: Mutex::default(),
         summary,

@@ -23,8 +23,8 @@ use kohort_model::Role;
 
 use super::choose::{Comparison, quasi_schema};
 use super::exec::{AnonymizeExec, Job, external};
-use super::materialized::{Materialized, Unread};
-use super::plan::Plan;
+use super::materialized::{Materialized, MaterializedProblem, Unread};
+use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::engine::Turn;
@@ -180,6 +180,10 @@ impl AView {
         let options = self.options(session);
         let (version, query, policies, digest) = match self.state() {
             State::Usable { version, query, policies, digest } => (version, query, policies, digest),
+            State::Materialized { .. } if options.plan == PlanWish::AnonymizeFirst => {
+                let what = "kohort.plan = 'anonymize_first', as it keeps its classes";
+                return Err(external(ViewProblem::Materialized(MaterializedProblem::Option { what })));
+            }
             State::Materialized { view, query, .. } => {
                 let unread = self.unread(session, view, comparisons.to_vec()).await?;
                 let reader = self.reader(&unread.version, &options)?;

@@ -1,4 +1,5 @@
-//! [`fewer_together`]: how alone persons are to somebody who reads several views of them.
+//! [`fewer_together`]: how alone persons are to somebody who reads several views of them. [`fewer_by_changes`]: and to somebody
+//! who kept an earlier version of one, and sees whose values changed.
 //!
 //! # Guarantee
 //! Somebody who reads all the views, and knows who is in which, tells nobody apart from fewer persons than they ask for in
@@ -56,6 +57,42 @@ pub fn fewer_together(versions: &[&Version]) -> Option<u64> {
         smallest_crowd(&crowds)
     };
     combinations.iter().filter_map(fewer).min()
+}
+
+/// What somebody can tell by the values of a version who kept those of an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Nothing that the classes do not tell.
+    Nothing,
+    /// They leave somebody among so many persons, fewer than those ask for.
+    Fewer(u64),
+    /// Values can't be compared, and may have changed.
+    Unknown,
+}
+
+/// Among how few persons somebody hides from whoever reads both versions and sees which rows are new: persons whose values
+/// changed, and those whose values did not, are told apart.
+pub fn fewer_by_changes(earlier: &Version, version: &Version) -> Comparison {
+    if earlier.fingerprint == version.fingerprint && version.fingerprint.counts_all_changes() {
+        return Comparison::Nothing;
+    }
+    let (Some(before), Some(after)) = (&earlier.shown, &version.shown) else { return Comparison::Unknown };
+    if !before.is_comparable(after) {
+        return Comparison::Unknown;
+    }
+    let known: HashMap<&str, usize, RandomState> = earlier.directories[0].identifiers().zip(0..).collect();
+    let persons: Vec<&str> = version.directories[0].identifiers().collect();
+    let change = |(number, person): (usize, &&str)| {
+        let is_changed = before.of_person(*known.get(*person)?) != after.of_person(number);
+        Some((number as u32, Cell::Class(u32::from(is_changed))))
+    };
+    let members: Vec<(u32, Cell)> = persons.iter().enumerate().filter_map(change).collect();
+    // Whether somebody changed is no class that anybody asks for.
+    let nobody_asks = vec![0; persons.len()];
+    let changes = || Crowds { persons: persons.clone(), members: members.clone(), k: &nobody_asks };
+    let pairs = earlier.directories.iter().flat_map(|one| version.directories.iter().map(move |other| (one, other)));
+    let fewer = pairs.filter_map(|(one, other)| smallest_crowd(&[Crowds::of(one), Crowds::of(other), changes()])).min();
+    fewer.map_or(Comparison::Nothing, Comparison::Fewer)
 }
 
 /// Whether two versions name nobody alike.
@@ -254,6 +291,21 @@ mod tests {
         let all = view(&[("a", 0, 2), ("b", 0, 2), ("c", 0, 2)]);
         let most = view(&[("a", 0, 2), ("b", 0, 2)]);
         assert_eq!(smallest(&vec![all, most]), Some(1));
+    }
+
+    #[test]
+    fn who_changed_is_told_apart_from_who_did_not() {
+        let classes = view(&[("a", 0, 2), ("b", 0, 2), ("c", 1, 2), ("d", 1, 2), ("e", 1, 2), ("f", 1, 2)]);
+        let changed = |names: &[&str]| {
+            let change = |person: &String| (BTreeSet::from([u32::from(names.contains(&person.as_str()))]), 2);
+            let of_all = classes.keys().map(|person| (person.clone(), change(person)));
+            smallest(&vec![classes.clone(), classes.clone(), of_all.collect()])
+        };
+        assert_eq!(changed(&[]), None);
+        assert_eq!(changed(&["b"]), Some(1));
+        assert_eq!(changed(&["a", "b"]), None);
+        assert_eq!(changed(&["c", "d"]), None, "two of four changed, and two did not");
+        assert_eq!(changed(&["c", "d", "e"]), Some(1), "the one who did not change");
     }
 
     #[test]

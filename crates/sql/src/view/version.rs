@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::consent::refused_columns;
 use super::directory::Directory;
 use super::kept::KeptRows;
+use super::shown::ShownCells;
 use super::{Definition, Fingerprint, Reader, ViewProblem};
 use crate::parser::{Answers, Purposes};
 use crate::policy::{PairId, Policies, PolicyProblem};
@@ -34,6 +35,8 @@ pub struct Version {
     pub value_types: Vec<kohort_model::ValueType>,
     /// One for all purposes, or one per pair of purpose and recipient.
     pub(super) directories: Vec<Directory>,
+    /// What it shows of each person beside labels; `None` where that can't be compared, or need not be.
+    pub(super) shown: Option<ShownCells>,
     /// The rows it was verified for, where they are kept.
     pub(super) kept: Option<KeptRows>,
     /// Per reader the columns that somebody in each class refuses, as far as they were asked for.

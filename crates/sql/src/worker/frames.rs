@@ -13,6 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::Asker;
 use crate::SqlError;
 
 /// What a message is.
@@ -20,6 +21,8 @@ use crate::SqlError;
 pub(super) enum Kind {
     /// To the worker: [`Begin`] and the plan.
     Begin,
+    /// To the server: [`Kind::Begin`] was received, and nothing was done yet.
+    Begun,
     /// To the worker: rows of a leaf. To the server: rows of the answer.
     Rows,
     /// To the worker: a leaf has no more rows. To the server: the answer has.
@@ -31,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [Kind::Begin, Kind::Rows, Kind::End, Kind::Next, Kind::Failed];
+    const ALL: [Kind; 6] = [Kind::Begin, Kind::Begun, Kind::Rows, Kind::End, Kind::Next, Kind::Failed];
 
     fn byte(self) -> u8 {
         self as u8
@@ -55,7 +58,7 @@ pub(super) struct Begin {
     /// Bytes that the statement may take.
     pub(super) memory: usize,
     /// Who asked.
-    pub(super) user: String,
+    pub(super) asker: Asker,
     /// Options of the session that differ from what they are at first.
     pub(super) options: Vec<(String, String)>,
     /// Labels and parents of the hierarchies that the plan's functions name by number.
@@ -74,6 +77,8 @@ pub(super) struct Next {
 pub(super) enum Failed {
     OutOfMemory,
     NoValue,
+    OutOfRange,
+    DivisionByZero,
     NotImplemented(String),
     Running(String),
     /// A panic, and where.
@@ -85,6 +90,8 @@ impl Failed {
         match SqlError::while_running(error) {
             SqlError::OutOfMemory => Failed::OutOfMemory,
             SqlError::NoValue => Failed::NoValue,
+            SqlError::OutOfRange => Failed::OutOfRange,
+            SqlError::DivisionByZero => Failed::DivisionByZero,
             SqlError::Running { what } => Failed::Running(what),
             SqlError::Query(error) => match error.find_root() {
                 DataFusionError::NotImplemented(what) => Failed::NotImplemented(what.clone()),
@@ -98,6 +105,8 @@ impl Failed {
         match self {
             Failed::OutOfMemory => SqlError::OutOfMemory,
             Failed::NoValue => SqlError::NoValue,
+            Failed::OutOfRange => SqlError::OutOfRange,
+            Failed::DivisionByZero => SqlError::DivisionByZero,
             Failed::NotImplemented(what) => SqlError::Query(DataFusionError::NotImplemented(what)),
             Failed::Running(what) => SqlError::Running { what },
             Failed::Fault(place) => SqlError::StatementFault { place },

@@ -43,7 +43,8 @@ impl Workers {
         self.n_running.load(Ordering::Acquire)
     }
 
-    /// A worker for one statement.
+    /// A worker for one statement: one that waits, where there is one. It may have been killed while it waited, and the
+    /// system does not say so at once, so only its [`Kind::Begun`](super::frames::Kind::Begun) shows that it is there.
     pub(super) fn take(self: &Arc<Self>) -> io::Result<Process> {
         let waiting = self.waiting().pop();
         let workers = Arc::downgrade(self);
@@ -51,14 +52,21 @@ impl Workers {
             // Where no other can be started, the next statement tries and says so.
             workers.upgrade().map(|workers| workers.fill())
         });
-        // Somebody may have killed one that waits.
-        let mut process = match waiting.and_then(Process::running) {
-            Some(process) => process,
-            None => self.spawn()?,
-        };
+        match waiting {
+            Some(process) => Ok(self.counted(process)),
+            None => self.take_new(),
+        }
+    }
+
+    /// A worker for one statement that starts now.
+    pub(super) fn take_new(&self) -> io::Result<Process> {
+        Ok(self.counted(self.spawn()?))
+    }
+
+    fn counted(&self, mut process: Process) -> Process {
         self.n_running.fetch_add(1, Ordering::AcqRel);
         process.runs = Some(Runs(Arc::clone(&self.n_running)));
-        Ok(process)
+        process
     }
 
     fn fill(&self) -> io::Result<()> {
@@ -109,12 +117,6 @@ impl Drop for Runs {
 }
 
 impl Process {
-    /// The worker, if it has not ended.
-    fn running(mut self) -> Option<Process> {
-        let is_running = matches!(self.child.as_mut()?.try_wait(), Ok(None));
-        is_running.then_some(self)
-    }
-
     /// How a worker that says nothing any more has ended.
     pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;

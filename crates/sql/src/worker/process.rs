@@ -24,20 +24,31 @@ use datafusion_proto::bytes::physical_plan_from_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 use futures::StreamExt;
 use kohort_model::Hierarchy;
+use serde::{Deserialize, Serialize};
 
 use super::codec::Codec;
 use super::frames::{Begin, Failed, Frame, Kind, from_json, malformed, parts, to_json};
 use super::remote::Link;
+use crate::exact::{self, exact_sum};
 use crate::parser::STACK;
 
 /// Bytes that a worker may take beyond its statement's share: for its plan, and for the batches at hand.
 const BESIDES: u64 = 32 << 20;
 
+/// Who asks for something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// Their name.
+    pub user: String,
+    /// The views they may read.
+    pub views: Vec<String>,
+}
+
 /// Functions that statements may call, beside DataFusion's.
 #[derive(Clone, Copy)]
 pub struct Functions {
-    /// Those that go before DataFusion's of the same names, for a user.
-    pub own: fn(user: &str) -> Vec<ScalarUDF>,
+    /// Those that go before DataFusion's of the same names, for somebody who asks.
+    pub own: fn(asker: &Asker) -> Vec<ScalarUDF>,
     /// Others, by name: made when a plan calls the first of them.
     pub others: fn(name: &str) -> Option<Arc<ScalarUDF>>,
 }
@@ -71,9 +82,11 @@ fn serve(functions: Functions) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let fault = note_faults();
     let Ok(frame) = said.recv() else { return Ok(()) };
+    let link = Arc::new(Link::new(to, said));
+    // From here on the loss of this process is the failure of its statement: before, the server starts another process.
+    link.send(&Frame::new(Kind::Begun, Vec::new())).map_err(io::Error::other)?;
     let (begin, plan) = begin(&frame).map_err(io::Error::other)?;
     limit_memory(begin.memory as u64)?;
-    let link = Arc::new(Link::new(to, said));
     let worker = Worker { link: Arc::clone(&link), functions, state };
     let executed = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(worker.execute(begin, plan))));
     let last = match executed {
@@ -169,9 +182,10 @@ impl Worker {
             .build_arc()?;
         let state = SessionStateBuilder::new_from_existing(self.state.clone()).with_config(config);
         let context = SessionContext::new_with_state(state.with_runtime_env(runtime).build());
-        for function in (self.functions.own)(&begin.user) {
+        for function in exact::functions().chain((self.functions.own)(&begin.asker)) {
             context.register_udf(function);
         }
+        context.register_udaf(exact_sum());
         Ok(context.task_ctx())
     }
 }

@@ -22,6 +22,7 @@ use futures::StreamExt;
 use kohort_model::Hierarchy;
 use prost::Message;
 
+use super::Asker;
 use super::codec::Codec;
 use super::frames::{Begin, Failed, Frame, Kind, Next, from_json, joined, malformed, parts, to_json};
 use super::leaves::{Split, is_bounded, split};
@@ -47,7 +48,7 @@ impl Workers {
         self: &Arc<Self>,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
-        user: &str,
+        asker: Asker,
     ) -> Result<SendableRecordBatchStream> {
         if is_bounded(&plan) {
             return execute_stream(plan, context);
@@ -58,12 +59,8 @@ impl Workers {
         let plan = physical_plan_to_bytes_with_proto_converter(plan, &codec, &DeduplicatingProtoConverter {})?;
         let nodes = |tree: &Arc<Hierarchy>| tree.nodes().map(|(label, parent)| (label.to_owned(), parent)).collect();
         let hierarchies = codec.hierarchies().iter().map(nodes).collect();
-        let begin = Begin {
-            memory: 0,
-            user: user.to_owned(),
-            options: changed_options(context.session_config().options()),
-            hierarchies,
-        };
+        let begin =
+            Begin { memory: 0, asker, options: changed_options(context.session_config().options()), hierarchies };
         let asked = Asked { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
         let rows = futures::stream::try_unfold(Statement::Asked(Box::new(asked)), Statement::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
@@ -112,18 +109,29 @@ impl Asked {
         let Asked { workers, mut begin, plan, leaves, context } = self;
         let memory = share(context.memory_pool())?;
         begin.memory = memory.size();
-        let mut process = workers.take().map_err(|error| external(SqlError::NoWorker { kind: error.kind() }))?;
         let frame = Frame::new(Kind::Begin, joined([to_json(&begin)?, plan]));
+        let process = begun(&workers, &frame).await?;
         // Views are being read until the last of them was.
         let turn = context.session_config().get_extension::<Turn>();
         let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(Turn::reading);
         let leaves = leaves.into_iter().map(LeafRows::new).collect();
-        let sent = frame.send(&mut process.socket).await;
-        let mut running = Running { process, leaves, context, own: begin.memory, memory, reads };
-        match sent {
-            Ok(()) => Ok(running),
-            Err(error) => Err(running.lost(&error).await),
-        }
+        Ok(Running { process, leaves, context, own: begin.memory, memory, reads })
+    }
+}
+
+/// A worker that has received its statement. A worker that waited may have been killed meanwhile; nothing was executed then,
+/// so another one starts, and its loss is the failure of the statement.
+async fn begun(workers: &Arc<Workers>, frame: &Frame) -> Result<Process> {
+    let no_worker = |error: io::Error| external(SqlError::NoWorker { kind: error.kind() });
+    let mut process = workers.take().map_err(no_worker)?;
+    if process.begin(frame).await.is_ok() {
+        return Ok(process);
+    }
+    drop(process);
+    let mut process = workers.take_new().map_err(no_worker)?;
+    match process.begin(frame).await {
+        Ok(()) => Ok(process),
+        Err(error) => Err(lost(&mut process, &error).await),
     }
 }
 
@@ -209,7 +217,7 @@ impl Running {
             let counted = |length: usize| memory.try_resize(own.saturating_add(length)).is_ok();
             let frame = match Frame::receive(&mut self.process.socket, counted).await {
                 Ok(frame) => frame,
-                Err(error) => return Err(self.lost(&error).await),
+                Err(error) => return Err(lost(&mut self.process, &error).await),
             };
             match frame.kind {
                 Kind::Rows => {
@@ -221,10 +229,10 @@ impl Running {
                 Kind::Next => {
                     let answer = self.answer(&frame.body).await?;
                     if let Err(error) = answer.send(&mut self.process.socket).await {
-                        return Err(self.lost(&error).await);
+                        return Err(lost(&mut self.process, &error).await);
                     }
                 }
-                Kind::Begin => return Err(malformed()),
+                Kind::Begin | Kind::Begun => return Err(malformed()),
             }
         }
     }
@@ -251,15 +259,27 @@ impl Running {
             }
         }
     }
+}
 
-    /// Why a worker is gone. What the system does not give it ends it, by a signal.
-    async fn lost(&mut self, error: &io::Error) -> DataFusionError {
-        if error.kind() == io::ErrorKind::OutOfMemory {
-            return external(SqlError::OutOfMemory);
+impl Process {
+    /// Sends a worker its statement and waits until the worker has received it.
+    async fn begin(&mut self, frame: &Frame) -> io::Result<()> {
+        frame.send(&mut self.socket).await?;
+        // The confirmation says nothing more.
+        match Frame::receive(&mut self.socket, |length| length == 0).await?.kind {
+            Kind::Begun => Ok(()),
+            _ => Err(io::ErrorKind::InvalidData.into()),
         }
-        let was_killed = self.process.ended().await.is_some_and(was_signalled);
-        external(if was_killed { SqlError::OutOfMemory } else { SqlError::WorkerLost })
     }
+}
+
+/// Why a worker is gone. A worker that the system gives no memory is ended by a signal.
+async fn lost(process: &mut Process, error: &io::Error) -> DataFusionError {
+    if error.kind() == io::ErrorKind::OutOfMemory {
+        return external(SqlError::OutOfMemory);
+    }
+    let was_killed = process.ended().await.is_some_and(was_signalled);
+    external(if was_killed { SqlError::OutOfMemory } else { SqlError::WorkerLost })
 }
 
 /// A batch whose columns hold nothing but themselves. Columns of a message all hold the message, and whoever keeps the batch

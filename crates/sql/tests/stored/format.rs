@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kohort_sql::access::Accounts;
+use kohort_sql::access::{Accounts, UNASKED};
 use kohort_sql::store::StoreRecords;
 use kohort_sql::{Engine, Role, SqlError, check_format};
 use kohort_store::Store;
@@ -50,9 +50,9 @@ async fn make(folder: &Path) -> String {
     let engine = running.engine.clone();
     rows(&mut owner(&engine), COMPUTED).await;
     let accounts = accounts(&engine);
-    accounts.create_user("olga", Role::Owner, "correct horse").unwrap();
-    accounts.create_user("ann", Role::Analyst, "battery staple").unwrap();
-    accounts.grant_view("ann", "v").unwrap();
+    accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
+    accounts.create_user("ann", Role::Analyst, "battery staple", UNASKED).unwrap();
+    accounts.grant_view("ann", "v", UNASKED).unwrap();
     shown(&engine).await
 }
 

@@ -15,8 +15,10 @@ mod pinned;
 mod postgres;
 mod power_cut;
 mod pushdown;
+mod recorded;
 mod reopening;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../views/session.rs"]
 mod session;
 mod sessions;
+mod warned;

@@ -403,6 +403,7 @@ impl Materialized {
             value_types: columns.iter().map(|column| column.value_type).collect(),
             meanings: self.meanings(),
             directories: vec![directory],
+            shown: None,
             kept: None,
             refusals: Mutex::default(),
             summary: Summary::default(),
