@@ -8,6 +8,7 @@ mod csv;
 mod dictionary;
 mod hierarchies;
 mod load;
+mod manifest;
 mod nearest;
 mod open;
 mod persons;

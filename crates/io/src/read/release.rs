@@ -13,6 +13,7 @@ use kohort_model::{Column, ColumnManifest, Progress, Role, Table, TableManifest,
 use super::OpenTable;
 use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
+use super::manifest::parse_manifest;
 use super::open::{CheckOptions, read_for_check, read_released};
 use super::problem::{ReadProblem, ReadProblems};
 use crate::bounds::{bound_names, compose, label, separator};
@@ -72,6 +73,14 @@ pub enum ReleaseProblem {
         /// Counted from 1.
         first_row: u64,
     },
+    /// It holds a file that its manifest does not name.
+    #[error("{} holds '{file}', which manifest.json does not name", folder.display())]
+    Unnamed {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+    },
     /// It holds several tables where one is wanted.
     #[error("{} holds {n_tables} tables, and only releases of one table can be read together", folder.display())]
     SeveralTables {
@@ -95,6 +104,9 @@ impl ReleaseProblem {
             ReleaseProblem::SeveralTables { .. } => Some(
                 "name the files of its tables one by one, with --person where a column names the person".to_owned(),
             ),
+            ReleaseProblem::Unnamed { .. } => {
+                Some("move it elsewhere: only files that the manifest names were verified".to_owned())
+            }
             ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::Bounds { .. }
@@ -115,6 +127,7 @@ impl ReleaseProblem {
             | ReleaseProblem::BadManifest { .. }
             | ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Unnamed { .. }
             | ReleaseProblem::SeveralTables { .. }
             | ReleaseProblem::Bounds { .. } => ErrorClass::Input,
         }
@@ -125,7 +138,7 @@ impl ReleaseProblem {
 /// columns and rows are checked against it.
 ///
 /// # Errors
-/// Where a file is missing, damaged or not the one the manifest speaks of.
+/// Where a file is missing, damaged, not the one the manifest speaks of, or not named by it.
 pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     read_release_of(&[], folder, progress)
 }
@@ -139,7 +152,7 @@ pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseProblem> {
     sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path, source })
 }
 
-/// Reads a release, and gives its columns the hierarchies in these files.
+/// Reads a release, and gives its columns the hierarchies in these files. What else is in the folder does not matter.
 ///
 /// # Errors
 /// As [`read_release`], and where a hierarchy can't be read or no table has its column.
@@ -148,7 +161,7 @@ pub fn read_release_with(
     hierarchies: &BTreeMap<String, HierarchySource>,
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
-    let (manifest, mut tables) = read_release(folder, progress)?;
+    let (manifest, mut tables) = read_named(&[], folder, progress)?;
     let mut read = Hierarchies::new(Path::new(""));
     let mut problems = Vec::new();
     for (name, source) in hierarchies {
@@ -180,6 +193,17 @@ pub fn read_release_of(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+    let (manifest, tables) = read_named(originals, folder, progress)?;
+    check_contents(folder, &manifest)?;
+    Ok((manifest, tables))
+}
+
+/// Reads what the manifest of a release names, whatever else is in the folder.
+fn read_named(
+    originals: &[Table],
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     let manifest = read_manifest(folder)?;
     let path = folder.join(MANIFEST);
     let read = |entry: &TableManifest| {
@@ -197,7 +221,27 @@ pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProb
         std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
         _ => ReleaseProblem::Io { path: path.clone(), source },
     })?;
-    serde_json::from_str(&json).map_err(|error| ReleaseProblem::BadManifest { path, message: error.to_string() })
+    parse_manifest(&json).map_err(|message| ReleaseProblem::BadManifest { path, message })
+}
+
+/// Refuses files of a release folder that its manifest does not name: nobody counts what stands in them.
+fn check_contents(folder: &Path, manifest: &TablesManifest) -> Result<(), ReleaseProblem> {
+    let problem = |source| ReleaseProblem::Io { path: folder.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(problem)? {
+        names.push(entry.map_err(problem)?.file_name());
+    }
+    names.sort_unstable();
+    let is_named = |name: &std::ffi::OsString| {
+        name == MANIFEST || manifest.manifest.tables.iter().any(|table| name.to_str() == Some(&table.file))
+    };
+    match names.into_iter().find(|name| !is_named(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let file = name.to_string_lossy().into_owned();
+            Err(ReleaseProblem::Unnamed { folder: folder.to_owned(), file })
+        }
+    }
 }
 
 /// The file of a table of a release, if it is the one the manifest speaks of.
