@@ -186,9 +186,10 @@ impl From<ReleaseProblem> for Failure {
         }
         let status = match problem {
             // The release can be read, and is not what it says it is.
-            ReleaseProblem::Digest { .. } | ReleaseProblem::Differs { .. } | ReleaseProblem::Bounds { .. } => {
-                Status::NotMet
-            }
+            ReleaseProblem::Digest { .. }
+            | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Bounds { .. }
+            | ReleaseProblem::Unnamed { .. } => Status::NotMet,
             _ => status_of(problem.class()),
         };
         Failure::new(status, vec![Report { message: problem.to_string(), hint: problem.hint() }])
