@@ -480,3 +480,6 @@ fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<F
     measure(original, &original.with_role(Role::Quasi), &[], asked)
         .map_err(|violations| Failure::new(Status::NotMet, violation_reports(&violations.0)))
 }
+
+#[cfg(test)]
+mod mutations;
