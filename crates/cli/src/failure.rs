@@ -190,7 +190,8 @@ impl From<ReleaseProblem> for Failure {
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::Bounds { .. }
             | ReleaseProblem::Labels { .. }
-            | ReleaseProblem::Listing { .. } => Status::NotMet,
+            | ReleaseProblem::Listing { .. }
+            | ReleaseProblem::Unnamed { .. } => Status::NotMet,
             _ => status_of(problem.class()),
         };
         Failure::new(status, vec![Report { message: problem.to_string(), hint: problem.hint() }])

@@ -82,7 +82,7 @@ enum Originals {
 }
 
 /// What is asked of one table.
-enum AskedOfOne {
+pub(crate) enum AskedOfOne {
     /// For everybody alike.
     OfAll(Vec<Requirement>),
     /// Audience by audience.
@@ -90,7 +90,7 @@ enum AskedOfOne {
 }
 
 impl AskedOfOne {
-    fn new(spec: &Spec) -> Self {
+    pub(crate) fn new(spec: &Spec) -> Self {
         let table = &spec.tables[0];
         match spec.audiences_of(table) {
             Some(audiences) => AskedOfOne::OfAudiences(audiences),
@@ -404,7 +404,7 @@ fn fault(violations: &Violations) -> Failure {
 }
 
 /// The tables less the rows that lead to no person.
-fn without_orphans<'t>(tables: &'t [Table], schema: &Schema) -> Cow<'t, [Table]> {
+pub(crate) fn without_orphans<'t>(tables: &'t [Table], schema: &Schema) -> Cow<'t, [Table]> {
     let parents: Vec<Option<Vec<u32>>> = (0..tables.len()).map(|table| schema.parent_rows(tables, table)).collect();
     let mut stays: Vec<Option<Vec<bool>>> = vec![None; tables.len()];
     let mut next = schema.roots();

@@ -8,7 +8,7 @@ use std::path::Path;
 use kohort_io::{EarlierRegister, LoadedRegister, TablesManifest, manifest_digest, read_release_of};
 use kohort_model::{Column, JoinedRegister, Manifest, NULL, PreviousRelease, Progress, ReadBeside, Spec, Table};
 
-use crate::commands::verify::{count_alone, differences};
+use crate::commands::verify::{claim_reports, compare_claims, count_alone};
 use crate::failure::{Failure, Report, Status, violation_reports};
 
 /// Earlier releases.
@@ -81,7 +81,7 @@ fn read_verified(
     let (manifest, tables) = read.map_err(|problem| in_release(problem.into()))?;
     let counted = count_alone(release, &manifest, &tables, &mut Vec::new())?;
     let wrong: Vec<Report> = match counted {
-        Ok(found) => differences(&manifest.manifest, &found),
+        Ok(found) => claim_reports(&compare_claims(&manifest, &found, None)),
         Err(violations) => violation_reports(&violations.0),
     };
     if wrong.is_empty() { Ok((manifest, tables)) } else { Err(in_release(Failure::new(Status::NotMet, wrong))) }

@@ -9,6 +9,7 @@ mod dictionary;
 mod hierarchies;
 mod listing;
 mod load;
+mod manifest;
 mod nearest;
 mod open;
 mod persons;

@@ -6,6 +6,7 @@
 //! - [`corpus`]: small named cases that every partitioner runs;
 //! - [`students`] and [`patients`]: the multirelational and the query-processing paper's experiments, in any size;
 //!   [`random`]: the chance they are made of;
+//! - [`mutations`]: changes to a valid release, and an oracle that says which of them are harmful;
 //! - [`scenario`]: one job given as texts, from file to released file;
 //! - [`jobs`]: random jobs of every system, each recounted;
 //! - [`data`]: the goldens, which every clone has, and the real data, which it may not.
@@ -15,6 +16,7 @@ pub mod corpus;
 pub mod data;
 pub mod generate;
 pub mod jobs;
+pub mod mutations;
 pub mod oracle;
 pub mod patients;
 pub mod random;

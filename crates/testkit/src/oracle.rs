@@ -22,6 +22,7 @@ pub use labels::Labels;
 pub use loss::{NaiveLoss, cell_loss, naive_loss};
 pub use optimum::{can_be_one_class, can_be_released, least_lm};
 pub use requirement::{Verdict, judge, stands};
+pub(crate) use requirement::{distance_of, holders_of};
 
 /// Rows of the private table that look the same in a release.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,8 +43,24 @@ fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> 
         return Err(format!("{alone:?} is not {written:?}"));
     }
     let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
-    verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed)
+    let limit = SuppressionLimit::share(job.spec.max_suppressed);
+    let against = verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed, limit)
         .map_err(|violations| format!("against: {violations}"))?;
+    let counted = against.loss.into_iter().chain(against.tables.into_iter().filter_map(|table| table.loss));
+    for (counted, lost) in counted.zip(std::iter::once(&done.loss).chain(&done.loss_of_tables)) {
+        let of_persons = counted.persons.ok_or("persons were not counted")?;
+        let pairs = [
+            (counted.lm, lost.lm),
+            (counted.ncp, lost.ncp),
+            (counted.uncertainty_penalty, lost.uncertainty_penalty),
+            (of_persons.dm, lost.dm),
+            (of_persons.average_class, lost.average_class),
+            (of_persons.k_deviation.unwrap_or(lost.k_deviation), lost.k_deviation),
+        ];
+        if pairs.iter().any(|(counted, lost)| (counted - lost).abs() > 1e-9 * lost.abs().max(1.0)) {
+            return Err(format!("{counted:?} is not {lost:?}"));
+        }
+    }
     Ok(written)
 }
 

@@ -6,7 +6,9 @@ use kohort_testkit::generate::config;
 use kohort_testkit::oracle::views::{
     Counting, Joined, Known, KnownRows, View, attack, classes_of_trees, smallest_answer,
 };
-use kohort_verify::{ReleasedLink, Suppressed, Violation, verify_tables_against, verify_tables_alone};
+use kohort_verify::{
+    ReleasedLink, Suppressed, SuppressionLimit, Violation, verify_tables_against, verify_tables_alone,
+};
 use proptest::prelude::*;
 
 /// A table from lines of cells, `-` for null.
@@ -179,7 +181,8 @@ fn the_golden_release_satisfies_the_verifier_by_itself_and_against_the_students(
     private[0].person = Some(0);
     let suppressed = [0, 1, 3].map(|rows| Suppressed { rows, persons: 0 });
     let asked = [vec![Requirement::K(2)], Vec::new(), Vec::new()];
-    let findings = verify_tables_against(&released, &private, &schema, &asked, &suppressed).unwrap();
+    let findings =
+        verify_tables_against(&released, &private, &schema, &asked, &suppressed, SuppressionLimit::NOBODY).unwrap();
     assert_eq!((findings.k, findings.classes, findings.persons), (2, 2, 4));
 }
 

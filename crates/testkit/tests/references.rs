@@ -44,8 +44,15 @@ fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> 
         return Err(format!("{alone:?} is not {written:?}"));
     }
     let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
-    verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed)
-        .map_err(|violations| format!("against: {violations}"))?;
+    verify_tables_against(
+        &files,
+        &job.tables,
+        &job.schema,
+        &requirements,
+        &suppressed,
+        SuppressionLimit::share(job.spec.max_suppressed),
+    )
+    .map_err(|violations| format!("against: {violations}"))?;
     Ok(written)
 }
 

@@ -4,7 +4,7 @@ use kohort_core::Anonymized;
 use kohort_model::{Role, Schema, SchemaTable, Table};
 use kohort_testkit::generate::{Job, Size, config, job, job_of_several_rows};
 use kohort_testkit::oracle::{self, views::as_read};
-use kohort_verify::{RowsOf, Skipped, Suppressed, Violation, verify_against, verify_alone};
+use kohort_verify::{RowsOf, Skipped, Suppressed, SuppressionLimit, Violation, verify_against, verify_alone};
 use proptest::prelude::*;
 
 /// The release as its file is read back.
@@ -36,11 +36,25 @@ fn counted_again(job: &Job, never: Never) -> Result<(), TestCaseError> {
         prop_assert!(false, "alone: {}", violations);
     }
     let suppressed = Suppressed { rows: (job.table.n_rows - rows.len()) as u64, persons: done.persons.suppressed };
-    match verify_against(&file, &job.table, &job.requirements, suppressed) {
+    match verify_against(
+        &file,
+        &job.table,
+        &job.requirements,
+        suppressed,
+        SuppressionLimit::share(job.spec.max_suppressed),
+    ) {
         Err(violations) if never == Never::False && violations.0.iter().all(Violation::is_undecided) => {}
         Err(violations) => prop_assert!(false, "against: {}", violations),
         Ok(findings) => {
             prop_assert_eq!(findings.persons, n_persons as u64);
+            let lost = findings.loss.as_ref().expect("loss is counted against the private table");
+            prop_assert!((lost.lm - done.loss.lm).abs() < 1e-9, "{:?} {:?}", lost, done.loss);
+            prop_assert!((lost.ncp - done.loss.ncp).abs() < 1e-9, "{:?} {:?}", lost, done.loss);
+            if let Some(of_persons) = lost.persons {
+                prop_assert_eq!(of_persons.dm, done.loss.dm);
+                prop_assert!((of_persons.average_class - done.loss.average_class).abs() < 1e-9);
+                prop_assert!(of_persons.k_deviation.is_none_or(|counted| counted == done.loss.k_deviation));
+            }
             if !findings.skipped.contains(&Skipped::Figures) {
                 prop_assert_eq!(findings.k, smallest_class(job, &done));
             }

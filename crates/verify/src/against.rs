@@ -3,7 +3,8 @@
 //! # Guarantee
 //! There is a way to give every released row a private row of its own whose quasi cells it covers and whose sensitive
 //! and plain cells it equals; it uses all rows of a person or none, and the persons and rows left over are as many as the
-//! release admits. Counted in the persons whom that way gives to each class, every requirement holds, own k included.
+//! release admits, and no more persons than the limit allows. Counted in the persons whom that way gives to each class,
+//! every requirement holds, own k included.
 //!
 //! A release shows the same whichever of several such ways it was made in, so one is enough. Where persons have several
 //! rows, looking for one can fail without showing that there is none; then the result is undecided, not a failure.
@@ -27,11 +28,13 @@ use rayon::prelude::*;
 
 use crate::asked::Views;
 use crate::cells::CellIds;
+use crate::grouping::Classes;
 use crate::learned::{QuasiLabels, Source};
+use crate::loss::{LossSums, PersonSums};
 use crate::recoding::KeyColumns;
 use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
 use crate::structure::check_table;
-use crate::{Asked, Counted, Findings, Skipped, Suppressed, Violation, Violations};
+use crate::{Asked, Counted, Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 use origins::{Origins, Sides};
 use persons::{Answer, Puzzle, Tracing, trace};
 
@@ -39,7 +42,7 @@ use persons::{Answer, Puzzle, Tracing, trace};
 const MAX_CANDIDATES: u64 = 1 << 29;
 
 /// Verifies a released table against the private table it is said to come from, with as many rows and persons
-/// suppressed as it admits.
+/// suppressed as it admits, and no more persons than the limit allows.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -48,9 +51,14 @@ pub fn verify_against<'a>(
     original: &Table,
     asked: impl Into<Asked<'a>>,
     suppressed: Suppressed,
+    limit: SuppressionLimit,
 ) -> Result<Findings, Violations> {
     let mut violations = check_table(released);
     violations.extend(check_table(original));
+    if released.name != original.name {
+        let (table, released) = (original.name.clone(), released.name.clone());
+        violations.push(Violation::TableName { table, released });
+    }
     if released.n_rows == 0 {
         violations.push(Violation::NoRows { table: released.name.clone() });
     }
@@ -100,14 +108,30 @@ pub fn verify_against<'a>(
     let admitted = [("rows", suppressed.rows), ("persons", suppressed.persons)];
     let admitted = if several_rows.is_some() { &admitted[..1] } else { &admitted };
     violations.extend(miscounted(left_over, admitted));
+    // Where persons have several rows, exactly the admitted number of them is left out below.
+    let (left_out, n_persons) = match several_rows {
+        None => (left_over, original.n_rows as u64),
+        Some(persons) => (suppressed.persons, n_distinct(persons, original.n_rows)),
+    };
+    violations.extend(limit.exceeded(left_out, n_persons));
     let mut by_rows = Views::new(asked, &names, &mut Vec::new());
     by_rows.leave_out(|requirement| requirement.own_k_column().is_some());
+    let of_persons;
     let mut findings = match several_rows {
         None => {
             let mut findings = by_rows.count(&roll, &labels)?;
             violations.append(&mut findings.unmet);
             violations.extend(without_origin(&origins));
             findings.counted = Counted::Persons;
+            // Somebody who is left out may be anybody, so what the others need is known only where nobody is.
+            let everybody = (0..original.n_rows).map(|row| views.needed(&own_k, row)).sum();
+            let needed = match own_k.is_empty() {
+                true => Some(released.n_rows as u64 * views.needed(&[], 0)),
+                false => (left_over == 0).then_some(everybody),
+            };
+            let classes = Classes::group(&quasi.iter().collect::<Vec<_>>(), released.n_rows);
+            let sizes = (0..classes.len()).map(|class| classes.rows(class).len() as u64);
+            of_persons = Some(PersonSums::of(sizes, left_out, n_persons, needed));
             findings
         }
         Some(persons) => {
@@ -129,21 +153,34 @@ pub fn verify_against<'a>(
                 n_original: original.n_rows,
                 n_left_out: suppressed.persons,
             };
-            count_traced(&puzzle, &labels)?
+            let (findings, sizes_and_needs) = count_traced(&puzzle, &labels)?;
+            of_persons = sizes_and_needs.map(|classes| {
+                let needed = classes.iter().map(|&(_, needed)| needed).sum();
+                PersonSums::of(classes.iter().map(|&(size, _)| size), left_out, n_persons, Some(needed))
+            });
+            findings
         }
     };
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
     findings.suppressed = Some(suppressed);
+    let of_persons = of_persons.map(|sums| PersonSums::together(&[sums]));
+    findings.loss = Some(LossSums::of(&pairs.quasi, released.n_rows, original.n_rows).alone(of_persons));
     Ok(findings)
 }
 
-/// Counts the persons of one way to trace released rows back.
+/// How many persons a class has, and the sum of the k they need.
+type SizeAndNeed = (u64, u64);
+
+/// Counts the persons of one way to trace released rows back; and class by class, where there is no other way.
 ///
 /// # Errors
 /// What fails in every way, or what is left undecided.
-fn count_traced(puzzle: &Puzzle<'_>, labels: &[QuasiLabels]) -> Result<Findings, Violations> {
+fn count_traced(
+    puzzle: &Puzzle<'_>,
+    labels: &[QuasiLabels],
+) -> Result<(Findings, Option<Vec<SizeAndNeed>>), Violations> {
     let Tracing { persons, answer } = trace(puzzle)?;
     let Roll { n_rows, shares, .. } = *puzzle.roll;
     let roll = Roll {
@@ -166,8 +203,18 @@ fn count_traced(puzzle: &Puzzle<'_>, labels: &[QuasiLabels]) -> Result<Findings,
     }
     if answer != Answer::Only {
         findings.skipped.push(Skipped::Figures);
+        return Ok((findings, None));
     }
-    Ok(findings)
+    let classes = Classes::group(&roll.quasi.iter().collect::<Vec<_>>(), n_rows);
+    let of_class = |class: usize| {
+        let persons = roll.persons.as_ref().expect("rows were traced back to persons");
+        let mut members: Vec<u32> = classes.rows(class).iter().map(|&row| persons.get(row as usize)).collect();
+        members.sort_unstable();
+        members.dedup();
+        let needs = members.iter().map(|&person| puzzle.views.needed(&roll.own_k, person as usize));
+        (members.len() as u64, needs.sum())
+    };
+    Ok((findings, Some((0..classes.len()).map(of_class).collect())))
 }
 
 /// Columns of the released and of the private table that belong together.
@@ -206,6 +253,10 @@ impl<'a> Pairs<'a> {
                 violations.push(Violation::KeyJoinsNothing { column: name() });
             }
             let private = &original.columns[source];
+            if public.role != private.role {
+                let (role, said) = (private.role, public.role);
+                violations.push(Violation::ColumnRole { column: name(), role, said });
+            }
             match private.role {
                 Role::Quasi => pairs.quasi.push((public, private)),
                 Role::Sensitive | Role::Plain => pairs.copied.push((public, private)),
@@ -290,7 +341,7 @@ mod rows_tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cases::{ID, NAME, WISH, clinic, clinic_release, clinic_requirements, written};
+    use crate::cases::{ID, LIMIT, NAME, WISH, clinic, clinic_release, clinic_requirements, written};
 
     const ADMITTED: Suppressed = Suppressed { rows: 1, persons: 1 };
 
@@ -304,7 +355,7 @@ mod rows_tests {
     fn spoiled(spoil: impl FnOnce(&mut Table)) -> Vec<Violation> {
         let (mut table, original) = released();
         spoil(&mut table);
-        verify_against(&table, &original, &clinic_requirements(), ADMITTED).unwrap_err().0
+        verify_against(&table, &original, &clinic_requirements(), ADMITTED, LIMIT).unwrap_err().0
     }
 
     fn cell(table: &mut Table, column: usize, row: usize, text: &str) {
@@ -316,24 +367,42 @@ mod rows_tests {
     #[test]
     fn a_true_release_has_an_origin_for_each_row() {
         let (table, original) = released();
-        let findings = verify_against(&table, &original, &clinic_requirements(), ADMITTED).unwrap();
+        let findings = verify_against(&table, &original, &clinic_requirements(), ADMITTED, LIMIT).unwrap();
         assert_eq!((findings.k, findings.counted), (3, Counted::Persons));
         assert_eq!(findings.suppressed, Some(ADMITTED));
         assert!(findings.skipped.is_empty());
     }
 
     #[test]
+    fn no_more_persons_are_left_out_than_the_limit_allows() {
+        let (table, original) = released();
+        let exceeded = |n, n_persons| Violation::TooManySuppressed { n, n_persons, limit: 0.1 };
+        let limit = SuppressionLimit::share(0.1);
+        let by_rows = verify_against(&table, &original, &clinic_requirements(), ADMITTED, limit).unwrap_err().0;
+        assert_eq!(by_rows, [exceeded(1, 7)]);
+        let by_persons = verify_against(&table, &clinic(), &clinic_requirements(), ADMITTED, limit).unwrap_err().0;
+        assert_eq!(by_persons, [exceeded(1, 6)]);
+    }
+
+    #[test]
+    fn a_column_that_is_said_to_have_another_role_is_found() {
+        let violations = spoiled(|table| table.columns[0].role = Role::Plain);
+        let column = "age".to_owned();
+        assert_eq!(violations, [Violation::ColumnRole { column, role: Role::Quasi, said: Role::Plain }]);
+    }
+
+    #[test]
     fn persons_of_several_rows_are_counted() {
         let (table, _) = released();
-        let findings = verify_against(&table, &clinic(), &clinic_requirements(), ADMITTED).unwrap();
+        let findings = verify_against(&table, &clinic(), &clinic_requirements(), ADMITTED, LIMIT).unwrap();
         assert_eq!((findings.counted, findings.k, findings.persons), (Counted::Persons, 2, 5));
         assert!(findings.skipped.is_empty());
-        let violations = verify_against(&table, &clinic(), &[Requirement::K(3)], ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &clinic(), &[Requirement::K(3)], ADMITTED, LIMIT).unwrap_err().0;
         assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]), "{violations:?}");
         let mut original = clinic();
         original.columns[WISH].ids[3] = original.columns[WISH].texts.push("3");
         let own_k = [Requirement::PersonK { column: "wish".to_owned() }];
-        let violations = verify_against(&table, &original, &own_k, ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &original, &own_k, ADMITTED, LIMIT).unwrap_err().0;
         assert!(matches!(violations[..], [Violation::Unmet { n_classes: 1, class_size: 2, .. }]), "{violations:?}");
     }
 
@@ -357,7 +426,7 @@ mod rows_tests {
     fn a_class_too_small_for_someone_s_own_k_has_no_origin_for_one() {
         let (table, mut original) = released();
         original.columns[WISH].ids[3] = original.columns[WISH].texts.push("4");
-        let violations = verify_against(&table, &original, &clinic_requirements(), ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &original, &clinic_requirements(), ADMITTED, LIMIT).unwrap_err().0;
         assert!(matches!(violations[..], [Violation::WithoutOrigin { n: 1, .. }]), "{violations:?}");
     }
 
@@ -372,7 +441,7 @@ mod rows_tests {
         table.columns.insert(0, Column { ids: vec![0; 6], ..original.columns[NAME].clone() });
         table.columns.insert(0, Column { ids: vec![0; 6], ..original.columns[ID].clone() });
         let original = Table { person: Some(ID), ..original };
-        let violations = verify_against(&table, &original, &[], ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &original, &[], ADMITTED, LIMIT).unwrap_err().0;
         let forbidden = Violation::ColumnForbidden { column: "name".to_owned(), role: Role::Identifier };
         assert_eq!(violations, [Violation::PersonReleased { column: "id".to_owned() }, forbidden]);
     }
@@ -389,10 +458,10 @@ mod rows_tests {
     #[test]
     fn every_requirement_is_recounted() {
         let (table, original) = released();
-        let violations = verify_against(&table, &original, &[Requirement::K(4)], ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &original, &[Requirement::K(4)], ADMITTED, LIMIT).unwrap_err().0;
         assert!(matches!(violations[..], [Violation::Unmet { n_classes: 2, .. }]));
         let not_copied = [Requirement::Alpha { column: "age".to_owned(), alpha: 1.0 }];
-        let violations = verify_against(&table, &original, &not_copied, ADMITTED).unwrap_err().0;
+        let violations = verify_against(&table, &original, &not_copied, ADMITTED, LIMIT).unwrap_err().0;
         assert_eq!(violations, [Violation::UnknownColumn { column: "age".to_owned() }]);
     }
 
@@ -429,7 +498,7 @@ mod rows_tests {
             let columns = vec![ages, wards];
             let released = Table { name: "t".to_owned(), columns, n_rows: boxes.len(), person: None };
             let left = points.len().saturating_sub(boxes.len()) as u64;
-            let found = verify_against(&released, &original, &[], Suppressed { rows: left, persons: left });
+            let found = verify_against(&released, &original, &[], Suppressed { rows: left, persons: left }, SuppressionLimit::share(1.0));
             let n_lacking = lacking(&boxes, &points, 0);
             match found {
                 Ok(_) => prop_assert_eq!(n_lacking, 0),

@@ -74,6 +74,7 @@ pub(crate) fn count_classes(
         coalitions: Vec::new(),
         collusion_k: None,
         joined: None,
+        loss: None,
     })
 }
 

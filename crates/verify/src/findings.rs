@@ -4,8 +4,8 @@ use std::fmt;
 
 use kohort_model::{Presence, Requirement};
 
-use crate::Violation;
 use crate::violation::InWords;
+use crate::{LossFindings, Violation};
 
 /// What was counted.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +47,8 @@ pub struct Findings {
     /// What was counted beside a register, where there is one. Classes then are of everybody, and persons those of the
     /// private table.
     pub joined: Option<JoinedFindings>,
+    /// What recoding lost, of all tables together, where files were compared with the private tables.
+    pub loss: Option<LossFindings>,
 }
 
 impl Findings {
@@ -71,6 +73,7 @@ impl Findings {
             coalitions: Vec::new(),
             collusion_k: None,
             joined: None,
+            loss: None,
         }
     }
 }
@@ -149,6 +152,8 @@ pub struct TableFindings {
     pub references: Vec<ReferenceFindings>,
     /// What was left out, where the original was at hand; persons in a person table only.
     pub suppressed: Option<Suppressed>,
+    /// What recoding lost in it, where files were compared with the private tables.
+    pub loss: Option<LossFindings>,
 }
 
 /// What was counted of a second foreign key.

@@ -15,6 +15,7 @@
 //! | does the file read back hold that release? | [`verify_written`] |
 //! | what do released files show by themselves? | [`verify_alone`] |
 //! | can the released rows have come from this input? | [`verify_against`] |
+//! | does the manifest say what was counted? | [`check_claims`] |
 //! | what do several releases of the same persons show together? | [`audit`] |
 //! | the same of a release beside a register | [`verify_joined`], [`verify_joined_written`], [`verify_joined_alone`], [`verify_joined_against`] |
 //! | what do released cells stand for, by the manifest alone? | [`Reading`], [`Listing`] |
@@ -37,6 +38,7 @@ mod candidates;
 mod cases;
 mod cells;
 mod changing;
+mod claims;
 mod count;
 mod coverage;
 mod distance;
@@ -46,6 +48,7 @@ mod joined;
 mod learned;
 mod limit;
 mod listing;
+mod loss;
 mod meaning;
 mod measure;
 #[cfg(test)]
@@ -71,6 +74,7 @@ pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepFindings, StepMember, StepProblem,
     StepProblems, verify_refresh, verify_step,
 };
+pub use claims::{ClaimFindings, Claims, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, ReferenceFindings, RowsOf, SensitiveFindings,
     Skipped, Suppressed, TableFindings, TogetherFindings,
@@ -80,6 +84,7 @@ pub use joined::{
 };
 pub use limit::SuppressionLimit;
 pub use listing::{Listing, ListingFault};
+pub use loss::{LossFindings, PersonLoss};
 pub use meaning::key_print;
 pub use measure::{measure, verify_alone};
 pub use reading::{RangeEnd, Reading, ShownLabel};

@@ -14,7 +14,7 @@ use crate::cells::CellIds;
 use crate::count::{N_SMALLEST, count_classes};
 use crate::grouping::Classes;
 use crate::learned::QuasiLabels;
-use crate::roll::Roll;
+use crate::roll::{OwnK, Roll};
 use crate::{AudienceFindings, Findings, LearnedFindings, SensitiveFindings, Skipped, Violation, Violations};
 
 impl View {
@@ -92,6 +92,18 @@ impl Views {
             }
         }
         smallest
+    }
+
+    /// The k that a person needs of classes in all quasi columns, by these columns of own k: 1 where nothing is asked.
+    /// With audiences it is the largest k that any coalition is held to.
+    pub(crate) fn needed(&self, own_k: &[OwnK], person: usize) -> u64 {
+        let views = if self.coalitions.is_empty() { &self.each } else { &self.coalitions };
+        let asked = views.iter().flat_map(|view| &view.requirements);
+        let needed = asked.filter_map(|requirement| match requirement.own_k_column() {
+            None => requirement.k().map(u64::from),
+            Some(column) => own_k.iter().find(|own| own.column == *column).map(|own| own.of_person(person)),
+        });
+        needed.max().unwrap_or(0).max(1)
     }
 
     fn worst(

@@ -99,6 +99,9 @@ pub enum Violation {
     /// A column that has to be released and is not.
     #[error("column '{column}' of role {role} is not released")]
     ColumnMissing { column: String, role: Role },
+    /// A released column that is said to have another role than its private column, so that readers would count otherwise.
+    #[error("column '{column}' is of role {role}, and manifest.json says {said}")]
+    ColumnRole { column: String, role: Role, said: Role },
     /// Cells of another kind than the role asks for.
     #[error("column '{column}' of role {role} must be released {expected}")]
     WrongCells { column: String, role: Role, expected: &'static str },

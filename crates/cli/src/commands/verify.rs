@@ -1,20 +1,18 @@
 //! `kohort verify`: counts a release again, from its files and its manifest alone, or against the private tables.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kohort_io::{
-    ColumnManifests, JoinedBy, LinkManifest, LoadedRegisters, LoadedTables, TablesManifest, load, load_registers,
-    load_tables, read_release, read_release_of,
+    ColumnManifests, JoinedBy, LinkManifest, LoadedRegister, LoadedRegisters, LoadedTables, TablesManifest, load,
+    load_registers, load_tables, read_release, read_release_of,
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
-use kohort_model::{
-    AchievedLearned, AchievedSensitive, Coalition, Distance, InRegister, Manifest, Requirement, Role, Spec, Table,
-};
+use kohort_model::{Coalition, Distance, InRegister, Manifest, Progress, Requirement, Role, Spec, Table};
 use kohort_verify::{
-    AskedOfJoin, Counted, Findings, ReleasedLink, RowsOf, Skipped, Suppressed, SuppressionLimit, ToldApart, Violation,
-    Violations, verify_against, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
+    Asked, AskedOfJoin, ClaimFindings, Claims, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
+    Suppressed, SuppressionLimit, ToldApart, Violation, Violations, check_claims, measure, measure_tables,
+    verify_against, verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against,
     verify_tables_alone,
 };
 
@@ -22,10 +20,10 @@ use super::{Output, Verdict};
 use crate::described::Described;
 use crate::failure::{Failure, Report, Status, violation_reports};
 use crate::files::{folder_of, read_spec};
-use crate::job::{asked_of_join, limit_of};
+use crate::job::{AskedOfOne, asked_of_join, limit_of, without_orphans};
 use crate::manifest::{
-    UnknownSetting, achieved, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links,
-    requirement, requirements,
+    UnknownSetting, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links, requirement,
+    requirements,
 };
 use crate::progress::Bars;
 use crate::render::findings;
@@ -65,22 +63,32 @@ impl Verify {
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         super::use_threads(self.threads)?;
         let bars = Bars::new();
+        let judged = self.judge(&bars)?;
+        bars.clear();
+        let shown = judged.shown();
+        terminal::print(&self.render(&judged, shown))?;
+        if judged.wrong.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(judged.wrong)) }
+    }
+
+    /// Counts a release, and compares what its manifest claims.
+    fn judge(&self, progress: &dyn Progress) -> Result<Judged, Failure> {
         let mut notes = Vec::new();
         let mut wrong = Vec::new();
-        let (manifest, counted) = match &self.against {
+        let (manifest, counted, private) = match &self.against {
             None => {
-                let (manifest, tables) = read_release(&self.release, &bars)?;
+                let (manifest, tables) = read_release(&self.release, progress)?;
                 let counted = count_alone(&self.release, &manifest, &tables, &mut notes)?;
                 wrong.extend(claims_beyond_limit(&manifest.manifest));
-                (manifest, counted)
+                (manifest, counted, None)
             }
-            Some(spec) => self.count_against(spec, &mut wrong, &bars)?,
+            Some(spec) => {
+                let Compared { manifest, counted, private } = self.count_against(spec, &mut wrong, progress)?;
+                (manifest, counted, Some(private))
+            }
         };
-        let TablesManifest { manifest, .. } = manifest;
-        if manifest.previous.is_some() {
+        if manifest.manifest.previous.is_some() {
             notes.push("what readers of earlier releases learn is counted when a release is made".to_owned());
         }
-        bars.clear();
         let found = match counted {
             Ok(found) => found,
             Err(violations) => {
@@ -92,19 +100,14 @@ impl Verify {
         // What is said of figures, or of presence where nothing bounds it, takes nothing away from what was asked.
         let takes_away = |skipped: &Skipped| match skipped {
             Skipped::Figures => false,
-            Skipped::Presence => manifest.requirement.delta_presence.is_some(),
+            Skipped::Presence => manifest.manifest.requirement.delta_presence.is_some(),
             _ => true,
         };
-        let in_part = !notes.is_empty() || found.skipped.iter().any(takes_away);
+        let holds = if notes.is_empty() && !found.skipped.iter().any(takes_away) { Holds::All } else { Holds::InPart };
         notes.extend(found.skipped.iter().map(ToString::to_string));
-        wrong.extend(differences(&manifest, &found));
-        let shown = match (wrong.is_empty(), in_part) {
-            (false, _) => Shown::NotMet,
-            (true, true) => Shown::InPart,
-            (true, false) => Shown::Everything,
-        };
-        terminal::print(&self.render(&manifest, &found, &notes, shown))?;
-        if wrong.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(wrong)) }
+        let claims = compare_claims(&manifest, &found, private.as_ref());
+        wrong.extend(claim_reports(&claims));
+        Ok(Judged { manifest: manifest.manifest, found, holds, notes, claims, wrong })
     }
 
     /// Counts persons, and compares rows with the private tables.
@@ -112,53 +115,56 @@ impl Verify {
         &self,
         path: &Path,
         wrong: &mut Vec<Report>,
-        bars: &Bars,
-    ) -> Result<(TablesManifest, Result<Findings, Violations>), Failure> {
+        progress: &dyn Progress,
+    ) -> Result<Compared, Failure> {
         let spec = read_spec(path)?;
         let folder = folder_of(path);
         if let [table_spec] = spec.tables.as_slice()
             && !spec.registers.is_empty()
         {
-            return self.count_against_registers(path, &spec, table_spec, wrong, bars);
+            return self.count_against_registers(path, &spec, table_spec, wrong, progress);
         }
         if let [table_spec] = spec.tables.as_slice()
             && !spec.links_rows()
         {
-            let loaded = load(folder, &spec, table_spec, bars)?;
+            let loaded = load(folder, &spec, table_spec, progress)?;
             let original = &loaded.table;
-            let (manifest, tables) = self.read_of(std::slice::from_ref(original), path, bars)?;
+            let (manifest, tables) = self.read_of(std::slice::from_ref(original), path, progress)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
             let expected = vec![loaded.columns_of_read(&tables[0])];
             wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, vec![original])?);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
-            let counted = match spec.audiences_of(table_spec) {
-                Some(audiences) => verify_against(&tables[0], original, &audiences, suppressed),
-                None => verify_against(&tables[0], original, &spec.requirements(table_spec), suppressed),
-            };
-            if let Ok(found) = &counted {
-                wrong.extend(beyond_limit(found.suppressed, n_persons(original), &spec));
-            }
-            return Ok((manifest, counted));
+            let asked = AskedOfOne::new(&spec);
+            let before = measure_before(original, &asked)?;
+            let counted = verify_against(&tables[0], original, &asked, suppressed, limit_of(&spec));
+            let rows = vec![original.n_rows as u64];
+            let persons = n_persons(original);
+            let private = PrivateFacts { rows, persons, before, registers: Vec::new(), found_and_contradicting: None };
+            return Ok(Compared { manifest, counted, private });
         }
-        let loaded = load_tables(folder, &spec, bars)?;
+        let loaded = load_tables(folder, &spec, progress)?;
         let LoadedTables { tables: originals, schema, .. } = &loaded;
-        let (manifest, tables) = self.read_of(originals, path, bars)?;
-        let links = link_manifests(&ReleasedLink::of(schema, originals));
-        wrong.extend(not_as_asked(&manifest, &spec, path, &links));
+        let (manifest, tables) = self.read_of(originals, path, progress)?;
+        let links = ReleasedLink::of(schema, originals);
+        wrong.extend(not_as_asked(&manifest, &spec, path, &link_manifests(&links)));
         let expected = loaded.columns_of_read(&tables);
         wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, originals.iter().collect())?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed);
-        if let Ok(found) = &counted {
-            let of_table =
-                |table: usize| beyond_limit(found.tables[table].suppressed, n_persons(&originals[table]), &spec);
-            wrong.extend(schema.roots().into_iter().flat_map(of_table));
-        }
-        Ok((manifest, counted))
+        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed, limit_of(&spec));
+        let before = measure_tables(&without_orphans(originals, schema), &links)
+            .map_err(|violations| Failure::new(Status::NotMet, violation_reports(&violations.0)))?;
+        let private = PrivateFacts {
+            rows: originals.iter().map(|table| table.n_rows as u64).collect(),
+            persons: schema.roots().into_iter().map(|root| n_persons(&originals[root])).sum(),
+            before,
+            registers: Vec::new(),
+            found_and_contradicting: None,
+        };
+        Ok(Compared { manifest, counted, private })
     }
 
     /// Compares rows with the private table and its registers.
@@ -168,14 +174,14 @@ impl Verify {
         spec: &Spec,
         table_spec: &TableSpec,
         wrong: &mut Vec<Report>,
-        bars: &Bars,
-    ) -> Result<(TablesManifest, Result<Findings, Violations>), Failure> {
+        progress: &dyn Progress,
+    ) -> Result<Compared, Failure> {
         let folder = folder_of(path);
-        let mut original = load(folder, spec, table_spec, bars)?;
-        let registers = load_registers(folder, spec, &mut original, bars)?;
+        let mut original = load(folder, spec, table_spec, progress)?;
+        let registers = load_registers(folder, spec, &mut original, progress)?;
         let loaded = original;
         let original = &loaded.table;
-        let (manifest, tables) = read_release_of(std::slice::from_ref(original), &self.release, bars)?;
+        let (manifest, tables) = read_release_of(std::slice::from_ref(original), &self.release, progress)?;
         let expected = loaded.joined_columns_of_read(&registers.joined, &tables);
         let private = vec![&registers.joined.rows, original];
         wrong.extend(self.misdescribed(spec, &manifest, &tables, expected, private)?);
@@ -186,7 +192,21 @@ impl Verify {
         let suppressed = Suppressed { rows: persons, persons };
         let asked = asked_of_join(spec, &requirements, &[]);
         let counted = verify_joined_against(&tables, original, &registers.joined, asked, suppressed);
-        Ok((manifest, counted))
+        let before = measure_before(original, &requirements)?;
+        let n_found = registers.joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
+        let facts = |register: &LoadedRegister| RegisterFacts {
+            date: register.date.clone(),
+            rows: register.rows,
+            incomplete: register.incomplete,
+        };
+        let private = PrivateFacts {
+            rows: vec![original.n_rows as u64],
+            persons: n_persons(original),
+            before,
+            registers: registers.registers.iter().map(facts).collect(),
+            found_and_contradicting: Some((n_found, registers.contradicting)),
+        };
+        Ok(Compared { manifest, counted, private })
     }
 
     /// What the manifest says about cells and is not so.
@@ -203,8 +223,13 @@ impl Verify {
     }
 
     /// The release of as many private tables.
-    fn read_of(&self, originals: &[Table], spec: &Path, bars: &Bars) -> Result<(TablesManifest, Vec<Table>), Failure> {
-        let (manifest, tables) = read_release_of(originals, &self.release, bars)?;
+    fn read_of(
+        &self,
+        originals: &[Table],
+        spec: &Path,
+        progress: &dyn Progress,
+    ) -> Result<(TablesManifest, Vec<Table>), Failure> {
+        let (manifest, tables) = read_release_of(originals, &self.release, progress)?;
         if tables.len() == originals.len() {
             return Ok((manifest, tables));
         }
@@ -214,7 +239,8 @@ impl Verify {
         Err(Failure::input(message, "verify against the spec that the release was made from"))
     }
 
-    fn render(&self, manifest: &Manifest, found: &Findings, notes: &[String], shown: Shown) -> String {
+    fn render(&self, judged: &Judged, shown: Shown) -> String {
+        let Judged { manifest, found, notes, claims, .. } = judged;
         match self.output() {
             Output::Words => {
                 let mut text = findings::words(found);
@@ -222,6 +248,8 @@ impl Verify {
                 for note in notes {
                     text += &format!("not counted      {note}\n");
                 }
+                text += &keys("as manifest says", &claims.taken);
+                text += &keys("not confirmed", &claims.unconfirmed);
                 let by = match &self.against {
                     None => "from the released files alone",
                     Some(_) if found.joined.is_some() => "against the private table and its registers",
@@ -240,9 +268,65 @@ impl Verify {
                 object.insert("verified".to_owned(), (shown != Shown::NotMet).into());
                 object.insert("verdict".to_owned(), shown.word().into());
                 object.insert("against".to_owned(), self.against.is_some().into());
-                object.insert("not_counted".to_owned(), notes.to_vec().into());
+                object.insert("not_counted".to_owned(), notes.clone().into());
+                object.insert("as_manifest_says".to_owned(), claims.taken.clone().into());
+                object.insert("not_confirmed".to_owned(), claims.unconfirmed.clone().into());
                 format!("{:#}\n", serde_json::Value::Object(object))
             }
+        }
+    }
+}
+
+/// A line of keys of the manifest, as many lines as they need.
+fn keys(label: &str, keys: &[String]) -> String {
+    const WIDTH: usize = 100;
+    let mut text = String::new();
+    let mut line = format!("{label:<17}");
+    for (position, key) in keys.iter().enumerate() {
+        let word = if position + 1 < keys.len() { format!("{key}, ") } else { key.clone() };
+        if line.len() + word.trim_end().len() > WIDTH {
+            text += line.trim_end();
+            text.push('\n');
+            line = format!("{:<17}", "");
+        }
+        line += &word;
+    }
+    if keys.is_empty() { text } else { text + line.trim_end() + "\n" }
+}
+
+/// A release, what its private tables say of it, and what is known of them.
+struct Compared {
+    manifest: TablesManifest,
+    counted: Result<Findings, Violations>,
+    private: PrivateFacts,
+}
+
+/// A release that could be counted.
+struct Judged {
+    manifest: Manifest,
+    found: Findings,
+    /// How much of what was asked was counted.
+    holds: Holds,
+    /// What was not counted.
+    notes: Vec<String>,
+    claims: ClaimFindings,
+    /// What is wrong; nothing where the release is verified.
+    wrong: Vec<Report>,
+}
+
+/// How much of what was asked was counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    All,
+    InPart,
+}
+
+impl Judged {
+    fn shown(&self) -> Shown {
+        match (self.wrong.is_empty(), self.holds) {
+            (false, _) => Shown::NotMet,
+            (true, Holds::InPart) => Shown::InPart,
+            (true, Holds::All) => Shown::Everything,
         }
     }
 }
@@ -348,12 +432,6 @@ fn set_hidden_aside(asked: &mut Vec<Requirement>, notes: &mut Vec<String>, lacks
     }
 }
 
-/// Too many persons left out, by the verifier's count and not by the manifest's.
-fn beyond_limit(suppressed: Option<Suppressed>, n_persons: u64, spec: &Spec) -> Vec<Report> {
-    let left_out = suppressed.map_or(n_persons, |suppressed| suppressed.persons);
-    violation_reports(limit_of(spec).exceeded(left_out, n_persons).as_slice())
-}
-
 /// Too many persons left out, by what the manifest itself says.
 fn claims_beyond_limit(manifest: &Manifest) -> Vec<Report> {
     let Manifest { persons, requirement, .. } = manifest;
@@ -425,147 +503,32 @@ fn other_registers(manifest: &Manifest, read: &LoadedRegisters, spec: &Spec, pat
         let message = format!("{} uses registers otherwise than manifest.json says", path.display());
         wrong.push(Report::new(message).hint(hint));
     }
-    let found = read.joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
-    if let Some(register) = manifest.register.as_ref().filter(|register| register.found != found) {
-        let claimed = register.found;
-        let message = format!("manifest.json says register.found = {claimed}, and {found} was counted");
-        wrong.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
-    }
     wrong
 }
 
-/// Figures of the manifest that are not those counted.
-pub(crate) fn differences(manifest: &Manifest, found: &Findings) -> Vec<Report> {
-    let mut differences = Vec::new();
-    let mut compare = |what: String, claimed: f64, counted: f64| {
-        if (claimed - counted).abs() > 1e-6 {
-            let message = format!("manifest.json says {what} = {claimed}, and {counted} was counted");
-            differences.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
-        }
-    };
-    let persons = manifest.persons;
-    compare("persons.in".to_owned(), persons.n_in as f64, persons.n_out.saturating_add(persons.suppressed) as f64);
-    compare("classes".to_owned(), manifest.classes as f64, found.classes as f64);
-    if let Some(joined) = &found.joined {
-        let register = manifest.register.as_ref();
-        let claimed = register.map_or(0, |register| register.sensitive_groups);
-        compare("register.sensitive_groups".to_owned(), claimed as f64, joined.groups as f64);
-        if let Some(group_k) = joined.group_k {
-            let claimed = register.and_then(|register| register.group_k).unwrap_or(0);
-            compare("register.group_k".to_owned(), claimed as f64, group_k as f64);
-            compare("persons.out".to_owned(), manifest.persons.n_out as f64, found.persons as f64);
-        }
-        compare_sensitive(manifest, found, &mut compare);
-        if manifest.achieved.k > found.k && !found.skipped.contains(&Skipped::Crowd) {
-            compare("achieved.k".to_owned(), manifest.achieved.k as f64, found.k as f64);
-        }
-        return differences;
-    }
-    // Where persons have several rows, figures differ between the ways to trace rows back to persons.
-    let is_each_person = found.rows == manifest.persons.n_out;
-    let is_one_way = found.skipped.contains(&Skipped::Figures);
-    let is_comparable = is_each_person || (found.counted == Counted::Persons && !is_one_way);
-    if !is_comparable {
-        compare_bounds(manifest, found, &mut compare);
-    }
-    if is_comparable {
-        compare("persons.out".to_owned(), manifest.persons.n_out as f64, found.persons as f64);
-        compare("achieved.k".to_owned(), manifest.achieved.k as f64, found.k as f64);
-        compare("risk.highest.after".to_owned(), manifest.risk.highest.after, found.highest_risk);
-        compare("risk.average.after".to_owned(), manifest.risk.average.after, found.average_risk);
-        let counted = achieved(found);
-        for (audience, &k) in &counted.audiences {
-            let claimed = manifest.achieved.audiences.get(audience).copied().unwrap_or(0);
-            compare(format!("achieved.audiences.{audience}"), claimed as f64, k as f64);
-        }
-        if let Some(k) = counted.collusion_k {
-            let claimed = manifest.achieved.collusion_k.unwrap_or(0);
-            compare("achieved.collusion_k".to_owned(), claimed as f64, k as f64);
-        }
-        compare_coalitions(manifest, found, &mut compare);
-        compare_sensitive(manifest, found, &mut compare);
-    }
-    differences
+/// What became of the claims of a manifest.
+pub(crate) fn compare_claims(
+    manifest: &TablesManifest,
+    found: &Findings,
+    private: Option<&PrivateFacts>,
+) -> ClaimFindings {
+    let TablesManifest { manifest, links: _, references, table_loss } = manifest;
+    let references: Vec<(&str, &str, u64)> =
+        references.iter().map(|entry| (entry.table.as_str(), entry.column.as_str(), entry.kept)).collect();
+    check_claims(Claims { manifest, references: &references, table_loss }, found, private)
 }
 
-/// What each audience and each coalition is said to learn, and what was counted.
-fn compare_coalitions(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
-    let counted = achieved(found);
-    let mut compare_learned = |place: &str, claimed: Option<&Learned>, counted: &Learned| {
-        for (column, counted) in counted {
-            let claimed = claimed.and_then(|claimed| claimed.get(column));
-            // Where nothing is told there is no l, and where nothing is claimed no figure fits.
-            let figures = |learned: &AchievedLearned| {
-                [("l", learned.l.map_or(0.0, |l| l as f64)), ("t", learned.t), ("certain", learned.certain as f64)]
-            };
-            let claimed = claimed.map_or([("", f64::INFINITY); 3], figures);
-            for ((_, claimed), (key, counted)) in claimed.into_iter().zip(figures(counted)) {
-                compare(format!("{place}.{column}.{key}"), claimed, counted);
-            }
-        }
-    };
-    for (audience, learned) in &counted.learned {
-        compare_learned(&format!("achieved.learned.{audience}"), manifest.achieved.learned.get(audience), learned);
-    }
-    for (name, coalition) in &counted.coalitions {
-        let claimed = manifest.achieved.coalitions.get(name);
-        let learned = claimed.map(|claimed| &claimed.learned);
-        compare_learned(&format!("achieved.coalitions.{name}.learned"), learned, &coalition.learned);
-    }
-    for (name, coalition) in &counted.coalitions {
-        let claimed = manifest.achieved.coalitions.get(name);
-        let k = claimed.map_or(0.0, |claimed| claimed.k as f64);
-        compare(format!("achieved.coalitions.{name}.k"), k, coalition.k as f64);
-        for (column, counted) in &coalition.sensitive {
-            let l = claimed.and_then(|claimed| claimed.sensitive.get(column)).map_or(0.0, |claimed| claimed.l as f64);
-            compare(format!("achieved.coalitions.{name}.sensitive.{column}.l"), l, counted.l as f64);
-        }
-    }
+/// Claims that are not so.
+pub(crate) fn claim_reports(claims: &ClaimFindings) -> Vec<Report> {
+    let hint = "the manifest is not this release's: don't trust it";
+    claims.wrong.iter().map(|claim| Report::new(claim.to_string()).hint(hint)).collect()
 }
 
-/// Compares what is the same whichever rows share a person: a class has at most as many persons as rows, and the smallest
-/// at most as many as classes have on average; distinct values are what they are.
-fn compare_bounds(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
-    let claimed = manifest.persons.n_out;
-    if found.counted == Counted::Persons || claimed > found.persons {
-        compare("persons.out".to_owned(), claimed as f64, found.persons as f64);
-    }
-    let most = match found.counted {
-        // k is asked of the classes of each audience, and of all columns only where there are no audiences.
-        Counted::Persons => {
-            let classes = found.audiences.iter().map(|audience| audience.classes).max().unwrap_or(found.classes);
-            found.rows / classes.max(1)
-        }
-        Counted::Rows => found.k,
-    };
-    if manifest.achieved.k > most {
-        compare("achieved.k".to_owned(), manifest.achieved.k as f64, most as f64);
-    }
-    let counted = achieved(found);
-    for (column, claimed) in &manifest.achieved.sensitive {
-        if let Some(counted) = counted.sensitive.get(column) {
-            compare(format!("achieved.sensitive.{column}.l"), claimed.l as f64, counted.l as f64);
-        }
-    }
+/// The private table, if its quasi columns were released as they are.
+fn measure_before<'a>(original: &Table, asked: impl Into<Asked<'a>>) -> Result<Findings, Failure> {
+    measure(original, &original.with_role(Role::Quasi), &[], asked)
+        .map_err(|violations| Failure::new(Status::NotMet, violation_reports(&violations.0)))
 }
 
-type Learned = BTreeMap<String, AchievedLearned>;
-
-fn compare_sensitive(manifest: &Manifest, found: &Findings, compare: &mut impl FnMut(String, f64, f64)) {
-    let counted = achieved(found);
-    for (column, claimed) in &manifest.achieved.sensitive {
-        let Some(counted) = counted.sensitive.get(column) else { continue };
-        let figures = |figures: &AchievedSensitive| {
-            [
-                ("l", figures.l as f64),
-                ("entropy_l", figures.entropy_l),
-                ("t", figures.t),
-                ("alpha", figures.alpha),
-                ("beta", figures.beta),
-            ]
-        };
-        for ((key, claimed), (_, counted)) in figures(claimed).into_iter().zip(figures(counted)) {
-            compare(format!("achieved.sensitive.{column}.{key}"), claimed, counted);
-        }
-    }
-}
+#[cfg(test)]
+mod mutations;

@@ -489,7 +489,7 @@ fn persons_own_k_holds_beside_a_register_and_is_verified() {
     for file in ["release.toml", "microdata.csv"] {
         folder.write(file, asks.read(file).as_bytes());
     }
-    let manifest = folder.read("out/manifest.json").replace("\"k\": 3,", "\"k\": 3, \"person_k\": true,");
+    let manifest = folder.read("out/manifest.json").replacen("\"k\": 3,", "\"k\": 3, \"person_k\": true,", 1);
     folder.write("out/manifest.json", manifest.as_bytes());
     let ran = refused(&folder, &["verify", "out", "--against", "release.toml"], 1);
     assert_snapshot!("register_own_k", ran);

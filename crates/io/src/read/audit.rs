@@ -8,6 +8,7 @@
 //! the bounds of ranges for values, so that it is understood alike in all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,10 +22,11 @@ use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
 use super::open::plain_table;
 use super::problem::{ReadProblem, ReadProblems};
-use super::release::{ReleaseProblem, checked_file, read_manifest};
+use super::release::{MANIFEST, ReleaseProblem, checked_file, read_manifest};
 use super::roles::check_names;
 use super::tables::LoadProblem;
 use super::typing::infer_type;
+use crate::TablesManifest;
 use crate::bounds::{bound_names, compose, label, separator};
 
 /// What is read of releases that are to be audited.
@@ -102,8 +104,10 @@ impl Source {
             let file = checked_file(path, entry)?;
             return Ok(Source { path: path.to_owned(), file, order: Some(manifest.order) });
         }
-        // A file beside a manifest that does not name it, or beside somebody else's manifest.json, is just a file.
-        let manifest = path.parent().and_then(|folder| read_manifest(folder).ok());
+        // A file beside a manifest that does not name it, or beside somebody else's manifest.json, is just a file. Keys
+        // that are not known don't matter here: whether rows are sorted must be heard from any version.
+        let json = path.parent().and_then(|folder| fs::read_to_string(folder.join(MANIFEST)).ok());
+        let manifest = json.and_then(|json| serde_json::from_str::<TablesManifest>(&json).ok());
         let name = path.file_name().and_then(|name| name.to_str());
         let order = manifest.and_then(|found| {
             let is_named = found.manifest.tables.iter().any(|table| Some(table.file.as_str()) == name);
@@ -209,7 +213,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write = |(n, text): (usize, &&str)| {
             let path = folder.path().join(format!("{n}.csv"));
-            std::fs::write(&path, text).unwrap();
+            fs::write(&path, text).unwrap();
             path
         };
         let files: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();

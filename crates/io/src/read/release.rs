@@ -15,6 +15,7 @@ use kohort_verify::{Listing, Reading};
 
 use super::columns::FileColumns;
 use super::hierarchies::Hierarchies;
+use super::manifest::parse_manifest;
 use super::open::{CheckOptions, read_for_check, read_released};
 use super::problem::{ReadProblem, ReadProblems};
 use super::{ListingProblem, OpenTable, read_listing_file};
@@ -97,6 +98,14 @@ pub enum ReleaseProblem {
         /// What is wrong.
         why: String,
     },
+    /// It holds a file that its manifest does not name.
+    #[error("{} holds '{file}', which manifest.json does not name", folder.display())]
+    Unnamed {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+    },
     /// It holds several tables where one is wanted.
     #[error("{} holds {n_tables} tables, and only releases of one table can be read together", folder.display())]
     SeveralTables {
@@ -120,6 +129,9 @@ impl ReleaseProblem {
             ReleaseProblem::SeveralTables { .. } => Some(
                 "name the files of its tables one by one, with --person where a column names the person".to_owned(),
             ),
+            ReleaseProblem::Unnamed { .. } => {
+                Some("move it elsewhere: only files that the manifest names were verified".to_owned())
+            }
             ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
             | ReleaseProblem::Bounds { .. }
@@ -142,6 +154,7 @@ impl ReleaseProblem {
             | ReleaseProblem::BadManifest { .. }
             | ReleaseProblem::Digest { .. }
             | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Unnamed { .. }
             | ReleaseProblem::SeveralTables { .. }
             | ReleaseProblem::Labels { .. }
             | ReleaseProblem::Listing { .. }
@@ -154,7 +167,7 @@ impl ReleaseProblem {
 /// columns and rows are checked against it.
 ///
 /// # Errors
-/// Where a file is missing, damaged or not the one the manifest speaks of.
+/// Where a file is missing, damaged, not the one the manifest speaks of, or not named by it.
 pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     read_release_of(&[], folder, progress)
 }
@@ -168,7 +181,7 @@ pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseProblem> {
     sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path, source })
 }
 
-/// Reads a release, and gives its columns the hierarchies in these files.
+/// Reads a release, and gives its columns the hierarchies in these files. What else is in the folder does not matter.
 ///
 /// # Errors
 /// As [`read_release`], and where a hierarchy can't be read or no table has its column.
@@ -177,7 +190,7 @@ pub fn read_release_with(
     hierarchies: &BTreeMap<String, HierarchySource>,
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
-    let (manifest, mut tables) = read_release(folder, progress)?;
+    let (manifest, mut tables) = read_named(&[], folder, progress)?;
     let mut read = Hierarchies::new(Path::new(""));
     let mut problems = Vec::new();
     for (name, source) in hierarchies {
@@ -209,6 +222,17 @@ pub fn read_release_of(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+    let (manifest, tables) = read_named(originals, folder, progress)?;
+    check_contents(folder, &manifest)?;
+    Ok((manifest, tables))
+}
+
+/// Reads what the manifest of a release names, whatever else is in the folder.
+fn read_named(
+    originals: &[Table],
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
     let manifest = read_manifest(folder)?;
     let path = folder.join(MANIFEST);
     let read = |entry: &TableManifest| {
@@ -226,7 +250,32 @@ pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProb
         std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
         _ => ReleaseProblem::Io { path: path.clone(), source },
     })?;
-    serde_json::from_str(&json).map_err(|error| ReleaseProblem::BadManifest { path, message: error.to_string() })
+    parse_manifest(&json).map_err(|message| ReleaseProblem::BadManifest { path, message })
+}
+
+/// Refuses files of a release folder that its manifest does not name: nobody counts what stands in them.
+fn check_contents(folder: &Path, manifest: &TablesManifest) -> Result<(), ReleaseProblem> {
+    let problem = |source| ReleaseProblem::Io { path: folder.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(problem)? {
+        names.push(entry.map_err(problem)?.file_name());
+    }
+    names.sort_unstable();
+    let tables = &manifest.manifest.tables;
+    let columns = tables.iter().flat_map(|table| table.columns.values());
+    let listings = columns.filter_map(|column| match &column.labels {
+        Some(LabelsManifest::Hierarchy { file, .. }) => file.as_deref(),
+        _ => None,
+    });
+    let named: Vec<&str> = tables.iter().map(|table| table.file.as_str()).chain(listings).chain([MANIFEST]).collect();
+    let is_named = |name: &std::ffi::OsString| name.to_str().is_some_and(|name| named.contains(&name));
+    match names.into_iter().find(|name| !is_named(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let file = name.to_string_lossy().into_owned();
+            Err(ReleaseProblem::Unnamed { folder: folder.to_owned(), file })
+        }
+    }
 }
 
 /// The file of a table of a release, if it is the one the manifest speaks of.

@@ -15,7 +15,7 @@ use kohort_model::{
     Cells, Manifest, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Silent, Spec, Texts, ValueType,
     hierarchy::Rule,
 };
-use kohort_verify::{RowsOf, Verified, verify_against, verify_alone, verify_release};
+use kohort_verify::{RowsOf, SuppressionLimit, Verified, verify_against, verify_alone, verify_release};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -70,13 +70,8 @@ fn labelled(loaded: &LoadedTable, labels: &[[&str; 4]]) -> Verified<Release> {
         cells: cells(source),
     });
     let table = ReleasedTable { name: "patient".to_owned(), rows: vec![0, 1, 2, 3], columns: columns.collect() };
-    verify_release(
-        Release { tables: vec![table] },
-        &loaded.table,
-        &[Requirement::K(1)],
-        kohort_verify::SuppressionLimit::NOBODY,
-    )
-    .unwrap()
+    verify_release(Release { tables: vec![table] }, &loaded.table, &[Requirement::K(1)], SuppressionLimit::NOBODY)
+        .unwrap()
 }
 
 fn write(
@@ -152,7 +147,7 @@ fn bounds_are_labels_again_when_they_are_read() {
         let all: Vec<usize> = (0..6).collect();
         assert_eq!(verify_alone(table, &all, &[], RowsOf::PersonsEach).unwrap().classes, release.findings().classes);
         let none = kohort_verify::Suppressed { rows: 0, persons: 0 };
-        verify_against(table, &loaded.table, &[], none).unwrap();
+        verify_against(table, &loaded.table, &[], none, SuppressionLimit::NOBODY).unwrap();
     }
 }
 
@@ -227,7 +222,7 @@ fn decimal_commas_are_told_from_the_comma_between_bounds() {
         let (_, tables) = read_release_of(std::slice::from_ref(&loaded.table), &out, &Silent).unwrap();
         assert_eq!(tables[0].columns[0].cell(0), Some("[3;7]"));
         let none = kohort_verify::Suppressed { rows: 0, persons: 0 };
-        verify_against(&tables[0], &loaded.table, &[Requirement::K(4)], none).unwrap();
+        verify_against(&tables[0], &loaded.table, &[Requirement::K(4)], none, SuppressionLimit::NOBODY).unwrap();
         read_release(&out, &Silent).unwrap();
     }
 }

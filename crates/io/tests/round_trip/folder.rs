@@ -108,6 +108,18 @@ fn a_release_that_was_changed_is_not_read() {
     assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Differs { what: "columns", .. })));
     fs::write(out.join("manifest.json"), &json).unwrap();
     read_release(&out, &Silent).unwrap();
+    fs::write(out.join("notes.txt"), "who is who").unwrap();
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Unnamed { .. })));
+    fs::remove_file(out.join("notes.txt")).unwrap();
+    for (what, changed) in [
+        ("unknown", json.replacen('{', "{\"m_invariance\": 3,", 1)),
+        ("twice", json.replacen("\"ward\":", "\"ward\": {\"role\": \"plain\", \"type\": \"text\"}, \"ward\":", 1)),
+    ] {
+        assert_ne!(changed, json, "{what}");
+        fs::write(out.join("manifest.json"), changed).unwrap();
+        assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::BadManifest { .. })), "{what}");
+    }
+    fs::write(out.join("manifest.json"), &json).unwrap();
     fs::write(out.join("patient.csv"), "age,ward\n*,a\n*,a\n*,a\n").unwrap();
     assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Digest { .. })));
     fs::remove_file(out.join("patient.csv")).unwrap();

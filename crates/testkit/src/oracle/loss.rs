@@ -58,7 +58,8 @@ pub fn cell_loss(column: &Column, label: Option<&str>) -> (f64, f64) {
     let mut values: Vec<Value<'_>> = column.texts.iter().filter_map(parse).collect();
     values.sort_unstable();
     let (first, last) = (values[0], values[values.len() - 1]);
-    let width = high.distance_from(&low) / last.distance_from(&first);
+    // What is wider than the column's range loses all.
+    let width = f64::min(high.distance_from(&low) / last.distance_from(&first), 1.0);
     (width, width)
 }
 

@@ -89,6 +89,22 @@ pub fn judge(table: &Table, requirement: &Requirement, class: &[u32], release: &
     }
 }
 
+/// The distance of a class's values to those of all released rows.
+pub(crate) fn distance_of(table: &Table, column: &Column, distance: Distance, class: &[u32], release: &[u32]) -> f64 {
+    let ranks = ranks(column);
+    let shares = |rows: &[u32]| -> BTreeMap<Rank, f64> {
+        let counts = holders(table, &ranks, rows);
+        let total = sum(&counts);
+        counts.into_iter().map(|(rank, n)| (rank, n as f64 / total)).collect()
+    };
+    earth_movers(column, &ranks, distance, &shares(class), &shares(release))
+}
+
+/// How many persons hold each value that occurs in these rows, whatever the values are.
+pub(crate) fn holders_of(table: &Table, column: &Column, rows: &[u32]) -> BTreeMap<usize, usize> {
+    holders(table, &ranks(column), rows)
+}
+
 fn above(margin: f64) -> Verdict {
     if margin > ROUNDING {
         Verdict::Holds

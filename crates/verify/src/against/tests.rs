@@ -102,7 +102,7 @@ proptest! {
         // Most releases admit the persons they left out, some another number.
         let n_left_out = if told_left_out < 10 { gone.len() } else { told_left_out - 10 };
         let suppressed = Suppressed { rows: (rows.len() - released.len()) as u64, persons: n_left_out as u64 };
-        let found = verify_against(&shown(&released, None), &private(&rows), &asked, suppressed);
+        let found = verify_against(&shown(&released, None), &private(&rows), &asked, suppressed, SuppressionLimit::share(1.0));
         let expected = some_way(&released, &rows, &asked, n_left_out, &mut Vec::new());
         match found {
             Ok(_) => prop_assert!(expected, "accepted"),
@@ -131,11 +131,24 @@ fn shares_are_counted_in_persons_and_not_in_rows() {
         Requirement::EnhancedBeta { column: name(), beta: 0.01 },
     ] {
         let asked = std::slice::from_ref(&requirement);
-        let findings = verify_against(&shown(&released, None), &private(&rows), asked, Suppressed::default()).unwrap();
+        let findings = verify_against(
+            &shown(&released, None),
+            &private(&rows),
+            asked,
+            Suppressed::default(),
+            SuppressionLimit::NOBODY,
+        )
+        .unwrap();
         assert_eq!((findings.counted, findings.persons), (Counted::Persons, 4), "{requirement:?}");
         assert!(findings.skipped.is_empty(), "{requirement:?}");
         let counted_as_rows = Table { person: None, ..private(&rows) };
-        let by_rows = verify_against(&shown(&released, None), &counted_as_rows, asked, Suppressed::default());
+        let by_rows = verify_against(
+            &shown(&released, None),
+            &counted_as_rows,
+            asked,
+            Suppressed::default(),
+            SuppressionLimit::NOBODY,
+        );
         assert_eq!(by_rows.is_ok(), requirement == Requirement::K(2), "{requirement:?}");
     }
 }
@@ -150,7 +163,9 @@ fn whoever_asks_for_more_than_there_are_is_the_one_left_out() {
     original.columns.push(Column::from_cells("wish", Role::PersonK, wishes));
     let asked = [Requirement::K(1), Requirement::PersonK { column: "wish".to_owned() }];
     let released = shown(&[(7, 7, 0); 9], None);
-    let findings = verify_against(&released, &original, &asked, Suppressed { rows: 1, persons: 1 }).unwrap();
+    let findings =
+        verify_against(&released, &original, &asked, Suppressed { rows: 1, persons: 1 }, SuppressionLimit::share(1.0))
+            .unwrap();
     assert_eq!((findings.k, findings.persons), (4, 4));
 }
 
@@ -161,7 +176,15 @@ fn persons_are_left_out_whole_or_not_at_all() {
     let released = [(20, 29, 0), (20, 29, 0), (20, 29, 0)];
     let verify = |persons| {
         let suppressed = Suppressed { rows: 1, persons };
-        verify_against(&shown(&released, None), &private(&rows), &[Requirement::K(1)], suppressed).unwrap_err().0
+        verify_against(
+            &shown(&released, None),
+            &private(&rows),
+            &[Requirement::K(1)],
+            suppressed,
+            SuppressionLimit::share(1.0),
+        )
+        .unwrap_err()
+        .0
     };
     assert!(matches!(verify(1)[..], [Violation::PersonSplit { .. }]));
     assert!(matches!(verify(0)[..], [Violation::PersonSplit { .. }]));

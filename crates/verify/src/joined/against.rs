@@ -11,9 +11,9 @@
 
 use std::collections::HashMap;
 
-use kohort_model::register::SENSITIVE_GROUP;
+use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
 use kohort_model::spec::RegisterRows;
-use kohort_model::{Column, JoinedRegister, Requirement, Table, Texts};
+use kohort_model::{Column, JoinedRegister, Requirement, Role, Table, Texts};
 use rayon::prelude::*;
 
 use super::AskedOfJoin;
@@ -117,12 +117,27 @@ fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) 
         let (n, expected) = (released.len() as u64, expected.len() as u64);
         return vec![Violation::TableCount { what: "the release", n, expected }];
     }
+    for (table, expected) in released.iter().zip([original.name.as_str(), SENSITIVE_TABLE]) {
+        if table.name != expected {
+            let (table, released) = (expected.to_owned(), table.name.clone());
+            violations.push(Violation::TableName { table, released });
+        }
+    }
     for (table, expected) in released.iter().zip(expected) {
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         if names != expected {
             let position = (0..).find(|&at| names.get(at) != expected.get(at)).unwrap_or(0) as u64 + 1;
             violations.push(Violation::WrittenColumns { position }.in_table(&table.name));
         }
+    }
+    for public in released.iter().flat_map(|table| &table.columns) {
+        let role = match public.name.as_str() {
+            SENSITIVE_GROUP => Some(Role::Key),
+            name => original.column(name).map(|private| private.role),
+        };
+        let (column, said) = (public.name.clone(), public.role);
+        let wrong = role.filter(|&role| role != said).map(|role| Violation::ColumnRole { column, role, said });
+        violations.extend(wrong);
     }
     violations
 }

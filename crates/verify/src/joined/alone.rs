@@ -134,6 +134,7 @@ impl<'a> ReadTables<'a> {
             coalitions: Vec::new(),
             collusion_k: None,
             joined: Some(JoinedFindings { groups, group_k, presence: None, together: None }),
+            loss: None,
         })
     }
 

@@ -101,6 +101,7 @@ impl Shown<'_> {
             coalitions: Vec::new(),
             collusion_k: None,
             joined: Some(JoinedFindings { groups, group_k, presence: Some(presence.shares), together }),
+            loss: None,
         })
     }
 

@@ -4,7 +4,7 @@
 //! There is a way to give every released person a private person of their own, and every released row of the one a row
 //! of the other that hangs where it hung, whose quasi cells it covers and whose sensitive and plain cells it equals.
 //! That way also puts everyone into a class of at least their own k. Rows and persons left over are as many as the
-//! release admits. Every requirement holds.
+//! release admits, and no more persons than the limit allows. Every requirement holds.
 //!
 //! Exact: it is found wherever it exists, unless [`Violation::TooManyOrigins`] says that too many pairs of persons would
 //! have to be compared. Keys are followed but not compared, for they may be renumbered. References are part of what
@@ -14,6 +14,8 @@
 //! with private persons who have a row in the box of each of its most selective rows (`index`), and only with as many
 //! as it takes to find enough (`matching`), so releases of many persons without any column that tells them apart are
 //! matched without comparing all pairs.
+
+use std::collections::BTreeMap;
 
 use kohort_model::{NULL, Requirement, Schema, Table};
 use rayon::prelude::*;
@@ -31,15 +33,16 @@ use crate::against::{Pairs, joined, narrow};
 use crate::cells::CellIds;
 use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
+use crate::loss::{LossSums, PersonSums};
 use crate::roll::{OwnK, Sensitive};
 use crate::structure::check_table;
-use crate::{Findings, Skipped, Suppressed, Violation, Violations};
+use crate::{Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 
 /// How many pairs of a released and a private person are compared.
 const MAX_PAIRS: u64 = 1 << 28;
 
 /// Verifies released tables against the private tables they are said to come from, with as many rows and persons
-/// suppressed in each as it admits. Persons count in person tables only.
+/// suppressed in each as it admits, and no more persons than the limit allows. Persons count in person tables only.
 ///
 /// # Errors
 /// Everything that is wrong with them.
@@ -49,6 +52,7 @@ pub fn verify_tables_against(
     schema: &Schema,
     requirements: &[Vec<Requirement>],
     suppressed: &[Suppressed],
+    limit: SuppressionLimit,
 ) -> Result<Findings, Violations> {
     same_count("the release", released.len(), originals.len()).map_err(Violations)?;
     same_count("the requirements", requirements.len(), originals.len()).map_err(Violations)?;
@@ -96,6 +100,8 @@ pub fn verify_tables_against(
         let mut admitted = vec![("rows", suppressed[table].rows)];
         if shape.is_of_persons(table) {
             admitted.push(("persons", suppressed[table].persons));
+            let exceeded = limit.exceeded(counted, original.n_rows as u64);
+            violations.extend(exceeded.map(|violation| violation.in_table(&public.name)));
         }
         let wrong = admitted.into_iter().filter(|&(_, admitted)| admitted != counted);
         let wrong = wrong.map(|(what, admitted)| Violation::SuppressedMiscounted { what, admitted, counted });
@@ -103,7 +109,8 @@ pub fn verify_tables_against(
         findings.tables[table].suppressed = Some(suppressed[table]);
     }
     let sides = TableSides { shape: &shape, forest: &forest, released, originals, pairs: &pairs };
-    violations.extend(sides.without_origin(&lineage, &own_ks));
+    let sizes = sides.class_sizes();
+    violations.extend(sides.without_origin(&lineage, &own_ks, &sizes));
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
@@ -114,6 +121,7 @@ pub fn verify_tables_against(
     let persons = (0..released.len()).filter(|&table| shape.is_of_persons(table));
     let persons = persons.map(|table| suppressed[table].persons).sum();
     findings.suppressed = Some(Suppressed { rows: sum(|suppressed| suppressed.rows), persons });
+    sides.count_loss(requirements, &own_ks, &sizes, &mut findings);
     Ok(findings)
 }
 
@@ -159,7 +167,7 @@ impl PrivateRows {
 
 impl<'a> TableSides<'a> {
     /// Released persons that get no origin, however origins are handed out, per person table.
-    fn without_origin(&self, lineage: &Lineage, own_ks: &[Vec<OwnK>]) -> Vec<Violation> {
+    fn without_origin(&self, lineage: &Lineage, own_ks: &[Vec<OwnK>], sizes: &[Vec<u32>]) -> Vec<Violation> {
         let cells = self.cells();
         let private = PrivateRows::of(self.shape, lineage);
         let released_looks = self.released_looks(&cells);
@@ -170,7 +178,6 @@ impl<'a> TableSides<'a> {
         let embedding =
             Embedding { shape: self.shape, released: &released_trees, private: &private_trees, cells: &cells };
         let index = Index::new(self, &cells, &private, &released_trees, &private_looks);
-        let sizes = self.class_sizes();
         let mut violations = Vec::new();
         for root in (0..self.shape.n_tables()).filter(|&table| self.shape.is_of_persons(table)) {
             let wishes = |look: u32| {
@@ -197,6 +204,42 @@ impl<'a> TableSides<'a> {
             violations.extend(violation.map(|violation| violation.in_table(&self.released[root].name)));
         }
         violations
+    }
+
+    /// Adds what recoding lost, of each table and of all together.
+    fn count_loss(
+        &self,
+        requirements: &[Vec<Requirement>],
+        own_ks: &[Vec<OwnK>],
+        sizes: &[Vec<u32>],
+        findings: &mut Findings,
+    ) {
+        let n_tables = self.released.len();
+        let of_rows = |table: usize| {
+            LossSums::of(&self.pairs[table].quasi, self.released[table].n_rows, self.originals[table].n_rows)
+        };
+        let sums: Vec<LossSums> = (0..n_tables).map(of_rows).collect();
+        let of_persons = |root: usize| {
+            let n_persons = self.originals[root].n_rows;
+            let left_out = (n_persons - sizes[root].len()) as u64;
+            let k = requirements[root].iter().filter_map(Requirement::k).max().map_or(1, u64::from);
+            let needed = |person: usize| own_ks[root].iter().map(|own_k| own_k.of_person(person)).fold(k, u64::max);
+            let needed = match own_ks[root].is_empty() {
+                true => Some(sizes[root].len() as u64 * k),
+                // Somebody who is left out may be anybody, so what the others need is known only where nobody is.
+                false => (left_out == 0).then(|| (0..n_persons).map(needed).sum()),
+            };
+            PersonSums::of(classes_of_sizes(&sizes[root]), left_out, n_persons as u64, needed)
+        };
+        let persons: Vec<Option<PersonSums>> =
+            (0..n_tables).map(|table| self.shape.is_of_persons(table).then(|| of_persons(table))).collect();
+        for (table, sums) in sums.iter().enumerate() {
+            let of_root = persons[self.shape.root(table)].map(|sums| PersonSums::together(&[sums]));
+            findings.tables[table].loss = Some(sums.alone(of_root));
+        }
+        let named: Vec<(&str, &LossSums)> = self.released.iter().map(|table| table.name.as_str()).zip(&sums).collect();
+        let of_all = PersonSums::together(&persons.into_iter().flatten().collect::<Vec<_>>());
+        findings.loss = Some(LossSums::together(&named, Some(of_all)));
     }
 
     /// Per table what its cells say about which rows fit.
@@ -274,6 +317,14 @@ impl<'a> TableSides<'a> {
         };
         (0..self.shape.n_tables()).map(of_table).collect()
     }
+}
+
+/// The sizes of classes, from the size of the class of each person.
+fn classes_of_sizes(sizes: &[u32]) -> impl Iterator<Item = u64> {
+    let mut n_of_size: BTreeMap<u32, usize> = BTreeMap::new();
+    sizes.iter().for_each(|&size| *n_of_size.entry(size).or_default() += 1);
+    let classes = n_of_size.into_iter();
+    classes.flat_map(|(size, n_persons)| std::iter::repeat_n(u64::from(size), n_persons / size as usize))
 }
 
 /// Per table its rows grouped by look.

@@ -138,6 +138,7 @@ impl Whole {
             sensitive: findings.sensitive,
             references: Vec::new(),
             suppressed: None,
+            loss: None,
         });
     }
 
@@ -162,6 +163,7 @@ impl Whole {
             coalitions: Vec::new(),
             collusion_k: None,
             joined: None,
+            loss: None,
         }
     }
 }
@@ -176,5 +178,6 @@ fn nothing_in(name: &str) -> TableFindings {
         sensitive: Vec::new(),
         references: Vec::new(),
         suppressed: None,
+        loss: None,
     }
 }

@@ -57,7 +57,7 @@ fn verified(table: &Table, asked: &Audiences) -> Result<Findings, Vec<Violation>
     let in_memory = verify_release(release.clone(), table, asked, SuppressionLimit::NOBODY)
         .map(|verified| verified.findings().clone());
     let alone = verify_alone(&file, &quasi, asked, RowsOf::PersonsEach);
-    let against = verify_against(&file, table, asked, NOBODY);
+    let against = verify_against(&file, table, asked, NOBODY, SuppressionLimit::NOBODY);
     let believed = audiences(&[audience("anybody", &quasi.iter().map(|&q| name(q)).collect::<String>(), 1)], None);
     let believed = verify_release(release, table, &believed, SuppressionLimit::NOBODY).unwrap();
     let read_back = verify_written(&file, &believed, table, asked);
@@ -228,8 +228,13 @@ fn nobody_s_own_k_is_above_the_smallest_class_of_any_audience() {
     let wrong = verify_release(release.clone(), &original, &asked, SuppressionLimit::NOBODY).unwrap_err().0;
     assert!(matches!(&wrong[..], [Violation::ForAudience { audience, .. }] if audience == "insurer"));
     let asked_of_none = audiences(&[audience("hr", "ab", 2), audience("insurer", "bc", 2)], None);
-    assert!(verify_against(&written(&release, &accidents()), &original, &asked_of_none, NOBODY).is_ok());
-    let wrong = verify_against(&written(&release, &accidents()), &original, &asked, NOBODY).unwrap_err().0;
+    assert!(
+        verify_against(&written(&release, &accidents()), &original, &asked_of_none, NOBODY, SuppressionLimit::NOBODY)
+            .is_ok()
+    );
+    let wrong = verify_against(&written(&release, &accidents()), &original, &asked, NOBODY, SuppressionLimit::NOBODY)
+        .unwrap_err()
+        .0;
     assert_eq!(wrong, [Violation::WithoutOrigin { n: 1, first_row: 4 }]);
 }
 

@@ -1,0 +1,334 @@
+//! Changed releases: every harmful change is rejected, no harmless one is.
+//!
+//! Releases of every kind are made as `kohort anonymize` makes them, changed in every way that
+//! [`kohort_testkit::mutations`] lists, and judged as `kohort verify` judges them. Which changes are harmful is said by the
+//! oracle there. Run with `--nocapture` to see the counts.
+
+mod releases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use kohort_io::TablesManifest;
+use kohort_model::Silent;
+use kohort_testkit::mutations::Sheet;
+use kohort_testkit::mutations::cells::changed_cells;
+use kohort_testkit::mutations::claims::{changed_claims, is_below};
+use kohort_testkit::mutations::judges::{Judgement, false_claims, with_figures};
+use kohort_testkit::mutations::rows::changed_rows;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Verify;
+use crate::failure::Status;
+use releases::{Kind, Released};
+
+/// What `kohort verify` says.
+#[derive(Clone, Debug, PartialEq)]
+enum Outcome {
+    /// Verified, but for these keys of the manifest.
+    Accepted(Vec<String>),
+    Rejected(Vec<String>),
+    CannotTell,
+}
+
+/// What is at hand beside the released files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    FilesAlone,
+    Against,
+}
+
+fn verify(folder: &Path, mode: Mode) -> Outcome {
+    let against = (mode == Mode::Against).then(|| folder.join("release.toml"));
+    let verify = Verify { release: folder.join("out"), against, threads: None, json: false };
+    match verify.judge(&Silent) {
+        Ok(judged) if judged.wrong.is_empty() => {
+            Outcome::Accepted([judged.claims.unconfirmed, judged.claims.taken].concat())
+        }
+        Err(failure) if failure.status == Status::CannotTell => Outcome::CannotTell,
+        Ok(judged) => Outcome::Rejected(messages(&judged.wrong)),
+        Err(failure) => Outcome::Rejected(messages(&failure.reports)),
+    }
+}
+
+fn messages(reports: &[crate::failure::Report]) -> Vec<String> {
+    reports.iter().map(|report| report.message.clone()).collect()
+}
+
+/// What became of changes of one name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    harmful: u64,
+    rejected_alone: u64,
+    rejected_against: u64,
+    /// Accepted, and the key named as not confirmed.
+    named_against: u64,
+    harmless: u64,
+    accepted: u64,
+    cannot_tell: u64,
+}
+
+/// All that was counted, by kind of release or by name of change.
+#[derive(Default)]
+struct Report {
+    counts: BTreeMap<String, Counts>,
+    failures: Vec<String>,
+}
+
+/// What a change is, by the oracle.
+enum Truth<'a> {
+    Harmless,
+    /// The keys of the manifest that it makes false; none where it makes the release itself untrue.
+    Harmful(&'a [String]),
+}
+
+impl Report {
+    fn add(&mut self, folder: &Path, kind: &str, name: &str, truth: &Truth<'_>) {
+        let [alone, against] = [Mode::FilesAlone, Mode::Against].map(|mode| verify(folder, mode));
+        let counts = self.counts.entry(kind.to_owned()).or_default();
+        counts.cannot_tell += u64::from(alone == Outcome::CannotTell) + u64::from(against == Outcome::CannotTell);
+        let mut fail = |why: &str| self.failures.push(format!("{kind}: {name}: {why}"));
+        match truth {
+            Truth::Harmless => {
+                counts.harmless += 1;
+                match (&alone, &against) {
+                    (Outcome::Accepted(_), Outcome::Accepted(_)) => counts.accepted += 1,
+                    (Outcome::Accepted(_), _) => {
+                        fail(&format!("harmless, and rejected against the private tables: {against:?}"));
+                    }
+                    _ => fail(&format!("harmless, and rejected from files alone: {alone:?}")),
+                }
+            }
+            Truth::Harmful(keys) => {
+                counts.harmful += 1;
+                counts.rejected_alone += u64::from(matches!(alone, Outcome::Rejected(_)));
+                let are_named =
+                    |unconfirmed: &[String]| !keys.is_empty() && keys.iter().all(|key| is_below(key, unconfirmed));
+                match &against {
+                    Outcome::Rejected(_) => counts.rejected_against += 1,
+                    Outcome::Accepted(unconfirmed) if are_named(unconfirmed) => counts.named_against += 1,
+                    _ => fail(&format!("harmful ({keys:?}), and accepted against the private tables: {against:?}")),
+                }
+            }
+        }
+    }
+
+    /// A false claim must be rejected or named from files alone, too.
+    fn add_claim(&mut self, folder: &Path, kind: &str, name: &str, key: &str) {
+        if let Outcome::Accepted(unconfirmed) = verify(folder, Mode::FilesAlone)
+            && !is_below(key, &unconfirmed)
+        {
+            self.failures.push(format!("{kind}: {name}: accepted from files alone, and not named"));
+        }
+        self.add(folder, kind, name, &Truth::Harmful(&[key.to_owned()]));
+    }
+
+    fn print(&self, title: &str) {
+        println!("\n{title}\n");
+        println!(
+            "| release | harmful | rejected with --against | named as not confirmed | rejected from files alone | harmless | accepted | can't tell |"
+        );
+        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        for (name, counts) in &self.counts {
+            let Counts { harmful, rejected_alone, rejected_against, named_against, harmless, accepted, cannot_tell } =
+                counts;
+            println!(
+                "| {name} | {harmful} | {rejected_against} | {named_against} | {rejected_alone} | {harmless} | {accepted} | {cannot_tell} |"
+            );
+        }
+    }
+
+    fn assert_all_right(&self) {
+        let n = self.failures.len();
+        let some: Vec<&String> = self.failures.iter().take(12).collect();
+        assert!(n == 0, "{n} changes are judged wrongly, among them:\n{some:#?}");
+        let undecided: u64 = self.counts.values().map(|counts| counts.cannot_tell).sum();
+        assert_eq!(undecided, 0, "a small release is not decided");
+    }
+}
+
+fn write_manifest(folder: &Path, manifest: &Value) {
+    fs::write(folder.join("out/manifest.json"), format!("{manifest:#}\n")).unwrap();
+}
+
+/// Writes sheets, and makes digests and numbers of rows fit.
+fn write_sheets(released: &Released, sheets: &[Sheet]) -> Value {
+    let mut manifest = released.manifest.clone();
+    for (position, sheet) in sheets.iter().enumerate() {
+        let table = &mut manifest["tables"][position];
+        let file = released.folder().join("out").join(table["file"].as_str().unwrap());
+        released.write(sheet, &file);
+        let digest = Sha256::digest(fs::read(file).unwrap());
+        table["sha256"] = digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        table["rows_out"] = sheet.rows.len().into();
+    }
+    manifest
+}
+
+#[test]
+fn every_claim_of_a_manifest_is_compared_or_named() {
+    let mut report = Report::default();
+    for kind in Kind::all() {
+        let released = Released::make(&kind);
+        let folder = released.folder();
+        let original: TablesManifest = serde_json::from_value(released.manifest.clone()).unwrap();
+        for change in changed_claims(&released.manifest) {
+            write_manifest(folder, &change.manifest);
+            let name = format!("{}: {}", change.key, change.name);
+            let is_same = serde_json::from_value::<TablesManifest>(change.manifest.clone()).is_ok_and(|read| {
+                read == original && change.name != "a key too much" && change.name != "a key renamed"
+            });
+            if is_same {
+                report.add(folder, kind.name, &name, &Truth::Harmless);
+            } else {
+                report.add_claim(folder, kind.name, &name, &change.key);
+            }
+        }
+    }
+    report.print("Changes to one key of the manifest");
+    report.assert_all_right();
+}
+
+#[test]
+fn every_change_of_a_file_is_judged_as_the_oracle_does() {
+    let mut report = Report::default();
+    for kind in Kind::all() {
+        let released = Released::make(&kind);
+        let folder = released.folder();
+        let sheets = released.sheets();
+        let mut seen = BTreeSet::from([sheets.clone()]);
+        let mut n_of_name: BTreeMap<String, usize> = BTreeMap::new();
+        for position in 0..sheets.len() {
+            let (roles, private) = released.columns_of(position, &sheets[position]);
+            let cells = changed_cells(&sheets[position], &roles, &private);
+            for (name, sheet) in cells.into_iter().chain(changed_rows(&sheets[position])) {
+                let mut changed = sheets.clone();
+                changed[position] = sheet;
+                let n = n_of_name.entry(name.clone()).or_default();
+                if *n == released.most_of_a_name() || !seen.insert(changed.clone()) {
+                    continue;
+                }
+                *n += 1;
+                let manifest = write_sheets(&released, &changed);
+                write_manifest(folder, &manifest);
+                let name = format!("{name}: {}", differences(&sheets[position], &changed[position]));
+                let (figures, is_met) = match released.judge(&changed) {
+                    Judgement::Untrue(_) => {
+                        report.add(folder, kind.name, &name, &Truth::Harmful(&[]));
+                        continue;
+                    }
+                    Judgement::Unmet(figures) => (figures, false),
+                    Judgement::True(figures) => (figures, true),
+                };
+                let wrong: Vec<String> =
+                    false_claims(&manifest, &figures).iter().map(|path| path.replace('/', ".")).collect();
+                let truth =
+                    |wrong| if is_met && wrong == [] as [String; 0] { Truth::Harmless } else { Truth::Harmful(wrong) };
+                report.add(folder, kind.name, &name, &truth(if is_met { &wrong } else { &[] }));
+                if !wrong.is_empty() {
+                    // The same with a manifest that admits what was changed.
+                    write_manifest(folder, &with_figures(&manifest, &figures));
+                    report.add(folder, kind.name, &format!("{name}, admitted"), &truth(&[]));
+                }
+            }
+        }
+    }
+    report.print("Changes to one cell, row or column of a file");
+    report.assert_all_right();
+}
+
+/// Where two sheets differ, for people who look for the reason of a failure. Nobody in these sheets is real.
+fn differences(before: &Sheet, after: &Sheet) -> String {
+    let lines = before.rows.iter().zip(&after.rows).enumerate().filter(|(_, (before, after))| before != after);
+    let lines: Vec<String> =
+        lines.map(|(row, (before, after))| format!("{row} {before:?} -> {after:?}")).take(3).collect();
+    format!("{} rows, {}", after.rows.len(), lines.join("; "))
+}
+
+#[test]
+fn the_release_itself_is_accepted_and_the_oracle_agrees_with_its_manifest() {
+    for kind in Kind::all() {
+        let released = Released::make(&kind);
+        for mode in [Mode::FilesAlone, Mode::Against] {
+            let outcome = verify(released.folder(), mode);
+            assert!(matches!(outcome, Outcome::Accepted(_)), "{} {mode:?}", kind.name);
+        }
+        match released.judge(&released.sheets()) {
+            Judgement::Untrue(reason) => panic!("{}: {reason}", kind.name),
+            Judgement::Unmet(_) => panic!("{} is not as asked", kind.name),
+            Judgement::True(figures) => {
+                let wrong = false_claims(&released.manifest, &figures);
+                let show = |path: &String| format!("{path}: the oracle says {:?}", figures[path]);
+                let wrong: Vec<String> = wrong.iter().map(show).collect();
+                assert!(wrong.is_empty(), "{}: {wrong:#?}\n{:#}", kind.name, released.manifest);
+            }
+        }
+    }
+}
+
+/// A change of the folder itself, and whether it is harmful.
+type FolderChange = (&'static str, bool, fn(&Path));
+
+const FOLDER_CHANGES: &[FolderChange] = &[
+    ("a file added", true, |out| fs::write(out.join("notes.txt"), "who is who").unwrap()),
+    ("a hidden file added", true, |out| fs::write(out.join(".cache"), "who is who").unwrap()),
+    ("a folder added", true, |out| fs::create_dir(out.join("old")).unwrap()),
+    ("a file missing", true, |out| fs::remove_file(first_file(out)).unwrap()),
+    ("a file renamed", true, |out| fs::rename(first_file(out), out.join("renamed.csv")).unwrap()),
+    ("a file with one byte more", true, |out| {
+        let file = first_file(out);
+        let bytes = [fs::read(&file).unwrap(), b"\n".to_vec()].concat();
+        fs::write(file, bytes).unwrap();
+    }),
+    ("no manifest", true, |out| fs::remove_file(out.join("manifest.json")).unwrap()),
+    ("a manifest that ends early", true, |out| edit_manifest(out, |json| json[..json.len() / 2].to_owned())),
+    ("a key twice", true, |out| {
+        edit_manifest(out, |json| json.replacen("\"classes\":", "\"classes\": 1, \"classes\":", 1));
+    }),
+    ("a column twice", true, |out| {
+        edit_manifest(out, |json| json.replacen("\"columns\": {", "\"columns\": {\"x\": {}, \"x\": {},", 1));
+    }),
+    ("a file outside of the folder", true, |out| {
+        edit_manifest(out, |json| json.replacen("\"file\": \"", "\"file\": \"../csv/", 1));
+    }),
+    ("a manifest in one line", false, |out| edit_manifest(out, |json| json.replace('\n', " "))),
+    ("a digest in capitals", false, |out| {
+        let digest = |json: &str| json.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned();
+        edit_manifest(out, |json| json.replace(&digest(json), &digest(json).to_uppercase()));
+    }),
+];
+
+fn first_file(out: &Path) -> std::path::PathBuf {
+    let mut files: Vec<_> = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().find(|file| !file.ends_with("manifest.json")).unwrap()
+}
+
+fn edit_manifest(out: &Path, edit: impl Fn(&str) -> String) {
+    let path = out.join("manifest.json");
+    let json = fs::read_to_string(&path).unwrap();
+    let edited = edit(&json);
+    assert_ne!(json, edited);
+    fs::write(path, edited).unwrap();
+}
+
+#[test]
+fn every_change_of_a_folder_is_found() {
+    let mut report = Report::default();
+    for kind in Kind::all() {
+        for (name, is_harmful, change) in FOLDER_CHANGES {
+            let released = Released::make(&kind);
+            change(&released.folder().join("out"));
+            let truth = if *is_harmful { Truth::Harmful(&[]) } else { Truth::Harmless };
+            report.add(released.folder(), kind.name, name, &truth);
+            if *is_harmful {
+                let alone = verify(released.folder(), Mode::FilesAlone);
+                assert!(matches!(alone, Outcome::Rejected(_)), "{}: {name}: {alone:?}", kind.name);
+            }
+        }
+    }
+    report.print("Changes to the folder");
+    report.assert_all_right();
+}

@@ -1,0 +1,482 @@
+//! [`check_claims`]: whether a manifest says what was counted, key by key.
+//!
+//! # Guarantee
+//! Every key of a manifest is compared with a count of this crate, or checked to agree with other keys, or is named: as not
+//! confirmed, or as taken from the manifest. The latter are keys that decide what is counted, such as what was asked. Whoever
+//! has the spec compares them with it.
+//!
+//! Manifests are taken apart without `..`, so that a new key does not compile until it is decided here.
+
+mod achieved;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use kohort_model::spec::RegisterRows;
+use kohort_model::{BeforeAfter, JoinManifest, Loss, Manifest, Persons, RegisterManifest, Risk, TableManifest};
+
+use crate::{Counted, Findings, LossFindings, Skipped};
+
+/// A key of a manifest that does not say what was counted. Figures of a manifest are public, so it holds them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrongClaim {
+    /// The path of the key.
+    pub key: String,
+    /// What the manifest says.
+    pub claimed: String,
+    /// What was counted.
+    pub counted: String,
+}
+
+impl Display for WrongClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WrongClaim { key, claimed, counted } = self;
+        write!(f, "manifest.json says {key} = {claimed}, and {counted} was counted")
+    }
+}
+
+/// What became of the claims of a manifest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClaimFindings {
+    /// Claims that are not so.
+    pub wrong: Vec<WrongClaim>,
+    /// Keys that nothing at hand confirms or contradicts, sorted; a path stands for everything below it, and `*` for any
+    /// name.
+    pub unconfirmed: Vec<String>,
+    /// Keys that decide what was counted, and that only the spec can confirm, sorted.
+    pub taken: Vec<String>,
+}
+
+/// What the manifest of a release says.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims<'a> {
+    /// Of any release.
+    pub manifest: &'a Manifest,
+    /// Of references: their table, their column, and how many released rows have one.
+    pub references: &'a [(&'a str, &'a str, u64)],
+    /// What recoding cost in each of many tables.
+    pub table_loss: &'a BTreeMap<String, Loss>,
+}
+
+/// What is known of the private tables.
+#[derive(Clone, Debug)]
+pub struct PrivateFacts {
+    /// Rows of each private table, in the order of the released ones.
+    pub rows: Vec<u64>,
+    /// Persons of all of them.
+    pub persons: u64,
+    /// The private tables, if their quasi columns were released as they are.
+    pub before: Findings,
+    /// What was read of registers, in the order of the spec; empty where there are none.
+    pub registers: Vec<RegisterFacts>,
+    /// Private persons whom a register row matches, and persons of whom registers contradict each other.
+    pub found_and_contradicting: Option<(u64, u64)>,
+}
+
+/// What was read of a register.
+#[derive(Clone, Debug)]
+pub struct RegisterFacts {
+    /// The day it describes, where the spec says it.
+    pub date: Option<String>,
+    /// Its rows.
+    pub rows: u64,
+    /// Rows that lack a quasi value or a key.
+    pub incomplete: u64,
+}
+
+/// Compares what a manifest claims with what was counted, and with the private tables where they are at hand.
+pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&PrivateFacts>) -> ClaimFindings {
+    let mut ledger = Ledger::default();
+    let Manifest {
+        kohort: _,
+        algorithm: _,
+        order: _,
+        requirement,
+        achieved,
+        persons,
+        classes,
+        loss,
+        risk,
+        tables,
+        // What was asked of audiences decides what is counted.
+        audiences,
+        savings,
+        registers,
+        register,
+        previous,
+        notes,
+        accepted_risks,
+        verified,
+    } = claims.manifest;
+    // How a release was made is nothing that can be counted in it.
+    ledger.open("kohort");
+    ledger.open("algorithm");
+    ledger.open("order");
+    ledger.present("savings", savings.is_some(), !audiences.is_empty());
+    ledger.open_if(savings.is_some(), "savings");
+    ledger.open_if(previous.is_some(), "previous");
+    ledger.open_if(!notes.is_empty(), "notes");
+    ledger.open_if(!accepted_risks.is_empty(), "accepted_risks");
+    if !verified {
+        ledger.wrong("verified", false, true);
+    }
+    if private.is_none() {
+        ledger.take("requirement");
+        ledger.take("tables.*.columns");
+        ledger.take("tables.*.name");
+        if !audiences.is_empty() {
+            ledger.take("audiences");
+        }
+        if found.tables.len() > 1 {
+            ledger.take("links");
+        }
+    } else {
+        ledger.open("tables.*.columns.*.type");
+    }
+    if let (Some(k), Some(of_all)) = (requirement.collusion_k, requirement.coalitions.get(kohort_model::Coalition::ALL))
+    {
+        ledger.number("requirement.collusion_k", f64::from(k), of_all.k.map_or(0.0, f64::from));
+    }
+    ledger.number("classes", *classes as f64, found.classes as f64);
+    let comparable = Comparable::of(claims.manifest, found);
+    check_persons(&mut ledger, *persons, found, comparable, private);
+    achieved::check(&mut ledger, achieved, claims.manifest, found, comparable);
+    let is_told_before = requirement.steer.is_none();
+    check_risk(
+        &mut ledger,
+        risk,
+        achieved.k,
+        found,
+        comparable,
+        private.map(|private| &private.before),
+        is_told_before,
+    );
+    check_loss(&mut ledger, "loss", loss, found.loss.as_ref());
+    for (position, table) in tables.iter().enumerate() {
+        let of_persons = register.is_some().then_some(persons.suppressed);
+        check_table(&mut ledger, position, table, of_persons, private);
+    }
+    check_registers(&mut ledger, registers, register.as_ref(), found, private);
+    check_tables_together(&mut ledger, claims, found);
+    ledger.finish()
+}
+
+/// Whether figures of persons can be compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparable {
+    /// Persons were counted, in the only way there is.
+    Exactly,
+    /// Rows may share a person in several ways, or nobody knows which do: figures of persons are bounded by rows.
+    Bounded,
+    /// Rows of a register stand among those of the private table, or count for them.
+    BesideRegister,
+    /// Private rows alone are released, and the register was at hand, so that everybody of a class was counted.
+    Crowd,
+}
+
+impl Comparable {
+    fn of(manifest: &Manifest, found: &Findings) -> Self {
+        let is_each_person = found.rows == manifest.persons.n_out;
+        let is_one_way = found.skipped.contains(&Skipped::Figures);
+        let is_of_private_rows =
+            manifest.register.as_ref().is_some_and(|join| join.release == RegisterRows::Microdata.word());
+        match (&found.joined, found.counted) {
+            (Some(_), _) if is_of_private_rows && !found.skipped.contains(&Skipped::Crowd) => Comparable::Crowd,
+            (Some(_), _) => Comparable::BesideRegister,
+            (None, _) if is_each_person => Comparable::Exactly,
+            (None, Counted::Persons) if !is_one_way => Comparable::Exactly,
+            (None, _) => Comparable::Bounded,
+        }
+    }
+}
+
+/// What was compared so far.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    found: ClaimFindings,
+}
+
+impl Ledger {
+    /// A key that nothing at hand confirms.
+    pub(crate) fn open(&mut self, key: impl Into<String>) {
+        self.found.unconfirmed.push(key.into());
+    }
+
+    /// A key that decides what is counted.
+    fn take(&mut self, key: &str) {
+        self.found.taken.push(key.to_owned());
+    }
+
+    pub(crate) fn open_if(&mut self, is_there: bool, key: &str) {
+        if is_there {
+            self.open(key);
+        }
+    }
+
+    /// A key that is wrong.
+    pub(crate) fn wrong(&mut self, key: impl Into<String>, claimed: impl Display, counted: impl Display) {
+        let (claimed, counted) = (format!("{claimed}"), format!("{counted}"));
+        self.found.wrong.push(WrongClaim { key: key.into(), claimed, counted });
+    }
+
+    /// A figure. Sums may be rounded in another order.
+    pub(crate) fn number(&mut self, key: impl Into<String>, claimed: f64, counted: f64) {
+        let tolerance = 1e-6 + 1e-9 * counted.abs();
+        // Written so that a claim that is no number is wrong.
+        let is_right = claimed == counted || (claimed - counted).abs() <= tolerance;
+        if !is_right {
+            self.wrong(key, claimed, counted);
+        }
+    }
+
+    /// A key that must be there or not.
+    pub(crate) fn present(&mut self, key: &str, is_there: bool, must_be: bool) {
+        let shown = |is_there: bool| if is_there { "something" } else { "nothing" };
+        if is_there != must_be {
+            self.wrong(key, shown(is_there), shown(must_be));
+        }
+    }
+
+    /// A figure that may be absent.
+    pub(crate) fn optional(&mut self, key: impl Into<String>, claimed: Option<f64>, counted: Option<f64>) {
+        let shown = |figure: Option<f64>| figure.map_or_else(|| "nothing".to_owned(), |figure| figure.to_string());
+        match (claimed, counted) {
+            (Some(claimed), Some(counted)) => self.number(key, claimed, counted),
+            (None, None) => {}
+            (claimed, counted) => self.wrong(key, shown(claimed), shown(counted)),
+        }
+    }
+
+    /// Two maps whose names must be the same; `compare` gets what both have.
+    pub(crate) fn names<'m, C, F>(
+        &mut self,
+        key: &str,
+        claimed: &'m BTreeMap<String, C>,
+        counted: &'m BTreeMap<String, F>,
+        mut compare: impl FnMut(&mut Ledger, String, &'m C, &'m F),
+    ) {
+        for (name, claim) in claimed {
+            match counted.get(name) {
+                None => self.wrong(format!("{key}.{name}"), "something", "nothing"),
+                Some(count) => compare(self, format!("{key}.{name}"), claim, count),
+            }
+        }
+        for name in counted.keys().filter(|name| !claimed.contains_key(*name)) {
+            self.wrong(format!("{key}.{name}"), "nothing", "something");
+        }
+    }
+
+    fn finish(mut self) -> ClaimFindings {
+        for keys in [&mut self.found.unconfirmed, &mut self.found.taken] {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        self.found
+    }
+}
+
+/// Persons in, out and left out.
+fn check_persons(
+    ledger: &mut Ledger,
+    claimed: Persons,
+    found: &Findings,
+    comparable: Comparable,
+    private: Option<&PrivateFacts>,
+) {
+    let Persons { n_in, n_out, suppressed } = claimed;
+    ledger.number("persons.in", n_in as f64, n_out as f64 + suppressed as f64);
+    let is_counted = match comparable {
+        Comparable::Exactly => true,
+        Comparable::Bounded => found.counted == Counted::Persons,
+        // Each row of the sensitive table is of a private person.
+        Comparable::BesideRegister | Comparable::Crowd => {
+            found.joined.as_ref().is_some_and(|joined| joined.group_k.is_some())
+        }
+    };
+    if is_counted || n_out > found.persons {
+        ledger.number("persons.out", n_out as f64, found.persons as f64);
+    } else if private.is_none() {
+        ledger.open("persons.out");
+    }
+    match private {
+        None => {
+            ledger.open("persons.in");
+            ledger.open("persons.suppressed");
+        }
+        // The verifier compared the number left out with the private tables, so the number in them decides the rest.
+        Some(private) => {
+            ledger.number("persons.in", n_in as f64, private.persons as f64);
+            let left_out = found.suppressed.map_or(0, |suppressed| suppressed.persons);
+            ledger.number("persons.suppressed", suppressed as f64, left_out as f64);
+        }
+    }
+}
+
+/// Risk before and after.
+fn check_risk(
+    ledger: &mut Ledger,
+    claimed: &Risk,
+    claimed_k: u64,
+    found: &Findings,
+    comparable: Comparable,
+    before: Option<&Findings>,
+    is_told_before: bool,
+) {
+    let Risk { highest, average } = claimed;
+    match comparable {
+        Comparable::Exactly | Comparable::Crowd => {
+            ledger.number("risk.highest.after", highest.after, found.highest_risk);
+            ledger.number("risk.average.after", average.after, found.average_risk);
+        }
+        Comparable::Bounded | Comparable::BesideRegister => {
+            ledger.number("risk.highest.after", highest.after, 1.0 / claimed_k as f64);
+            ledger.open("risk.average.after");
+        }
+    }
+    for (key, BeforeAfter { before: claimed, after: _ }, counted) in [
+        ("risk.highest.before", highest, before.map(|before| before.highest_risk)),
+        ("risk.average.before", average, before.map(|before| before.average_risk)),
+    ] {
+        // Where common columns alone steer, it is not written, because audiences could learn from it.
+        ledger.present(key, claimed.is_some(), is_told_before);
+        match (claimed, counted) {
+            (None, _) => {}
+            (Some(_), None) => ledger.open(key),
+            (Some(claimed), Some(counted)) => ledger.number(key, *claimed, counted),
+        }
+    }
+}
+
+/// What recoding lost.
+fn check_loss(ledger: &mut Ledger, key: &str, claimed: &Loss, counted: Option<&LossFindings>) {
+    let Loss { lm, ncp, dm, average_class, uncertainty_penalty, k_deviation, columns } = claimed;
+    let Some(counted) = counted else {
+        ledger.open(key);
+        return;
+    };
+    ledger.number(format!("{key}.lm"), *lm, counted.lm);
+    ledger.number(format!("{key}.ncp"), *ncp, counted.ncp);
+    ledger.number(format!("{key}.uncertainty_penalty"), *uncertainty_penalty, counted.uncertainty_penalty);
+    let of_columns: BTreeMap<String, f64> = counted.columns.iter().cloned().collect();
+    ledger.names(&format!("{key}.columns"), columns, &of_columns, |ledger, key, claimed, counted| {
+        ledger.number(key, *claimed, *counted);
+    });
+    let of_persons = counted.persons;
+    for (name, claimed, counted) in [
+        ("dm", dm, of_persons.map(|persons| persons.dm)),
+        ("average_class", average_class, of_persons.map(|persons| persons.average_class)),
+        ("k_deviation", k_deviation, of_persons.and_then(|persons| persons.k_deviation)),
+    ] {
+        match counted {
+            None => ledger.open(format!("{key}.{name}")),
+            Some(counted) => ledger.number(format!("{key}.{name}"), *claimed, counted),
+        }
+    }
+}
+
+/// Rows of one table. Name, file, digest, notation, columns and rows out were compared when the file was read.
+fn check_table(
+    ledger: &mut Ledger,
+    position: usize,
+    table: &TableManifest,
+    suppressed_beside_register: Option<u64>,
+    private: Option<&PrivateFacts>,
+) {
+    let TableManifest { name: _, file: _, rows_in, rows_out, rows_suppressed, sha256: _, csv: _, columns: _ } = table;
+    let key = |name: &str| format!("tables.{position}.{name}");
+    match private {
+        None => {
+            ledger.open("tables.*.rows_in");
+            ledger.open("tables.*.rows_suppressed");
+        }
+        Some(private) => {
+            let counted = private.rows.get(position).or(private.rows.first()).copied().unwrap_or(0);
+            ledger.number(key("rows_in"), *rows_in as f64, counted as f64);
+        }
+    }
+    // Beside a register released rows are of other people, too, and each private person has one row.
+    let left_out = suppressed_beside_register.map_or(*rows_in as f64 - *rows_out as f64, |persons| persons as f64);
+    ledger.number(key("rows_suppressed"), *rows_suppressed as f64, left_out);
+}
+
+/// Registers, and what became of them.
+fn check_registers(
+    ledger: &mut Ledger,
+    registers: &[RegisterManifest],
+    register: Option<&JoinManifest>,
+    found: &Findings,
+    private: Option<&PrivateFacts>,
+) {
+    for (position, RegisterManifest { name: _, date, sha256: _, rows, rows_incomplete, rows_used: _ }) in
+        registers.iter().enumerate()
+    {
+        let key = |name: &str| format!("registers.{position}.{name}");
+        let read = private.and_then(|private| private.registers.get(position));
+        let Some(read) = read else {
+            ledger.open("registers");
+            continue;
+        };
+        if *date != read.date {
+            let shown = |date: &Option<String>| date.clone().unwrap_or_else(|| "nothing".to_owned());
+            ledger.wrong(key("date"), shown(date), shown(&read.date));
+        }
+        ledger.number(key("rows"), *rows as f64, read.rows as f64);
+        ledger.number(key("rows_incomplete"), *rows_incomplete as f64, read.incomplete as f64);
+        ledger.open("registers.*.rows_used");
+    }
+    ledger.present("registers", !registers.is_empty(), register.is_some());
+    let Some(register) = register else { return };
+    let JoinManifest {
+        method: _,
+        partitioners: _,
+        release: _,
+        joined_by: _,
+        found: n_found,
+        unmatched: _,
+        contradicting,
+        sensitive_groups,
+        group_k,
+        presence: _,
+    } = register;
+    ledger.open("register.method");
+    ledger.open("register.partitioners");
+    ledger.open("register.presence");
+    match private.and_then(|private| private.found_and_contradicting) {
+        None => {
+            ledger.take("register.release");
+            ledger.take("register.joined_by");
+            ledger.take("register.unmatched");
+            ledger.open("register.found");
+            ledger.open("register.contradicting");
+        }
+        Some((counted, contradictions)) => {
+            ledger.number("register.found", *n_found as f64, counted as f64);
+            ledger.number("register.contradicting", *contradicting as f64, contradictions as f64);
+        }
+    }
+    let joined = found.joined.as_ref();
+    let groups = joined.map_or(0, |joined| joined.groups);
+    ledger.number("register.sensitive_groups", *sensitive_groups as f64, groups as f64);
+    let counted = joined.and_then(|joined| joined.group_k).map(|k| k as f64);
+    ledger.optional("register.group_k", group_k.map(|k| k as f64), counted);
+}
+
+/// What is said of many tables.
+fn check_tables_together(ledger: &mut Ledger, claims: Claims<'_>, found: &Findings) {
+    let kept = |table: &str, column: &str| {
+        let table = found.tables.iter().find(|found| found.table == table)?;
+        Some(table.references.iter().find(|reference| reference.column == column)?.kept as f64)
+    };
+    for (position, &(table, column, claimed)) in claims.references.iter().enumerate() {
+        ledger.optional(format!("references.{position}.kept"), Some(claimed as f64), kept(table, column));
+        ledger.open("references.*.removed");
+    }
+    let n_counted: usize = found.tables.iter().map(|table| table.references.len()).sum();
+    ledger.number("references", claims.references.len() as f64, n_counted as f64);
+    let counted: BTreeMap<String, &Option<LossFindings>> =
+        found.tables.iter().map(|table| (table.table.clone(), &table.loss)).collect();
+    ledger.names("table_loss", claims.table_loss, &counted, |ledger, key, claimed, counted| match counted {
+        None => ledger.open("table_loss"),
+        Some(counted) => check_loss(ledger, &key, claimed, Some(counted)),
+    });
+}
