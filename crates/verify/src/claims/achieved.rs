@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::{Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Manifest};
+use kohort_model::{Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Manifest, Setting};
 
 use super::{Comparable, Ledger};
 use crate::{AudienceFindings, Counted, Findings, LearnedFindings, SensitiveFindings, Skipped};
@@ -18,6 +18,14 @@ pub(super) fn check(
     let Achieved { k, audiences, collusion_k, coalitions, learned, sensitive } = claimed;
     check_k(ledger, *k, found, comparable);
     check_sensitive(ledger, "achieved.sensitive", sensitive, &sensitive_columns(manifest, found), comparable);
+    for (column, settings) in &manifest.requirement.sensitive {
+        let is_by_distance = settings.get("distance").is_some_and(|word| *word != Setting::Word("equal".to_owned()));
+        // Where files alone don't show the distance, something must be claimed nevertheless.
+        if let (true, Some(claimed)) = (is_by_distance, sensitive.get(column)) {
+            let key = format!("achieved.sensitive.{column}.t_by_distance");
+            ledger.present(&key, claimed.t_by_distance.is_some(), true);
+        }
+    }
     if comparable != Comparable::Exactly {
         for (name, is_claimed) in [
             ("achieved.audiences", !audiences.is_empty()),

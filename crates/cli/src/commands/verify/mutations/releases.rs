@@ -40,6 +40,9 @@ Gus,65,89345,north,1
 Hal,68,89346,south,2
 ";
 
+/// One person asks for a class of three.
+const WISHES: &str = "age,wish,disease\n20,2,a\n21,0,b\n40,3,a\n41,2,b\n43,0,c\n";
+
 /// Two rows each for three of six persons.
 const VISITS: &str = "\
 id,age,disease
@@ -163,6 +166,12 @@ impl Kind {
         }
         let suppressing = of_patients("max_suppressed = 0.15\nleftovers = \"suppress\"", "l = 2");
         add("one table, limit on persons left out", suppressing, OF_PATIENTS);
+        let tree = "hierarchy = \"disease.dgh.csv\", t = 0.45, distance = \"hierarchical\"";
+        let files = &[("patients.csv", PATIENTS), ("disease.dgh.csv", "1;viral;*\n2;viral;*\n3;other;*\n")];
+        add("one table, hierarchical t", of_patients("", tree), files);
+        let wishes = "k = 2\n[tables.wishes]\nfile = \"wishes.csv\"\n[tables.wishes.columns]\nage = \"quasi\"\n\
+                      wish = \"person_k\"\ndisease = \"sensitive\"\n";
+        add("one table, own k", wishes.to_owned(), &[("wishes.csv", WISHES)]);
         add("one table, several rows per person", VISITS_SPEC.to_owned(), &[("visits.csv", VISITS)]);
         add("many tables", STAYS_SPEC.to_owned(), OF_STAYS);
         add("references", ACCOUNTS_SPEC.to_owned(), &[("account.csv", ACCOUNTS)]);
