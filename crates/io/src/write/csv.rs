@@ -63,7 +63,7 @@ pub(crate) fn write_texts(
         name: Cow::Borrowed(name),
         source: 0,
         kind: super::cells::Kind::Copied,
-        ids: CellIds::Released(ids),
+        ids: CellIds::Plain(super::cells::CellsOf::Released(ids)),
         texts: Some(Cow::Borrowed(texts)),
     };
     let file_columns: Vec<FileColumn<'_>> = columns.iter().map(file_column).collect();

@@ -88,7 +88,7 @@ where
     let rows_of = if n_persons == rows.len() { RowsOf::PersonsEach } else { RowsOf::PersonsUnnamed };
     judged.verified("alone", verify_alone(&file, &file.with_role(Role::Quasi), asked, rows_of));
     let suppressed = Suppressed { rows: (table.n_rows - rows.len()) as u64, persons: done.persons.suppressed };
-    let against = judged.verified("against", verify_against(&file, table, asked, suppressed));
+    let against = judged.verified("against", verify_against(&file, table, asked, suppressed, limit));
     for (way, found) in [("release", verified.as_ref().map(Verified::findings)), ("against", against.as_ref())] {
         let Some(found) = found else { continue };
         compare(judged, way, found, n_persons);
