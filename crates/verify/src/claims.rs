@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
 use kohort_model::spec::RegisterRows;
-use kohort_model::{BeforeAfter, JoinManifest, Loss, Manifest, Persons, RegisterManifest, Risk, TableManifest};
+use kohort_model::{
+    BeforeAfter, ColumnManifest, JoinManifest, Loss, Manifest, Persons, RegisterManifest, Risk, Role, TableManifest,
+};
 
 use crate::{Counted, Findings, LossFindings, Skipped};
 
@@ -120,9 +122,12 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
     if !verified {
         ledger.wrong("verified", false, true);
     }
+    // Earlier versions did not say how the cells of a CSV file are read, nor which rule made labels.
+    let is_csv = tables.iter().any(|table| table.file.ends_with(".csv"));
     if private.is_none() {
         ledger.take("requirement");
         ledger.take("tables.*.columns");
+        ledger.take_if(is_csv, "tables.*.csv");
         ledger.take("tables.*.name");
         if !audiences.is_empty() {
             ledger.take("audiences");
@@ -132,6 +137,10 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
         }
     } else {
         ledger.open("tables.*.columns.*.type");
+        ledger.open_if(is_csv, "tables.*.csv");
+        let lacks_rule = |column: &ColumnManifest| column.role == Role::Quasi.word() && column.labels.is_none();
+        let is_unsaid = tables.iter().any(|table| table.columns.values().any(lacks_rule));
+        ledger.open_if(is_unsaid, "tables.*.columns.*.labels");
     }
     if let (Some(k), Some(of_all)) = (requirement.collusion_k, requirement.coalitions.get(kohort_model::Coalition::ALL))
     {
@@ -205,6 +214,12 @@ impl Ledger {
     /// A key that decides what is counted.
     fn take(&mut self, key: &str) {
         self.found.taken.push(key.to_owned());
+    }
+
+    fn take_if(&mut self, is_there: bool, key: &str) {
+        if is_there {
+            self.take(key);
+        }
     }
 
     pub(crate) fn open_if(&mut self, is_there: bool, key: &str) {

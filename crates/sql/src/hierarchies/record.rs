@@ -139,7 +139,7 @@ mod tests {
         let pair = |child: &str, parent: &str| (child.to_owned(), parent.to_owned());
         hierarchies.insert("pairs", &[pair("a;\"b\"", "*"), pair("c", "*"), pair("d", "c")]).unwrap();
         let rules = [
-            ("steps", Rule::Steps(vec![5.0, 10.5])),
+            ("steps", Rule::Steps(vec![2.5, 10.0])),
             ("mask", Rule::Mask(MaskSide::Left)),
             ("dates", Rule::Dates(vec![DateLevel::Month, DateLevel::Decade])),
             ("flat", Rule::Flat),

@@ -64,18 +64,7 @@ fn attack(
     l: usize,
 ) -> Result<(), TestCaseError> {
     let earlier: Vec<Earlier<'_>> = earlier.iter().map(|&(case, found)| (files(case, found), case, found)).collect();
-    attack_files(case, &files(case, found), &found.anonymized.release.tables[0].rows, &earlier, k, l)
-}
-
-/// The same with files that anybody made; `sources` says which joined row each of their rows is of.
-fn attack_files(
-    case: &Case,
-    last: &Files,
-    sources: &[u32],
-    earlier: &[Earlier<'_>],
-    k: usize,
-    l: usize,
-) -> Result<(), TestCaseError> {
+    let (last, sources) = (&files(case, found), &found.anonymized.release.tables[0].rows);
     let values = |(_, values): &Files, class: &[String]| -> BTreeSet<String> {
         let of_group = values.iter().filter(|cells| Some(&cells[0]) == class.last());
         of_group.map(|cells| cells[1].clone()).collect()
@@ -149,7 +138,6 @@ fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize
         };
         let values = groups.iter().zip(&case.private).map(|(group, person)| vec![group.to_string(), person.2.clone()]);
         let last: Files = (groups.iter().map(cells).collect(), values.collect());
-        let sources: Vec<u32> = (0..n_private as u32).collect();
         let sizes = |files: &Files| of_groups(files).values().map(Vec::len).min().unwrap_or(0);
         let n_values = |files: &Files| {
             let distinct = |values: &Vec<String>| values.iter().collect::<BTreeSet<_>>().len();
@@ -157,8 +145,40 @@ fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize
         };
         sizes(&last) >= k
             && n_values(&last) >= l
-            && attack_files(case, &last, &sources, earlier, k, l).is_ok()
+            && nobody_is_made_out(case, &last, earlier, k, l)
             && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
+    })
+}
+
+/// Whether whoever looks for anybody of the register, in any group of a release that shows no place, and in any choice of
+/// the earlier classes that may have held them, finds k persons, and l values or none. No release needs more than that,
+/// also where it may not depend on who is private.
+fn nobody_is_made_out(case: &Case, last: &Files, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
+    let holds_place = |class: &[String], place: &[i32]| holds(&class[..class.len() - 1], place);
+    let groups: Vec<BTreeSet<String>> =
+        of_groups(last).into_values().map(|values| values.into_iter().collect()).collect();
+    case.register.iter().all(|(_, place)| {
+        let mut ways: Vec<Vec<(usize, &Vec<String>)>> = vec![Vec::new()];
+        for (at, (files, ..)) in earlier.iter().enumerate() {
+            let classes: BTreeSet<&Vec<String>> = files.0.iter().filter(|class| holds_place(class, place)).collect();
+            let mut longer = Vec::new();
+            for way in &ways {
+                longer.extend(classes.iter().map(|&class| [way.as_slice(), &[(at, class)]].concat()));
+            }
+            ways.extend(longer);
+        }
+        ways.iter().filter(|way| !way.is_empty()).all(|way| {
+            let is_candidate = |person: &&Registered| way.iter().all(|(_, class)| holds_place(class, &person.1));
+            let values = |&(at, class): &(usize, &Vec<String>)| -> BTreeSet<String> {
+                let of_group = of_groups(&earlier[at].0).remove(&class[class.len() - 1]).unwrap_or_default();
+                of_group.into_iter().collect()
+            };
+            case.register.iter().filter(is_candidate).count() >= k
+                && groups.iter().all(|group| {
+                    let common = way.iter().fold(group.clone(), |common, class| &common & &values(class));
+                    common.is_empty() || common.len() >= l
+                })
+        })
     })
 }
 

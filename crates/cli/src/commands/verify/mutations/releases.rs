@@ -87,6 +87,7 @@ fn of_patients(settings: &str, disease: &str) -> String {
 
 const STAYS_SPEC: &str = "\
 k = 2
+hierarchies = \"withhold\"
 max_suppressed = 0.25
 [tables.person]
 file = \"person.csv\"
@@ -119,6 +120,7 @@ disease = { role = \"sensitive\", l = 2 }
 
 const ACCIDENTS_SPEC: &str = "\
 k = 2
+hierarchies = \"withhold\"
 [tables.accident]
 file = \"accident.csv\"
 [tables.accident.columns]
