@@ -60,7 +60,7 @@ impl ShownCells {
         let mut columns = String::new();
         for &position in &shown {
             let column = &definition.columns[position];
-            write!(columns, "{:?} {}\n", column.name, rows.column(position).data_type())
+            writeln!(columns, "{:?} {}", column.name, rows.column(position).data_type())
                 .expect("a text takes any text");
         }
         let cells: Vec<ArrayRef> = shown.iter().map(|&position| rows.column(position).clone()).collect();

@@ -112,42 +112,16 @@ fn files(case: &Case, found: &AnonymizedWithRegister) -> Files {
     (released(case, release, 0), released(case, release, 1))
 }
 
-/// Private persons up to whom every way to group them is tried; of more, all of them as one group.
-const FEW_PERSONS: usize = 6;
-
-/// Whether some release that shows nothing of anybody's place could be read beside earlier ones: whoever looks finds as
-/// many persons as can be found, so only the groups matter.
+/// Whether a release that shows nothing of anybody's place, and all values as one group, could be read beside earlier
+/// ones. Groups are only ever united, so this is the last that is tried.
 fn can_be_read_together(case: &Case, earlier: &[Earlier<'_>], k: usize, l: usize) -> bool {
-    let n_private = case.private.len();
-    let mut ways: Vec<Vec<usize>> = vec![vec![0; n_private]];
-    if n_private <= FEW_PERSONS {
-        // Each person joins a group of those before, or opens one.
-        ways = (1..n_private).fold(vec![vec![0]], |ways, _| {
-            let longer = |way: &Vec<usize>| {
-                let n_groups = way.iter().max().map_or(0, |last| last + 1);
-                (0..=n_groups).map(|group| [way.as_slice(), &[group]].concat()).collect::<Vec<_>>()
-            };
-            ways.iter().flat_map(longer).collect()
-        });
-    }
-    ways.iter().any(|groups| {
-        let widest = |column: usize| if column == 2 { "*".to_owned() } else { format!("[0,{}]", N_VALUES - 1) };
-        let cells = |group: &usize| {
-            let places = (0..case.private[0].1.len()).map(widest);
-            places.chain([group.to_string()]).collect::<Vec<String>>()
-        };
-        let values = groups.iter().zip(&case.private).map(|(group, person)| vec![group.to_string(), person.2.clone()]);
-        let last: Files = (groups.iter().map(cells).collect(), values.collect());
-        let sizes = |files: &Files| of_groups(files).values().map(Vec::len).min().unwrap_or(0);
-        let n_values = |files: &Files| {
-            let distinct = |values: &Vec<String>| values.iter().collect::<BTreeSet<_>>().len();
-            of_groups(files).values().map(distinct).min().unwrap_or(0)
-        };
-        sizes(&last) >= k
-            && n_values(&last) >= l
-            && nobody_is_made_out(case, &last, earlier, k, l)
-            && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
-    })
+    let values: Vec<Vec<String>> = case.private.iter().map(|person| vec!["1".to_owned(), person.2.clone()]).collect();
+    let n_distinct = values.iter().map(|cells| &cells[1]).collect::<BTreeSet<_>>().len();
+    let last: Files = (Vec::new(), values);
+    last.1.len() >= k
+        && n_distinct >= l
+        && nobody_is_made_out(case, &last, earlier, k, l)
+        && earlier.iter().all(|(earlier, ..)| differences_tell_nothing(&last, earlier, k, l))
 }
 
 /// Whether whoever looks for anybody of the register, in any group of a release that shows no place, and in any choice of
@@ -189,14 +163,14 @@ fn of_groups((_, values): &Files) -> BTreeMap<String, Vec<String>> {
     groups
 }
 
-/// Whether nothing, or k values and l distinct ones, are left of any group or of all, whatever group of the other release
-/// or all of it is taken away from it.
+/// Groups of an earlier release up to which every choice of them is compared; of more nothing is claimed.
+const FEW_GROUPS: usize = 10;
+
+/// Whether nothing, or k values and l distinct ones, are left of all values now, whatever groups of the earlier release are
+/// taken away from them, and the other way round.
 fn differences_tell_nothing(last: &Files, earlier: &Files, k: usize, l: usize) -> bool {
-    let lists = |files: &Files| -> Vec<Vec<String>> {
-        let groups = of_groups(files);
-        let all = groups.values().flatten().cloned().collect();
-        groups.into_values().chain([all]).collect()
-    };
+    let now: Vec<String> = last.1.iter().map(|cells| cells[1].clone()).collect();
+    let then: Vec<Vec<String>> = of_groups(earlier).into_values().collect();
     let tells_nothing = |from: &[String], less: &[String]| {
         let mut left = from.to_vec();
         for value in less {
@@ -206,8 +180,12 @@ fn differences_tell_nothing(last: &Files, earlier: &Files, k: usize, l: usize) -
         }
         left.is_empty() || left.len() >= k && left.iter().collect::<BTreeSet<_>>().len() >= l
     };
-    let (now, then) = (lists(last), lists(earlier));
-    now.iter().all(|now| then.iter().all(|then| tells_nothing(now, then) && tells_nothing(then, now)))
+    then.len() <= FEW_GROUPS
+        && (1..1_u32 << then.len()).all(|chosen| {
+            let of_chosen = then.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+            let then: Vec<String> = of_chosen.flat_map(|(_, values)| values.iter().cloned()).collect();
+            tells_nothing(&now, &then) && tells_nothing(&then, &now)
+        })
 }
 
 /// Per person of a town whether they take part, and what they answer.
