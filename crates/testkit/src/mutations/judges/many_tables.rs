@@ -302,7 +302,13 @@ impl ManyTables<'_> {
                         Requirement::DistinctL { column, l } => {
                             self.diversity(sheets, joined, table, column, orbit) >= *l as usize
                         }
-                        other => panic!("{other:?} is not tried over many tables"),
+                        Requirement::PersonK { .. }
+                        | Requirement::EntropyL { .. }
+                        | Requirement::RecursiveCL { .. }
+                        | Requirement::TCloseness { .. }
+                        | Requirement::Alpha { .. }
+                        | Requirement::Beta { .. }
+                        | Requirement::EnhancedBeta { .. } => panic!("{requirement:?} is not tried over many tables"),
                     };
                     if !holds {
                         return false;
