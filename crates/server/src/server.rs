@@ -3,8 +3,9 @@
 //! # Guarantee
 //! At most `max_connections` are logged in, of which one analyst has at most half and owners find some free. Twice as many and
 //! some more may be logging in, of which one address has at most `max_connections`; beyond that, those who have taken
-//! longest give way to others (`newcomers`), and are told so. A connection that fails, or a fault in it, ends that connection alone. Once the server is to stop, nobody new is heard, idle connections
-//! end at once, and running statements get `shutdown_timeout`. Statements run on threads and a runtime of their own: one
+//! longest give way to others (`newcomers`), and are told so. A connection that fails, or a fault in it, ends that
+//! connection alone. Once the server is to stop, nobody new is heard, idle connections end at once, and running statements
+//! get `shutdown_timeout`. Statements run on threads and a runtime of their own: one
 //! that computes without a pause, which nothing can stop, keeps nobody else from being heard, and no clock from running.
 
 use std::collections::HashMap;
