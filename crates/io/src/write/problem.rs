@@ -79,7 +79,9 @@ pub enum WriteProblem {
         column: String,
     },
     /// Labels that readers would take for something else than they stand for.
-    #[error("column '{column}': {n_values} distinct values would be looked for elsewhere by readers of its labels")]
+    #[error(
+        "column '{column}': read by the manifest's rule, its labels would not cover {n_values} of the values they stand for"
+    )]
     Misleading {
         /// The column.
         column: String,

@@ -1,3 +1,5 @@
+//! Labels of every rule, read from what a manifest says, against the hierarchies that made them.
+
 use kohort_model::hierarchy::Rule;
 use kohort_model::{NULL, Role};
 use proptest::prelude::*;
