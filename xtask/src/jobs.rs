@@ -31,6 +31,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
             [word, ..] => return Err(format!("{word}: no such option, or its value is missing\n\n  {USAGE}")),
         };
     }
-    let packages = ["--package", "kohort-testkit", "--package", "kohort"];
+    let packages = ["--package", "kohort-testkit", "--package", "kohort-cli"];
     cargo(&[&["test"], packages.as_slice(), &["--test", "jobs", "--", "--nocapture"]].concat(), &environment)
 }

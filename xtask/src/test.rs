@@ -1,5 +1,7 @@
 //! `cargo xtask test`: everything CI runs, quick steps first. Stops at the first step that fails, and names it.
 
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,7 +12,7 @@ use crate::{citations, edges, licences, links, requirements, tools};
 /// A step's name and what it does.
 type Step = (&'static str, fn() -> Result<(), String>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("format", || {
         cargo(&["fmt", "--all", "--check"], &[])?;
         cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"], &[])
@@ -23,8 +25,28 @@ const STEPS: [Step; 10] = [
     ("tools", tools::install),
     ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("tests", || cargo(&["test", "--workspace"], &[])),
+    ("examples", run_examples),
     ("documentation", || cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])),
 ];
+
+/// Runs the library's examples, which `cargo test` has built. `cargo run` would build their dependencies anew, with the
+/// features of one package instead of those of the workspace.
+fn run_examples() -> Result<(), String> {
+    let built = metadata()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_default().join("debug/examples");
+    let folder = root().join("crates/kohort/examples");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_os_string())).collect();
+    names.sort();
+    for name in names {
+        println!("{}", name.to_string_lossy());
+        let program = built.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+        let status = Command::new(&program).status().map_err(|error| format!("{}: {error}", program.display()))?;
+        if !status.success() {
+            return Err(format!("{} failed", program.display()));
+        }
+    }
+    Ok(())
+}
 
 /// Runs every step and prints how long each took.
 pub(crate) fn run() -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kohort_core::anonymize;
-use kohort_io::{Existing, WriteOptions, load, write_release};
+use kohort_io::{Existing, Private, WriteOptions, load, stage};
 use kohort_model::{Manifest, Role, Silent, Spec};
 use kohort_verify::{SuppressionLimit, measure, verify_release};
 use serde::{Deserialize, Serialize};
@@ -121,9 +121,10 @@ pub(crate) fn time_stages(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     });
     let verified = verified?;
     let options = WriteOptions { format: None, existing: Existing::Refuse };
-    let manifest = |_: &_, _: &_| manifest;
-    let (written, write) =
-        timed(|| write_release(&verified, &original, &requirements, manifest, Path::new(target), options, &Silent));
+    let private = Private::one(spec.clone(), original);
+    let (written, write) = timed(|| {
+        stage(&verified, &private, Path::new(target), options, &Silent).and_then(|staged| staged.publish(&manifest))
+    });
     written?;
     let stages = Stages { read: read.wall, anonymize: anonymize.wall, verify: verify.wall, write: write.wall };
     println!("{}", serde_json::to_string(&stages)?);

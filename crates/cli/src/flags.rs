@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kohort_model::Spec;
-use kohort_model::spec::{HierarchySource, SpecFault, SpecProblem};
+use kohort::model::Spec;
+use kohort::model::spec::{HierarchySource, SpecFault, SpecProblem};
 use toml::{Table, Value};
 
 use crate::failure::{Failure, Report, Status};
@@ -212,9 +212,9 @@ pub(crate) fn hierarchy_value(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use kohort_model::hierarchy::{MaskSide, Rule};
-    use kohort_model::spec::TableSpec;
-    use kohort_model::{Distance, Requirement, Role};
+    use kohort::model::hierarchy::{MaskSide, Rule};
+    use kohort::model::spec::TableSpec;
+    use kohort::model::{Distance, Requirement, Role};
 
     use super::*;
 

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_role_is_explained() {
-        for role in kohort_model::Role::ALL {
+        for role in kohort::model::Role::ALL {
             assert!(find(role.word()).is_some(), "{role}");
         }
         assert!(find("T-Closeness").is_some());

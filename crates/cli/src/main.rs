@@ -1,22 +1,14 @@
 //! The `kohort` command.
 
 mod arguments;
-mod columns;
 mod commands;
-mod described;
-mod estimate;
-mod expression;
 mod failure;
 mod fault;
 mod files;
 mod flags;
 mod glossary;
-mod job;
-mod manifest;
-mod previous;
 mod progress;
 mod render;
-mod suggest;
 mod terminal;
 
 use std::process::ExitCode;

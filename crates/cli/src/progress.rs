@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use kohort_model::Progress;
+use kohort::Progress;
 
 /// A bar per stage, the one before it cleared. Draws nothing where stderr is no terminal.
 pub(crate) struct Bars {

@@ -42,12 +42,12 @@ pub use savings::{Losses, Savings, SteerCost};
 use std::collections::BTreeSet;
 
 use kohort_model::spec::Algorithm;
-use kohort_model::{Audiences, Coalition, Note, Persons, Progress, Requirement, Spec, Steer, Table};
+use kohort_model::{Audiences, Coalition, Note, Persons, Progress, Quiet, Requirement, Spec, Steer, Table};
 use rayon::prelude::*;
 
 use crate::encode::Encoded;
 use crate::loss;
-use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner};
+use crate::partition::{CutTree, KeepTree, Mondrian, Partitioner, Task};
 use crate::recode::{Shown, recode};
 use crate::requirement::{Rules, UnfitColumn};
 use crate::{AnonymizeError, Anonymized, partitioner, suppress};
@@ -153,7 +153,10 @@ pub fn anonymize_audiences_by(
     let losses = |of_columns: &[f64]| Losses::of_columns(of_columns, &common, table.n_rows, n_left_out);
 
     progress.begin("partition", 0);
-    let mut classes = partitioner.partition(&task(&rows.rows, &encoded.domains, &rules))?;
+    let quiet = Quiet(progress);
+    let classes = partitioner.partition(&Task { progress: &quiet, ..task(&rows.rows, &encoded.domains, &rules) });
+    crate::stop_if_cancelled(progress)?;
+    let mut classes = classes?;
     let (cuts, classes) = (classes.tree.take(), classes.to_lists());
     let all_columns: Vec<usize> = (0..quasi.len()).collect();
     let union = Union { losses: loss_of_classes(&rows, &classes, &all_columns), classes, cuts };
@@ -201,6 +204,7 @@ pub fn anonymize_audiences_by(
         found
     };
 
+    crate::stop_if_cancelled(progress)?;
     progress.begin("recode", 0);
     let Outcome { atoms, shown: boxes, .. } = &outcome;
     let classes = boxes.classes();

@@ -166,6 +166,9 @@ pub enum AnonymizeError {
         /// The sensitive column.
         column: String,
     },
+    /// Whoever waited for the result does not want it any more.
+    #[error("the work was cancelled")]
+    Cancelled,
     /// A fault of ours: a column should have been refused by the reader.
     #[error(transparent)]
     ForeignValues(#[from] ForeignValues),
@@ -224,7 +227,10 @@ impl AnonymizeError {
             | AnonymizeError::UnavailableForTables(_)
             | AnonymizeError::UnavailableForAudiences(_)
             | AnonymizeError::UnavailableWithRegister(_) => Some("use algorithm = \"auto\""),
-            AnonymizeError::ForeignValues(_) | AnonymizeError::UnfitColumn(_) | AnonymizeError::Unreachable(_) => None,
+            AnonymizeError::Cancelled
+            | AnonymizeError::ForeignValues(_)
+            | AnonymizeError::UnfitColumn(_)
+            | AnonymizeError::Unreachable(_) => None,
         }
     }
 }
@@ -301,7 +307,9 @@ fn classify_without(
     };
     let task =
         Task { rows: &rows, domains: &encoded.domains, rules: &rules, allowance, leftovers: spec.leftovers, progress };
-    let mut classes = partitioner.partition(&task)?;
+    let classes = partitioner.partition(&task);
+    stop_if_cancelled(progress)?;
+    let mut classes = classes?;
     let mut notes = Note::unused(spec);
     notes.append(&mut classes.notes);
     if spec.leftovers == Leftovers::Suppress {
@@ -327,6 +335,11 @@ fn classify_without(
     let n_out = suppress::n_persons(&rules, &released);
     let persons = Persons { n_in, n_out, suppressed: n_in - n_out };
     Ok(Classified { rows, rules, classes, shown, persons, algorithm: partitioner.name(), notes })
+}
+
+/// Classes of work that was cancelled may be anything, so nothing is made of them.
+fn stop_if_cancelled(progress: &dyn Progress) -> Result<(), AnonymizeError> {
+    if progress.is_cancelled() { Err(AnonymizeError::Cancelled) } else { Ok(()) }
 }
 
 /// How many rows are partitioned together, where that is not all of them.

@@ -335,6 +335,7 @@ impl Job<'_> {
         persons: Persons,
         method: RegisterMethod,
     ) -> Result<AnonymizedWithRegister, AnonymizeError> {
+        crate::stop_if_cancelled(self.progress)?;
         self.progress.begin("recode", 0);
         let n_short = drafts.iter().filter(|draft| !crowd.stands(draft)).count() as u64;
         let mut classes = crowd.classes(drafts);

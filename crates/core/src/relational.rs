@@ -216,6 +216,7 @@ impl<'j> Job<'j> {
             }
             other => return Err(AnonymizeError::UnavailableForTables(other)),
         };
+        crate::stop_if_cancelled(progress)?;
         let classes = settle::settle(tables, &grove, requirements, &task, &meter, classes)?;
 
         let shown = Shown::new(&grove, &forest, &classes);

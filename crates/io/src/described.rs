@@ -21,20 +21,9 @@ use crate::{LoadedTable, LoadedTables};
 pub type ColumnManifests = BTreeMap<String, ColumnManifest>;
 
 impl LoadedTable {
-    /// What a manifest says of the columns of a released file, before hierarchies are written.
-    pub fn column_manifests(&self, released: &ReleasedTable) -> ColumnManifests {
-        self.original().column_manifests(released)
-    }
-
     /// What a manifest should say of the columns of a table that was read from a release.
     pub fn columns_of_read(&self, read: &Table) -> ColumnManifests {
         self.original().columns_of_read(read)
-    }
-
-    /// The same for each file of a release beside a register.
-    pub fn joined_column_manifests(&self, joined: &JoinedRegister, released: &[ReleasedTable]) -> Vec<ColumnManifests> {
-        let forms = FileForms::new(self, joined);
-        forms.originals().iter().zip(released).map(|(original, table)| original.column_manifests(table)).collect()
     }
 
     /// The same for tables that were read from a release beside a register.
@@ -45,11 +34,6 @@ impl LoadedTable {
 }
 
 impl LoadedTables {
-    /// What a manifest says of the columns of each released file, before hierarchies are written.
-    pub fn column_manifests(&self, released: &[ReleasedTable]) -> Vec<ColumnManifests> {
-        self.originals().zip(released).map(|(original, released)| original.column_manifests(released)).collect()
-    }
-
     /// What a manifest should say of the columns of tables that were read from a release.
     pub fn columns_of_read(&self, read: &[Table]) -> Vec<ColumnManifests> {
         self.originals().zip(read).map(|(original, read)| original.columns_of_read(read)).collect()

@@ -18,11 +18,16 @@ pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
             n_read => hasher.update(&buffer[..n_read]),
         }
     }
-    let mut digits = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        write!(digits, "{byte:02x}").expect("a String takes every byte");
+    Ok(hexadecimal(&hasher.finalize()))
+}
+
+/// Bytes as two digits each.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(digits, "{byte:02x}").expect("a string takes all");
     }
-    Ok(digits)
+    digits
 }
 
 #[cfg(test)]

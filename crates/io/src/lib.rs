@@ -15,6 +15,7 @@ mod format;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
 mod manifest;
+mod private;
 mod read;
 mod write;
 
@@ -22,16 +23,17 @@ pub use bounds::CellForm;
 pub use described::ColumnManifests;
 pub use format::{Compression, Format};
 pub use manifest::{LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest};
+pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
-    AuditOptions, CheckOptions, EarlierRegister, FileColumns, JoinedBy, LoadProblem, LoadedRegister, LoadedRegisters,
-    LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadProblem, ReadProblems,
-    ReleaseProblem, Row, Rows, TableBatches, check_labels, infer_type, load, load_registers, load_tables,
-    manifest_digest, read_for_audit, read_for_check, read_listing, read_release, read_release_of, read_release_with,
-    read_rows, texts_by_value,
+    AuditOptions, Batches, CheckOptions, EarlierRegister, FileColumns, InMemory, JoinedBy, LoadProblem, LoadedRegister,
+    LoadedRegisters, LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadProblem,
+    ReadProblems, ReleaseProblem, Row, Rows, Sources, TableBatches, check_labels, infer_type, load, load_registers,
+    load_tables, manifest_digest, read_batches_for_check, read_for_audit, read_for_check, read_listing, read_release,
+    read_release_of, read_release_with, read_rows, texts_by_value,
 };
 pub use write::{
-    Existing, VerifiedRows, WriteOptions, WriteProblem, WrittenFile, check_target, write_csv_to, write_joined,
-    write_release, write_rows, write_tables,
+    Existing, ReleasedBatches, Staged, VerifiedRows, WriteOptions, WriteProblem, WrittenFile, check_target,
+    release_batches, stage, write_csv_to, write_rows,
 };
 
 /// Who can do something about an error; decides the exit code of a command.

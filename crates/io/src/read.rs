@@ -18,6 +18,7 @@ mod register;
 mod release;
 mod roles;
 mod rows;
+mod sources;
 mod tables;
 mod typing;
 
@@ -26,11 +27,12 @@ pub use batches::TableBatches;
 pub use columns::FileColumns;
 pub use hierarchies::texts_by_value;
 pub use load::{LoadedTable, Origin, check_labels, load};
-pub use open::{CheckOptions, read_for_check};
+pub use open::{CheckOptions, read_batches_for_check, read_for_check};
 pub use problem::{MissingValue, ReadProblem, ReadProblems, Row, Rows};
 pub use register::{EarlierRegister, JoinedBy, LoadedRegister, LoadedRegisters, load_registers};
 pub use release::{ReleaseProblem, manifest_digest, read_listing, read_release, read_release_of, read_release_with};
 pub use rows::{PlainCells, PrivateRows, read_rows};
+pub use sources::{Batches, InMemory, Sources};
 pub use tables::{LoadProblem, LoadedTables, load_tables};
 pub use typing::infer_type;
 
@@ -40,7 +42,7 @@ pub(crate) use csv::CsvFile;
 pub(crate) use dictionary::{TextDictionary, ValueDictionary};
 pub(crate) use listing::{ListingProblem, read_listing_file};
 pub(crate) use load::{ColumnReading, Original};
-pub(crate) use open::{OpenTable, read_released};
+pub(crate) use open::{OpenTable, read_released, released_in};
 pub(crate) use rows::columns_together;
 pub(crate) use typing::infer;
 

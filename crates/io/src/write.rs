@@ -1,6 +1,7 @@
 //! Writing: from a `Verified<Release>` to files that were verified once more.
 
 mod arrow;
+mod batches;
 mod cells;
 mod csv;
 mod folder;
@@ -11,7 +12,8 @@ mod rows;
 mod stdout;
 mod table;
 
-pub use folder::{Existing, WriteOptions, WrittenFile, check_target, write_joined, write_release, write_tables};
+pub use batches::{ReleasedBatches, release_batches};
+pub use folder::{Existing, Staged, WriteOptions, WrittenFile, check_target, stage};
 pub use problem::WriteProblem;
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;

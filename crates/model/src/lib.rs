@@ -37,7 +37,7 @@ pub use manifest::{
     PreviousManifest, RegisterManifest, RequirementManifest, Risk, SavingsManifest, Setting, Settings, TableManifest,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
-pub use progress::{Progress, Silent};
+pub use progress::{Progress, Quiet, Silent};
 pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, ReadBeside, Respelled};
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};

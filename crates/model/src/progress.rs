@@ -6,6 +6,21 @@ pub trait Progress: Sync {
     fn begin(&self, stage: &str, total: u64);
     /// So many more steps of the current stage are done.
     fn advance(&self, steps: u64);
+    /// Whether nobody wants the result any more. Work then stops soon, and ends with an error.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Tells nobody, but hears when work is cancelled: for parts of a stage that would tell of stages of their own.
+pub struct Quiet<'a>(pub &'a dyn Progress);
+
+impl Progress for Quiet<'_> {
+    fn begin(&self, _stage: &str, _total: u64) {}
+    fn advance(&self, _steps: u64) {}
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
 }
 
 /// Tells nobody.

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kohort_core::{AnonymizeError, Anonymized, anonymize};
-use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WrittenFile, write_release};
+use kohort_io::{Existing, Format, LoadedTable, Private, WriteOptions, stage};
 use kohort_model::spec::TableSpec;
-use kohort_model::{
-    Achieved, BeforeAfter, Column, Loss, Manifest, Persons, Release, Requirement, RequirementManifest, Risk, Schema,
-    Silent, Spec, Table, TableManifest,
-};
+use kohort_model::{Column, Release, Requirement, Schema, Silent, Spec, Table};
 use kohort_verify::{SuppressionLimit, Verified, verify_release};
 use tempfile::TempDir;
 
@@ -115,73 +112,27 @@ impl Scenario {
     /// Where there is none.
     pub fn released_csv(&self) -> String {
         let mut bytes = Vec::new();
-        kohort_io::write_csv_to(&mut bytes, &self.verified(), &self.loaded, &self.requirements())
+        kohort_io::write_csv_to(&mut bytes, &self.verified(), &self.private())
             .unwrap_or_else(|problem| panic!("{problem}"));
         String::from_utf8(bytes).expect("releases are UTF-8")
     }
 
-    /// Writes the release and its manifest to a folder, and gives back the released file.
+    /// Writes the release to a folder, and gives back the released file.
     ///
     /// # Panics
     /// Where there is none.
     pub fn write(&self, format: Format) -> PathBuf {
-        let verified = self.verified();
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         let folder = self.folder.path().join(format!("release-{}", format.extension()));
-        let manifest = |written: &WrittenFile, _: &_| self.manifest(written);
-        let written = write_release(&verified, &self.loaded, &self.requirements(), manifest, &folder, options, &Silent)
+        let staged = stage(&self.verified(), &self.private(), &folder, options, &Silent)
             .unwrap_or_else(|problem| panic!("{problem}"));
-        folder.join(&written.tables[0].file)
+        let file = folder.join(&staged.files()[0].name);
+        // What a manifest says is tested where manifests are made; here the table is read alone.
+        staged.publish(&()).unwrap_or_else(|problem| panic!("{problem}"));
+        file
     }
 
-    /// A manifest that names the file and its columns; what the command would count is left empty.
-    fn manifest(&self, written: &WrittenFile) -> Manifest {
-        let (n_in, n_out) = (self.loaded.table.n_rows as u64, written.n_rows);
-        let risk = BeforeAfter { before: Some(1.0), after: 1.0 };
-        Manifest {
-            kohort: "0.0.0".to_owned(),
-            algorithm: self.spec.algorithm.word().to_owned(),
-            order: self.spec.order,
-            requirement: RequirementManifest {
-                k: self.spec.k,
-                person_k: false,
-                collusion_k: None,
-                coalitions: BTreeMap::new(),
-                steer: None,
-                delta_presence: None,
-                max_suppressed: self.spec.max_suppressed,
-                sensitive: BTreeMap::new(),
-            },
-            achieved: Achieved {
-                k: u64::from(self.spec.k),
-                audiences: BTreeMap::new(),
-                collusion_k: None,
-                coalitions: BTreeMap::new(),
-                learned: BTreeMap::new(),
-                sensitive: BTreeMap::new(),
-            },
-            persons: Persons { n_in, n_out, suppressed: n_in - n_out },
-            classes: 0,
-            loss: Loss::default(),
-            risk: Risk { highest: risk, average: risk },
-            tables: vec![TableManifest {
-                name: self.loaded.table.name.clone(),
-                file: written.name.clone(),
-                rows_in: n_in,
-                rows_out: n_out,
-                rows_suppressed: n_in - n_out,
-                sha256: written.sha256.clone(),
-                csv: written.csv.clone(),
-                columns: written.columns.clone(),
-            }],
-            audiences: BTreeMap::new(),
-            savings: None,
-            registers: Vec::new(),
-            register: None,
-            previous: None,
-            notes: Vec::new(),
-            accepted_risks: Vec::new(),
-            verified: true,
-        }
+    fn private(&self) -> Private {
+        Private::one(self.spec.clone(), self.loaded.clone())
     }
 }

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kohort_io::{CellForm, Existing, Format, WriteOptions, check_target};
-use kohort_model::Spec;
+use kohort::{CellForm, Existing, Format, Job, Spec, WriteOptions, check_target};
 
 use super::Output;
 use crate::failure::{Failure, Report, Status};
-use crate::files::{folder_of, read_spec};
 use crate::flags::FlagSpec;
-use crate::job::{Job, JobOptions, Risks, cannot_print_several};
 use crate::progress::Bars;
 use crate::render::summary;
 use crate::terminal;
@@ -120,40 +117,41 @@ impl Anonymize {
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let target = self.target()?;
-        let (spec, folder) = self.spec()?;
-        refuse_what_is_to_come(&self.input, &spec)?;
+        let job = self.job()?;
+        let spec = job.spec();
         if matches!(target, Target::Stdout) && (spec.tables.len() > 1 || !spec.registers.is_empty()) {
-            return Err(cannot_print_several());
+            return Err(Failure::input("several tables can't be printed", "name a folder, for example -o out/"));
         }
         super::use_threads(self.threads)?;
         if let Target::Folder { path, options } = &target {
-            check_target(path, options.existing)?;
+            check_target(path, options.existing).map_err(kohort::Error::from)?;
         }
 
         let bars = Bars::new();
-        let cells = if self.cells == "bounds" { CellForm::Bounds } else { CellForm::Labels };
-        let risks = if self.accept_risks { Risks::Accepted } else { Risks::Refused };
-        let job = Job::run(&spec, &folder, JobOptions { cells, risks }, &bars)?;
+        let release = job.anonymize_with(&bars)?;
         let manifest = match &target {
-            Target::Folder { path, options } => job.write(path, *options, &bars)?,
-            Target::Stdout => job.print(&mut std::io::stdout().lock())?,
-            Target::Nowhere => job.manifest(),
+            Target::Folder { path, options } => release.write_with(path, *options, &bars)?,
+            Target::Stdout => {
+                release.write_csv(&mut std::io::stdout().lock())?;
+                release.tables_manifest().clone()
+            }
+            Target::Nowhere => release.tables_manifest().clone(),
         };
         bars.clear();
 
         let place = target.place();
         match self.output() {
             Output::Words => terminal::say(&summary::words(&manifest, place.as_deref())),
-            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref(), &job.rows_left_out))?,
+            Output::Json => terminal::print(&summary::json(&manifest, place.as_deref(), release.rows_left_out()))?,
         }
-        if let Some(left_out) = summary::left_out(&job.rows_left_out) {
+        if let Some(left_out) = summary::left_out(release.rows_left_out()) {
             terminal::note(&left_out);
         }
         for note in &manifest.manifest.notes {
             terminal::note(&note.message);
         }
         if matches!(target, Target::Folder { .. }) {
-            let columns = job.own_values_listed();
+            let columns = release.own_values_listed();
             if !columns.is_empty() {
                 // Said to the publisher alone: to readers it would say that the table holds every listed value.
                 terminal::note(&format!(
@@ -192,10 +190,10 @@ impl Anonymize {
         }
     }
 
-    /// The spec, and the folder its paths start from.
-    fn spec(&self) -> Result<(Spec, PathBuf), Failure> {
+    /// What is to be done, by a spec or by flags.
+    fn job(&self) -> Result<Job, Failure> {
         let is_spec = self.input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-        let (mut spec, folder) = if is_spec {
+        let mut job = if is_spec {
             let given = self.table.given();
             if !given.is_empty() {
                 let reports = given.iter().map(|flag| {
@@ -204,12 +202,17 @@ impl Anonymize {
                 });
                 return Err(Failure::new(Status::Input, reports.collect()));
             }
-            (read_spec(&self.input)?, folder_of(&self.input).to_owned())
+            Job::read(&self.input)?
         } else {
-            (self.table.spec(&self.input)?, PathBuf::new())
+            Job::new(self.table.spec(&self.input)?, "")
         };
-        spec.seed = self.seed.unwrap_or(spec.seed);
-        Ok((spec, folder))
+        if let Some(seed) = self.seed {
+            job = job.seed(seed);
+        }
+        if self.accept_risks {
+            job = job.accept_risks();
+        }
+        Ok(job.cells(if self.cells == "bounds" { CellForm::Bounds } else { CellForm::Labels }))
     }
 }
 
@@ -281,29 +284,6 @@ fn table_name(file: &Path) -> String {
         Some(part) if part != "-" => part.to_owned(),
         _ => "table".to_owned(),
     }
-}
-
-/// Names everything the spec asks for that later versions will do.
-fn refuse_what_is_to_come(input: &Path, spec: &Spec) -> Result<(), Failure> {
-    let (are_several, has_audiences) = (spec.tables.len() > 1, !spec.audiences.is_empty());
-    let has_registers = !spec.registers.is_empty();
-    let mut to_come = Vec::new();
-    if are_several && has_audiences {
-        to_come.push((
-            "several tables with audiences",
-            "release one table to several audiences, or several tables to everybody alike",
-        ));
-    }
-    if has_audiences && has_registers {
-        to_come.push(("audiences with registers", "release to several audiences without a register"));
-    } else if are_several && has_registers {
-        to_come.push(("several tables with registers", "release one table with a register, or several without"));
-    }
-    let report = |(what, hint): (&str, &str)| {
-        Report::new(format!("{}: {what} are not available in this version", input.display())).hint(hint)
-    };
-    let reports: Vec<Report> = to_come.into_iter().map(report).collect();
-    if reports.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, reports)) }
 }
 
 /// Where a release goes.

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
-use kohort_io::{AuditOptions, read_for_audit};
-use kohort_model::spec::HierarchySource;
-use kohort_verify::{AuditFindings, Knows};
+use kohort::model::spec::HierarchySource;
+use kohort::verifier::Knows;
 
 use super::{Output, Verdict};
-use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::failure::{Failure, Report, Status};
 use crate::flags::hierarchy_sources;
 use crate::progress::Bars;
 use crate::render::audit;
@@ -63,24 +62,24 @@ impl Audit {
 
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         super::use_threads(self.threads)?;
-        let k = self.k()?;
         let audiences = self.audiences()?;
         let columns: BTreeSet<String> = audiences.iter().flat_map(|audience| audience.columns.clone()).collect();
-        let hierarchies = self.hierarchies(&columns)?;
+        let audit = kohort::Audit {
+            releases: self.files.clone(),
+            hierarchies: self.hierarchies(&columns)?,
+            audiences,
+            person: self.person.clone(),
+            k: self.k()?,
+        };
         let bars = Bars::new();
-        let options = AuditOptions { columns: &columns, person: self.person.as_deref(), hierarchies: &hierarchies };
-        let releases = read_for_audit(&self.files, options, &bars)?;
-        let found = kohort_verify::audit(&releases, &audiences, k)
-            .map_err(|violations| Failure::new(Status::Input, violation_reports(&violations.0)))?;
+        let audited = audit.run(&bars)?;
         bars.clear();
-        let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
-        let audited = audit::Audited { files: &files, audiences: &audiences, person: self.person.as_deref(), k };
-        let unmet = unmet(&audited, &found);
+        let rendered = audit::Rendered::new(&audit);
         terminal::print(&match self.output() {
-            Output::Words => audited.words(&found),
-            Output::Json => audited.json(&found, unmet.is_empty()),
+            Output::Words => rendered.words(&audited.findings),
+            Output::Json => rendered.json(&audited.findings, audited.unmet.is_empty()),
         })?;
-        if unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(unmet)) }
+        if audited.unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(audited.unmet)) }
     }
 
     fn k(&self) -> Result<Option<u64>, Failure> {
@@ -126,30 +125,4 @@ impl Audit {
         }
         hierarchy_sources(&self.hierarchy)
     }
-}
-
-/// Audiences from whom somebody does not hide well enough.
-fn unmet(audited: &audit::Audited<'_>, found: &AuditFindings) -> Vec<Report> {
-    let Some(k) = audited.k else { return Vec::new() };
-    let hint = "release one table for all of them: see [audiences] in a spec, and `kohort explain audience`";
-    let mut reports = Vec::new();
-    for (audience, counted) in audited.audiences.iter().zip(&found.audiences) {
-        let name = &audience.audience;
-        let mut report = |below_k: Option<u64>, place: &str| {
-            let n = below_k.unwrap_or(0);
-            if n > 0 {
-                let hide = if n == 1 { "1 person hides".to_owned() } else { format!("{n} persons hide") };
-                reports.push(Report::new(format!("audience '{name}': {hide} among fewer than {k} {place}")).hint(hint));
-            }
-            n > 0
-        };
-        let n_releases = audited.files.len();
-        let place = if n_releases == 1 { "in this release" } else { "when all releases are read together" };
-        if !report(counted.together.below_k, place) && n_releases > 1 {
-            for (file, alone) in audited.files.iter().zip(&counted.alone) {
-                report(alone.as_ref().and_then(|alone| alone.below_k), &format!("in {file} by itself"));
-            }
-        }
-    }
-    reports
 }

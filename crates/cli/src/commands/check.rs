@@ -3,13 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kohort_io::{CheckOptions, infer_type, read_for_check};
-use kohort_model::{Distance, Notation, Requirement, Role, Table};
-use kohort_verify::measure;
+use kohort::Role;
 
 use super::{Output, Verdict};
-use crate::columns;
-use crate::failure::{Failure, Status, violation_reports};
+use crate::failure::Failure;
 use crate::flags::FlagSpec;
 use crate::progress::Bars;
 use crate::render::findings;
@@ -57,25 +54,19 @@ impl Check {
 
     pub(crate) fn run(&self) -> Result<Verdict, Failure> {
         super::use_threads(self.threads)?;
-        let requirements = self.requirements()?;
+        let check = self.check()?;
         let bars = Bars::new();
-        let mut table = read_for_check(&self.data, &CheckOptions::default(), &bars)?;
-        let quasi = columns::positions(&self.data, &table, &self.quasi)?;
-        let sensitive = columns::positions(&self.data, &table, &requirements.sensitive)?;
-        table.person = columns::positions(&self.data, &table, self.person.as_slice())?.first().copied();
-        order_values(&mut table, &requirements.all);
-        let found = measure(&table, &quasi, &sensitive, &requirements.all)
-            .map_err(|violations| Failure::new(Status::Input, violation_reports(&violations.0)))?;
+        let checked = check.file(&self.data, &bars)?;
         bars.clear();
         terminal::print(&match self.output() {
-            Output::Words => findings::words(&found),
-            Output::Json => findings::json(&found, !requirements.all.is_empty()),
+            Output::Words => findings::words(&checked.findings),
+            Output::Json => findings::json(&checked.findings, !check.requirements.is_empty()),
         })?;
-        if found.unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(violation_reports(&found.unmet))) }
+        if checked.unmet.is_empty() { Ok(Verdict::Done) } else { Ok(Verdict::NotMet(checked.unmet)) }
     }
 
     /// What is asked of the table, read as a spec reads it.
-    fn requirements(&self) -> Result<Asked, Failure> {
+    fn check(&self) -> Result<kohort::Check, Failure> {
         let mut flags = FlagSpec::default();
         flags.set("k", self.k.unwrap_or(1));
         flags.data("-", self.person.as_deref());
@@ -84,27 +75,15 @@ impl Check {
         let spec = flags.finish()?;
         let table = &spec.tables[0];
         let sensitive = table.columns.iter().filter(|column| column.role == Role::Sensitive);
-        let mut all = spec.requirements(table);
+        let mut requirements = spec.requirements(table);
         if self.k.is_none() {
-            all.retain(|requirement| requirement.k().is_none());
+            requirements.retain(|requirement| requirement.k().is_none());
         }
-        Ok(Asked { sensitive: sensitive.map(|column| column.name.clone()).collect(), all })
-    }
-}
-
-struct Asked {
-    sensitive: Vec<String>,
-    all: Vec<Requirement>,
-}
-
-/// Gives the columns whose order a requirement asks for their type.
-fn order_values(table: &mut Table, requirements: &[Requirement]) {
-    for requirement in requirements {
-        if requirement.distance() == Some(Distance::Ordered)
-            && let Some(position) = requirement.sensitive_column().and_then(|column| table.position(column))
-        {
-            let column = &mut table.columns[position];
-            column.value_type = infer_type(&column.texts, &Notation::default());
-        }
+        Ok(kohort::Check {
+            quasi: self.quasi.clone(),
+            sensitive: sensitive.map(|column| column.name.clone()).collect(),
+            person: self.person.clone(),
+            requirements,
+        })
     }
 }

@@ -1,15 +1,12 @@
 //! `kohort estimate`: range counts and sensitive values, from the released files alone.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use kohort_io::read_release_with;
+use kohort::{Estimate, EstimateOptions, ValueCount, Widths};
 use serde_json::{Value, json};
 
 use super::Output;
-use crate::estimate::{Assumed, Estimate, ValueCount, Widths, estimate};
-use crate::expression;
 use crate::failure::Failure;
 use crate::flags::hierarchy_sources;
 use crate::progress::Bars;
@@ -50,19 +47,11 @@ impl EstimateRows {
     }
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let conditions = expression::parse(&self.conditions).map_err(|misread| {
-            Failure::input(
-                format!("the conditions can't be read: {misread}"),
-                "for example \"age between 20 and 40 and zip = '88512'\"",
-            )
-        })?;
-        let hierarchies: BTreeMap<_, _> = hierarchy_sources(&self.hierarchy)?;
-        let bars = Bars::new();
-        let (manifest, tables) = read_release_with(&self.release, &hierarchies, &bars)?;
-        bars.clear();
         let widths = if self.continuous { Widths::Continuous } else { Widths::Steps };
-        let assumed = Assumed { widths, given: hierarchies.keys().map(String::as_str).collect() };
-        let found = estimate(&manifest, &tables, &conditions, &assumed)?;
+        let options = EstimateOptions { widths, hierarchies: hierarchy_sources(&self.hierarchy)? };
+        let bars = Bars::new();
+        let found = kohort::estimate(&self.release, &self.conditions, &options, &bars)?;
+        bars.clear();
         terminal::print(&match self.output() {
             Output::Words => words(&found),
             Output::Json => self.object(&found),

@@ -34,7 +34,7 @@ impl External {
         }
         check_version(&path, program, &install)?;
         let status = Command::new(&path).args(&self.arguments).status();
-        let status = status.map_err(|error| Failure::file(&path, "run", &error))?;
+        let status = status.map_err(|error| kohort::Error::file(&path, "run", &error))?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         Ok(ExitCode::from(code.unwrap_or(Status::Fault as u8)))
     }
@@ -43,7 +43,7 @@ impl External {
 /// The two read the same specs and write the same releases only if they are of one version.
 fn check_version(path: &Path, program: &str, install: &str) -> Result<(), Failure> {
     let output = Command::new(path).arg("--version").output();
-    let output = output.map_err(|error| Failure::file(path, "run", &error))?;
+    let output = output.map_err(|error| kohort::Error::file(path, "run", &error))?;
     let says = String::from_utf8_lossy(&output.stdout);
     let version = says.trim().rsplit(' ').next().unwrap_or_default();
     if version == env!("CARGO_PKG_VERSION") {

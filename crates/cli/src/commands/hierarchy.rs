@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use kohort_io::{CheckOptions, infer_type, read_for_check};
-use kohort_model::hierarchy::{Hierarchy as Tree, Rule};
-use kohort_model::spec::HierarchySource;
-use kohort_model::{Notation, ValueType};
+use kohort::model::ValueType;
+use kohort::model::hierarchy::{Hierarchy as Tree, Rule};
+use kohort::model::spec::HierarchySource;
 
-use crate::columns;
 use crate::failure::{Failure, Report, Status};
 use crate::files::read_text;
 use crate::flags::FlagSpec;
@@ -89,7 +87,7 @@ impl File {
     fn read(&self) -> Result<Tree, Failure> {
         let text = read_text(&self.file)?;
         let tree = if self.edges { Tree::from_edges(&text) } else { Tree::from_paths(&text) };
-        tree.map_err(|problems| Failure::hierarchy(&self.file, &problems))
+        tree.map_err(|problems| kohort::Error::hierarchy(&self.file, &problems).into())
     }
 }
 
@@ -143,17 +141,15 @@ impl Make {
     fn run(&self) -> Result<(), Failure> {
         let rule = self.rule()?;
         let bars = Bars::new();
-        let table = read_for_check(&self.data, &CheckOptions::default(), &bars)?;
-        bars.clear();
-        let position = columns::positions(&self.data, &table, std::slice::from_ref(&self.column))?[0];
-        let column = &table.columns[position];
-        let notation = Notation::default();
         let given = self.value_type.as_deref().and_then(ValueType::from_word);
-        let value_type = given.unwrap_or_else(|| infer_type(&column.texts, &notation));
-        let tree = rule.make(&column.texts, value_type, &notation).map_err(|problem| {
-            let message = format!("{}: column '{}': {problem}", self.data.display(), self.column);
-            Failure::input(message, problem.hint().replace("with type", "with --type"))
+        let tree = kohort::make_hierarchy(&self.data, &self.column, &rule, given, &bars).map_err(|error| {
+            let mut failure = Failure::from(error);
+            for hint in failure.reports.iter_mut().filter_map(|report| report.hint.as_mut()) {
+                *hint = hint.replace("with type", "with --type");
+            }
+            failure
         })?;
+        bars.clear();
         let lines = render_paths(&tree).ok_or_else(|| {
             let message = format!("{}: column '{}' holds line breaks", self.data.display(), self.column);
             Failure::new(Status::Input, vec![Report::new(message).hint("a hierarchy's label stands on one line")])

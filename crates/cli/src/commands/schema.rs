@@ -16,6 +16,6 @@ pub(crate) struct Schema {}
 
 impl Schema {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        terminal::print(kohort_model::spec::json_schema())
+        terminal::print(kohort::model::spec::json_schema())
     }
 }

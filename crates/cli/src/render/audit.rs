@@ -1,17 +1,27 @@
 //! What several releases show together, audience by audience.
 
-use kohort_verify::{AuditFindings, AuditedAudience, Hidden, Knows};
+use kohort::Audit;
+use kohort::verifier::{AuditFindings, AuditedAudience, Hidden, Knows};
 use serde_json::{Map, Value, json};
 
-/// What was asked of an audit.
-pub(crate) struct Audited<'a> {
-    pub(crate) files: &'a [String],
-    pub(crate) audiences: &'a [Knows],
-    pub(crate) person: Option<&'a str>,
-    pub(crate) k: Option<u64>,
+/// An audit, as it is shown.
+pub(crate) struct Rendered<'a> {
+    files: Vec<String>,
+    audiences: &'a [Knows],
+    person: Option<&'a str>,
+    k: Option<u64>,
 }
 
-impl Audited<'_> {
+impl<'a> Rendered<'a> {
+    pub(crate) fn new(audit: &'a Audit) -> Self {
+        Rendered {
+            files: audit.releases.iter().map(|file| file.display().to_string()).collect(),
+            audiences: &audit.audiences,
+            person: audit.person.as_deref(),
+            k: audit.k,
+        }
+    }
+
     /// For people.
     pub(crate) fn words(&self, found: &AuditFindings) -> String {
         let matched = match self.person {

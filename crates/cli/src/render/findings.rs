@@ -1,13 +1,13 @@
 //! What was counted in a table.
 
-use kohort_model::Coalition;
-use kohort_verify::{
+use kohort::model::Coalition;
+use kohort::sensitive_columns;
+use kohort::verifier::{
     AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, SensitiveFindings, Skipped, TableFindings,
 };
 use serde_json::{Map, Value, json};
 
 use super::{count_of, number};
-use crate::manifest::sensitive_columns;
 
 /// The widest bar of the histogram.
 const WIDTH: u64 = 40;

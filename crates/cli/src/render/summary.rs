@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kohort_io::TablesManifest;
-use kohort_model::{
+use kohort::TablesManifest;
+use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
 };

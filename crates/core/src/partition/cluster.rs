@@ -94,6 +94,9 @@ impl Cluster {
             if position % TOLD_EVERY == TOLD_EVERY - 1 {
                 task.progress.advance(TOLD_EVERY as u64);
             }
+            if task.progress.is_cancelled() {
+                break;
+            }
             let mut alone = Group::of_row(task, row, position as u32);
             if judge.stands(&mut alone) {
                 full.push(judge.close(alone));

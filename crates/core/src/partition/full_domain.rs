@@ -109,7 +109,7 @@ fn best_below(search: &Search<'_>, lattice: &Lattice, mut best: Candidate) -> (C
     let (mut n_visits, mut end) = (0, SearchEnd::Through);
     let mut open: Vec<Partial> = search.root(best.loss).into_iter().collect();
     while let Some(partial) = open.pop() {
-        if partial.bound > best.loss {
+        if partial.bound > best.loss || search.is_cancelled() {
             continue;
         }
         if n_visits > MOST_VISITS {

@@ -104,6 +104,9 @@ impl Partitioner for LeastLoss {
         }
         let mut least = loss(task, &classes);
         for (attempt, dear) in DEAR.into_iter().take(effort.attempts).enumerate() {
+            if task.progress.is_cancelled() {
+                break;
+            }
             task.progress.begin(&format!("improve {}/{}", attempt + 1, effort.attempts), 0);
             let tried = mend(task, pool::recut(task, &classes, dear, effort.foresight), effort);
             let loses = loss(task, &tried);
@@ -144,6 +147,9 @@ fn mend(task: &Task<'_>, classes: Vec<Vec<u32>>, effort: Effort) -> Vec<Vec<u32>
     let mut state = moves::State::new(task, classes, effort.visits);
     let mut n_cuts = 0;
     for round in 1..=effort.rounds {
+        if task.progress.is_cancelled() {
+            break;
+        }
         if state.improve() <= worth || round == effort.rounds {
             state.cut(effort.foresight);
             n_cuts += 1;

@@ -230,7 +230,9 @@ impl<'a, const W: usize> Search<'a, W> {
         let mut n_placed = 0;
         let mut open = vec![node];
         while let Some(mut node) = open.pop() {
-            let Some(made) = self.cut(&mut scratch, &mut node) else {
+            // Whoever cancelled the work throws these classes away.
+            let is_cancelled = self.task.progress.is_cancelled();
+            let Some(made) = (!is_cancelled).then(|| self.cut(&mut scratch, &mut node)).flatten() else {
                 found.starts.push(node.first);
                 n_placed += node.rows.len() as u64;
                 continue;

@@ -113,7 +113,9 @@ impl<'a> Search<'a> {
         let mut open = vec![node];
         while let Some(mut node) = open.pop() {
             let balance = if node.n_splits >= PATIENCE { Balance::Forced } else { Balance::Free };
-            let Some(sides) = splitter.split(node.rows, node.weight, balance) else {
+            let is_cancelled = self.task.progress.is_cancelled();
+            let split = || splitter.split(node.rows, node.weight, balance);
+            let Some(sides) = (!is_cancelled).then(split).flatten() else {
                 n_placed += node.rows.len() as u64;
                 parts.push(Part { first: node.first, stands: true });
                 continue;

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kohort_model::spec::{Algorithm, Leftovers, Spec};
-use kohort_model::{Progress, Silent};
+use kohort_model::{Progress, Quiet};
 use rayon::prelude::*;
 
 use super::crowd::{Crowd, Draft};
@@ -65,10 +65,10 @@ impl<'a> Base<'a> {
         let classes = |piece: &Vec<u32>| {
             let within = rows.part(piece);
             let lists = if piece.len() > FEW_ROWS {
-                by(&quick, &within, domains, k, &Silent)?
+                by(&quick, &within, domains, k, &Quiet(progress))?
             } else {
                 self.ran.store(true, Ordering::Relaxed);
-                by(self.partitioner, &within, domains, k, &Silent)?
+                by(self.partitioner, &within, domains, k, &Quiet(progress))?
             };
             let lists = in_order(&lists);
             Ok(lists.into_iter().map(|list| list.into_iter().map(|row| piece[row as usize]).collect()).collect())

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kohort_model::spec::{RegisterMethod, Unmatched};
-use kohort_model::{InRegister, JoinedRegister, Progress, Silent};
+use kohort_model::{InRegister, JoinedRegister, Progress, Quiet};
 use rayon::prelude::*;
 
 use super::base::Base;
@@ -179,7 +179,7 @@ impl<'a> Population<'a> {
                 let region = u64::from(size).max(spread).min(self.n_counted()) as u32;
                 let regions = base.partition(&units.rows, domains, region.max(size), progress)?;
                 let refine = |region: &Vec<u32>| {
-                    let lists = base.partition(&units.rows.part(region), domains, size, &Silent)?;
+                    let lists = base.partition(&units.rows.part(region), domains, size, &Quiet(progress))?;
                     let whole = |list: Vec<u32>| list.into_iter().map(|row| region[row as usize]).collect();
                     Ok(lists.into_iter().map(whole).collect())
                 };

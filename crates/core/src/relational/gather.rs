@@ -86,6 +86,7 @@ pub(super) fn gather_from(
             Waiting { folded, person: Some(Box::new(person)) }
         }));
         let first = waiting.first_mut().and_then(|first| first.person.take());
+        let first = first.filter(|_| !task.progress.is_cancelled());
         let Some(mut class) = first.map(|person| *person) else { return clusters };
         let met = class.met;
         let mut near: Vec<usize> = Vec::new();

@@ -83,6 +83,9 @@ pub(super) fn pass(task: &Task<'_>, meter: &Meter<'_>, scratch: &mut Scratch, mo
         if met as usize % TOLD_EVERY == TOLD_EVERY - 1 {
             task.progress.advance(TOLD_EVERY as u64);
         }
+        if task.progress.is_cancelled() {
+            return None;
+        }
         let mut person = Representative::of_person(task.forest, folded);
         person.met = met;
         if asker.stands(&mut person) {

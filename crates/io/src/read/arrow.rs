@@ -1,4 +1,4 @@
-//! [`ArrowFile`]: Parquet and Arrow IPC into dictionaries.
+//! [`ArrowFile`]: Parquet, Arrow IPC and batches in memory into dictionaries.
 //!
 //! Values of fixed width are numbered by their bits, and only the distinct ones become texts. Batches are spread over
 //! the columns, one task each. The libraries that decode these formats panic on some damaged files; that is caught and
@@ -40,6 +40,7 @@ enum Batches<'a> {
     Parquet(ParquetRecordBatchReaderBuilder<File>),
     IpcFile(FileReader<BufReader<File>>),
     IpcStream(StreamReader<BufReader<Box<dyn Read + 'a>>>),
+    InMemory(Vec<RecordBatch>),
 }
 
 impl<'a> ArrowFile<'a> {
@@ -80,6 +81,12 @@ impl<'a> ArrowFile<'a> {
         Ok(Self::new(Batches::IpcStream(reader), schema, None))
     }
 
+    /// Rows that a program has in memory.
+    pub(crate) fn in_memory(schema: SchemaRef, batches: Vec<RecordBatch>, progress: &'a dyn Progress) -> Self {
+        progress.begin("reading", batches.iter().map(|batch| batch.num_rows() as u64).sum());
+        Self::new(Batches::InMemory(batches), schema, Some(progress))
+    }
+
     fn new(batches: Batches<'a>, schema: SchemaRef, progress: Option<&'a dyn Progress>) -> Self {
         let names = schema.fields().iter().map(|field| field.name().clone()).collect();
         ArrowFile { batches, schema, names, progress }
@@ -99,6 +106,7 @@ impl<'a> ArrowFile<'a> {
             }
             Batches::IpcFile(reader) => ("Arrow", Box::new(reader)),
             Batches::IpcStream(reader) => ("Arrow", Box::new(reader)),
+            Batches::InMemory(batches) => ("Arrow", Box::new(batches.into_iter().map(Ok))),
         };
         Ok(ArrowBatches { reader, format, schema: self.schema, is_done: false })
     }
@@ -120,6 +128,9 @@ impl<'a> ArrowFile<'a> {
             })?,
             Batches::IpcFile(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
             Batches::IpcStream(reader) => guarded("Arrow", || rows.take_all(reader, &wanted, "Arrow"))?,
+            Batches::InMemory(batches) => {
+                guarded("Arrow", || rows.take_all(batches.into_iter().map(Ok), &wanted, "Arrow"))?;
+            }
         }
         Ok(columns.into_iter().map(ColumnBuilder::finish).collect())
     }
@@ -199,6 +210,9 @@ impl RowSink<'_, '_> {
     ) -> Result<(), ReadProblem> {
         for batch in batches {
             let batch = batch.map_err(|error| damaged(format, &error))?;
+            if self.progress.is_some_and(Progress::is_cancelled) {
+                return Err(ReadProblem::Io { source: std::io::Error::other("the work was cancelled") });
+            }
             self.n_rows += batch.num_rows() as u64;
             if self.n_rows > u64::from(u32::MAX) - 1 {
                 return Err(ReadProblem::TooManyRows);

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Column, Hierarchy, NULL, Texts};
 
+use super::Sources;
 use super::problem::{MissingValue, ReadProblem};
 
 /// The hierarchies of one table; a file that several columns name is read once.
 pub(super) struct Hierarchies<'a> {
-    spec_folder: &'a Path,
+    sources: Sources<'a>,
     read: BTreeMap<PathBuf, Arc<Hierarchy>>,
 }
 
 impl<'a> Hierarchies<'a> {
-    pub(super) fn new(spec_folder: &'a Path) -> Self {
-        Hierarchies { spec_folder, read: BTreeMap::new() }
+    pub(super) fn new(sources: impl Into<Sources<'a>>) -> Self {
+        Hierarchies { sources: sources.into(), read: BTreeMap::new() }
     }
 
     /// The hierarchy of a typed column, which holds a leaf for each of its texts.
@@ -58,11 +59,12 @@ impl<'a> Hierarchies<'a> {
         path: &Path,
         column: &str,
     ) -> Result<Arc<Hierarchy>, ReadProblem> {
-        let path = self.spec_folder.join(path);
+        let file = path;
+        let path = self.sources.place(file);
         if let Some(hierarchy) = self.read.get(&path) {
             return Ok(Arc::clone(hierarchy));
         }
-        let text = std::fs::read_to_string(&path).map_err(|source| ReadProblem::HierarchyIo {
+        let text = self.sources.text(file).map_err(|source| ReadProblem::HierarchyIo {
             column: column.to_owned(),
             path: path.clone(),
             source,

@@ -4,8 +4,6 @@
 //! A loaded quasi column is typed, all its values parse, and its hierarchy has a leaf for each of them. No row is
 //! without a person. Identifiers and dropped columns were never held in memory, but for those that tell rows apart.
 
-use std::path::{Path, PathBuf};
-
 use arrow_schema::Field;
 use kohort_model::hierarchy::Rule;
 use kohort_model::spec::{ColumnSpec, HierarchySource, ReleasedHierarchies, TableSpec};
@@ -15,9 +13,9 @@ use super::hierarchies::Hierarchies;
 use super::problem::{ReadProblem, ReadProblems, Rows};
 use super::roles::{check_names, key_names, roles_of};
 use super::typing::{self, Misfit, Why};
-use super::{OpenTable, RawColumn};
+use super::{OpenTable, RawColumn, Sources};
 use crate::arrow_text::{ArrowOrder, TextForm};
-use crate::{CellForm, Compression, Format};
+use crate::{CellForm, Format};
 
 /// A private table, and how to write what it keeps in the form it had.
 #[derive(Clone, Debug)]
@@ -95,21 +93,21 @@ impl ColumnReading {
     }
 }
 
-/// Reads a table of a spec. `spec_folder` is where the spec's paths start.
+/// Reads a table of a spec. `sources` is where its files are; a folder, where none of them is in memory.
 ///
 /// # Errors
 /// Every problem that can be found, of the file, its columns and their hierarchies.
-pub fn load(
-    spec_folder: &Path,
+pub fn load<'s>(
+    sources: impl Into<Sources<'s>>,
     spec: &Spec,
     table_spec: &TableSpec,
     progress: &dyn Progress,
 ) -> Result<LoadedTable, ReadProblems> {
-    let is_stdin = table_spec.file == Path::new("-");
-    let path: PathBuf = if is_stdin { table_spec.file.clone() } else { spec_folder.join(&table_spec.file) };
-    let fail = |problems| ReadProblems { file: path.clone(), problems };
+    let sources = sources.into();
+    let fail = |problems| ReadProblems { file: sources.place(&table_spec.file), problems };
 
-    let open = OpenTable::open(&path, None, &table_spec.csv, progress).map_err(|problem| fail(vec![problem]))?;
+    let opened = sources.open(&table_spec.file, &table_spec.csv, progress);
+    let (open, format) = opened.map_err(|problem| fail(vec![problem]))?;
     let names = open.names().to_vec();
     let bad_names = check_names(&names);
     if !bad_names.is_empty() {
@@ -131,7 +129,7 @@ pub fn load(
         }
     };
 
-    let mut hierarchies = Hierarchies::new(spec_folder);
+    let mut hierarchies = Hierarchies::new(sources);
     let n_rows = raw_columns.first().map_or(0, |column| column.ids.len());
     let mut columns = Vec::with_capacity(kept.len());
     let mut fields = Vec::with_capacity(kept.len());
@@ -158,7 +156,6 @@ pub fn load(
     if !problems.is_empty() {
         return Err(fail(problems));
     }
-    let format = if is_stdin { Format::Csv(Compression::None) } else { Format::of_path(&path).expect("it was opened") };
     let null_words = table_spec.csv.null.clone().unwrap_or_default();
     Ok(LoadedTable {
         table: Table { name: table_spec.name.clone(), columns, n_rows, person },
@@ -325,6 +322,8 @@ pub(super) fn looks_like_a_label(text: &str) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::path::Path;
+
     use kohort_model::hierarchy::Rule;
     use kohort_model::spec::{Childless, CsvSpec, Orphans};
     use kohort_model::{Requirement, Silent};

@@ -10,7 +10,7 @@ use kohort_model::{Column, Notation, Progress, Role, Table, Texts, ValueType};
 use super::arrow::ArrowFile;
 use super::problem::{ReadProblem, ReadProblems};
 use super::roles::check_names;
-use super::{CsvFile, Keep, Kept, RawColumn};
+use super::{Batches, CsvFile, Keep, Kept, RawColumn};
 use crate::{Compression, Format};
 
 /// How a file that has no spec is read.
@@ -27,17 +27,17 @@ pub struct CheckOptions {
 /// # Errors
 /// Every problem that can be found.
 pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadProblems> {
-    let problems = |problems| ReadProblems { file: path.to_owned(), problems };
-    let open =
-        OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| problems(vec![problem]))?;
-    let names = open.names().to_vec();
-    let bad_names = check_names(&names);
-    if !bad_names.is_empty() {
-        return Err(problems(bad_names));
-    }
-    let wanted: Vec<usize> = (0..names.len()).collect();
-    let columns = open.read(&wanted).map_err(problems)?;
-    Ok(plain_table(table_name(path), names, columns))
+    let fail = |problems| ReadProblems { file: path.to_owned(), problems };
+    let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| fail(vec![problem]))?;
+    read_all(&table_name(path), open).map_err(fail)
+}
+
+/// Reads a table in memory: all columns as they are, plain and text.
+///
+/// # Errors
+/// Every problem that can be found.
+pub fn read_batches_for_check(name: &str, batches: &Batches, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+    read_all(name, batches.open(progress)).map_err(|problems| ReadProblems { file: name.into(), problems })
 }
 
 /// Reads a released table, which may have no rows: of a child table all may be left out.
@@ -46,16 +46,33 @@ pub(crate) fn read_released(
     options: &CheckOptions,
     progress: &dyn Progress,
 ) -> Result<Table, ReadProblems> {
-    read_for_check(path, options, progress).or_else(|problems| match problems.problems.as_slice() {
-        [ReadProblem::NoRows] => {
-            let fail = |problem| ReadProblems { file: path.to_owned(), problems: vec![problem] };
-            let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(fail)?;
-            let nothing = || RawColumn { texts: Texts::new(), ids: Vec::new(), field: None };
-            let columns = open.names().iter().map(|_| nothing()).collect();
-            Ok(plain_table(table_name(path), open.names().to_vec(), columns))
+    let fail = |problems| ReadProblems { file: path.to_owned(), problems };
+    let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| fail(vec![problem]))?;
+    released_in(&table_name(path), open).map_err(fail)
+}
+
+/// The same of a table that was opened.
+pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadProblem>> {
+    let names = open.names().to_vec();
+    match read_all(name, open) {
+        Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => {
+            let nothing = |_: &String| RawColumn { texts: Texts::new(), ids: Vec::new(), field: None };
+            let columns = names.iter().map(nothing).collect();
+            Ok(plain_table(name.to_owned(), names, columns))
         }
-        _ => Err(problems),
-    })
+        read => read,
+    }
+}
+
+/// All columns of a table that was opened, as they are.
+fn read_all(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadProblem>> {
+    let names = open.names().to_vec();
+    let bad_names = check_names(&names);
+    if !bad_names.is_empty() {
+        return Err(bad_names);
+    }
+    let wanted: Vec<usize> = (0..names.len()).collect();
+    Ok(plain_table(name.to_owned(), names, open.read(&wanted)?))
 }
 
 /// A table of plain text columns.
@@ -175,6 +192,9 @@ struct Counted<'a, R> {
 
 impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if self.progress.is_cancelled() {
+            return Err(io::Error::other("the work was cancelled"));
+        }
         let n_read = self.reader.read(target)?;
         self.progress.advance(n_read as u64);
         Ok(n_read)

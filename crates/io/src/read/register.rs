@@ -23,7 +23,7 @@ mod united;
 mod values;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use kohort_model::register::{SENSITIVE_GROUP, SENSITIVE_TABLE};
@@ -37,8 +37,7 @@ use super::persons::{KnownPersons, NOBODY, NamedPerson};
 use super::problem::{MissingValue, ReadProblem, ReadProblems, Rows};
 use super::roles::check_names;
 use super::tables::{LoadProblem, OfTable};
-use super::{Keep, Kept, OpenTable, RawColumn};
-use crate::digest::sha256_of_file;
+use super::{Keep, Kept, RawColumn, Sources};
 use united::{RegisterRows, United};
 use values::{ColumnValues, placed_ids};
 
@@ -94,27 +93,27 @@ pub struct LoadedRegister {
 }
 
 /// Reads the registers of a spec and joins them with its table, whose hierarchies then have room for the values of both.
-/// `spec_folder` is where the spec's paths start.
+/// `sources` is where its files are; a folder, where none of them is in memory.
 ///
 /// # Errors
 /// Every problem of every register; and where persons can't be told apart.
-pub fn load_registers(
-    spec_folder: &Path,
+pub fn load_registers<'s>(
+    sources: impl Into<Sources<'s>>,
     spec: &Spec,
     original: &mut LoadedTable,
     progress: &dyn Progress,
 ) -> Result<LoadedRegisters, LoadProblem> {
-    let table_spec = &spec.tables[0];
+    let (sources, table_spec) = (sources.into(), &spec.tables[0]);
     let by_key = spec.registers.values().any(|register| register.key.is_some());
     let by = if by_key { JoinedBy::Key } else { JoinedBy::Values };
     check_private(&original.table).map_err(|problems| {
-        LoadProblem::Files(vec![ReadProblems { file: spec_folder.join(&table_spec.file), problems }])
+        LoadProblem::Files(vec![ReadProblems { file: sources.place(&table_spec.file), problems }])
     })?;
     let nobody = Column::from_cells("", Role::Key, []);
     let person_column = original.table.person_column().filter(|_| by_key).unwrap_or(&nobody);
     let persons = KnownPersons::new(person_column).map_err(|rows| {
         let problems = vec![ReadProblem::PersonTwice { column: person_column.name.clone(), rows }];
-        LoadProblem::Files(vec![ReadProblems { file: spec_folder.join(&table_spec.file), problems }])
+        LoadProblem::Files(vec![ReadProblems { file: sources.place(&table_spec.file), problems }])
     })?;
     let quasi: Vec<&Column> =
         original.table.with_role(Role::Quasi).into_iter().map(|position| &original.table.columns[position]).collect();
@@ -126,7 +125,8 @@ pub fn load_registers(
     for (name, register) in &spec.registers {
         for file in &register.previous {
             let source = Source {
-                path: spec_folder.join(file),
+                sources,
+                file,
                 register: &RegisterSpec { sha256: None, ..register.clone() },
                 missing: RegisterMissing::Skip,
                 quasi: &quasi,
@@ -134,7 +134,7 @@ pub fn load_registers(
                 persons: &persons,
             };
             match source.read(&values, &OfTable { progress, name }) {
-                Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
+                Err(found) => problems.push(ReadProblems { file: sources.place(source.file), problems: found }),
                 Ok(read) => {
                     let sha256 = read.sha256.clone();
                     earlier.push(EarlierRegister { sha256, places: Vec::new() });
@@ -143,7 +143,8 @@ pub fn load_registers(
             }
         }
         let source = Source {
-            path: spec_folder.join(&register.file),
+            sources,
+            file: &register.file,
             register,
             missing: spec.register.missing,
             quasi: &quasi,
@@ -151,7 +152,7 @@ pub fn load_registers(
             persons: &persons,
         };
         match source.read(&values, &OfTable { progress, name }) {
-            Err(found) => problems.push(ReadProblems { file: source.path, problems: found }),
+            Err(found) => problems.push(ReadProblems { file: sources.place(source.file), problems: found }),
             Ok(read) => {
                 registers.push(LoadedRegister {
                     name: name.clone(),
@@ -179,7 +180,7 @@ pub fn load_registers(
     for (register, range) in registers.iter_mut().zip(joined.of_registers) {
         register.joined = range;
     }
-    let mut hierarchies = Hierarchies::new(spec_folder);
+    let mut hierarchies = Hierarchies::new(sources);
     let mut columns = Vec::with_capacity(quasi.len());
     for (position, ((&private, values), ids)) in quasi.iter().zip(values).zip(joined.columns).enumerate() {
         let of_column = respelled.iter_mut().filter(|respelled: &&mut Respelled| respelled.column == position);
@@ -189,7 +190,7 @@ pub fn load_registers(
             match hierarchies.of_column(source, &column) {
                 Ok(hierarchy) => column.hierarchy = Some(hierarchy),
                 Err(problem) => {
-                    problems.push(ReadProblems { file: spec_folder.join(&table_spec.file), problems: vec![problem] });
+                    problems.push(ReadProblems { file: sources.place(&table_spec.file), problems: vec![problem] });
                 }
             }
         }
@@ -236,7 +237,8 @@ fn check_private(table: &Table) -> Result<(), Vec<ReadProblem>> {
 
 /// Where one register is, and what is wanted of it.
 struct Source<'a> {
-    path: PathBuf,
+    sources: Sources<'a>,
+    file: &'a Path,
     register: &'a RegisterSpec,
     missing: RegisterMissing,
     quasi: &'a [&'a Column],
@@ -258,13 +260,13 @@ struct ReadRegister {
 
 impl Source<'_> {
     fn read(&self, values: &[ColumnValues<'_>], progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadProblem>> {
-        let sha256 = sha256_of_file(&self.path).map_err(|source| vec![ReadProblem::Io { source }])?;
+        let sha256 = self.sources.sha256(self.file).map_err(|problem| vec![problem])?;
         if let Some(pinned) = self.register.sha256.as_ref().filter(|pinned| **pinned != sha256) {
             let twelve = |digest: &str| digest.chars().take(12).collect();
             return Err(vec![ReadProblem::OtherDigest { pinned: twelve(pinned), found: twelve(&sha256) }]);
         }
         let csv = CsvSpec::default();
-        let open = OpenTable::open(&self.path, None, &csv, progress).map_err(|problem| vec![problem])?;
+        let (open, _) = self.sources.open(self.file, &csv, progress).map_err(|problem| vec![problem])?;
         let names = open.names().to_vec();
         let bad_names = check_names(&names);
         if !bad_names.is_empty() {

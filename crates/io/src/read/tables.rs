@@ -4,10 +4,9 @@
 //! Keys tell rows apart, every row that may not be an orphan has a row of its parent, and a key that joins tables can be
 //! renumbered.
 
-use std::path::Path;
-
 use kohort_model::{Progress, Schema, SchemaProblems, Spec, Table};
 
+use super::Sources;
 use super::load::{Origin, Original, load};
 use super::problem::ReadProblems;
 use super::release::ReleaseProblem;
@@ -44,14 +43,19 @@ pub enum LoadProblem {
     Schema(#[from] SchemaProblems),
 }
 
-/// Reads all tables of a spec. `spec_folder` is where the spec's paths start.
+/// Reads all tables of a spec. `sources` is where its files are; a folder, where none of them is in memory.
 ///
 /// # Errors
 /// Every problem of every file; where there is none, every row that does not fit in with the others.
-pub fn load_tables(spec_folder: &Path, spec: &Spec, progress: &dyn Progress) -> Result<LoadedTables, LoadProblem> {
+pub fn load_tables<'s>(
+    sources: impl Into<Sources<'s>>,
+    spec: &Spec,
+    progress: &dyn Progress,
+) -> Result<LoadedTables, LoadProblem> {
+    let sources = sources.into();
     let (mut tables, mut origins, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for table_spec in &spec.tables {
-        match load(spec_folder, spec, table_spec, &OfTable { progress, name: &table_spec.name }) {
+        match load(sources, spec, table_spec, &OfTable { progress, name: &table_spec.name }) {
             Ok(loaded) => {
                 tables.push(loaded.table);
                 origins.push(loaded.origin);
@@ -80,5 +84,9 @@ impl Progress for OfTable<'_> {
 
     fn advance(&self, steps: u64) {
         self.progress.advance(steps);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled()
     }
 }

@@ -1,4 +1,4 @@
-//! [`write_release`], [`write_tables`]: a release folder that appears whole, verified, or not at all.
+//! [`stage`]: a release folder that appears whole, verified, or not at all.
 //!
 //! # Guarantee
 //! Under the folder's name there is never anything but a complete release whose files were read back and verified
@@ -10,30 +10,23 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use kohort_model::spec::ReleasedHierarchies;
-use kohort_model::{
-    Cells, Column, CsvManifest, JoinedRegister, LabelsManifest, Manifest, Progress, Release, ReleasedTable,
-    Requirement, Table,
-};
-use kohort_verify::{
-    Asked, AskedOfJoin, Findings, Reading, Verified, Violation, Violations, verify_joined_written,
-    verify_tables_written, verify_written,
-};
+use kohort_model::{Cells, Column, CsvManifest, LabelsManifest, Progress, Release, ReleasedTable, Table};
+use kohort_verify::{Findings, Reading, Verified};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::joined::FileForms;
 use super::listing::{listing_name, write_listing};
 use super::problem::WriteProblem;
 use super::table::{Target, read_back, write_table};
 use crate::digest::sha256_of_file;
 use crate::read::{Original, read_listing_file};
-use crate::{ColumnManifests, Format, LoadedTable, LoadedTables, TablesManifest};
+use crate::{ColumnManifests, Format, Private};
 
 /// How a release is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
     /// The format of tables; the input's if absent.
     pub format: Option<Format>,
@@ -42,9 +35,10 @@ pub struct WriteOptions {
 }
 
 /// What becomes of a release that is already there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and nothing is written.
+    #[default]
     Refuse,
     /// It is deleted when the new one is complete.
     Replace,
@@ -92,175 +86,141 @@ pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteProble
     }
 }
 
-/// Writes a release of one table to a folder. `manifest` is given the file that was written and what the verifier
-/// counted in it.
+/// Writes the tables of a release beside a folder, and verifies them there. [`Staged::publish`] then adds the manifest, which
+/// says what was counted in these files, and gives the folder its name.
 ///
 /// # Errors
-/// Where it can't be written or read back, or what is read back is not what was verified. Nothing is kept then.
-pub fn write_release<'a>(
+/// Where something can't be written or read back, or what is read back is not what was verified. Nothing is kept then.
+pub fn stage(
     release: &Verified<Release>,
-    original: &LoadedTable,
-    asked: impl Into<Asked<'a>>,
-    manifest: impl FnOnce(&WrittenFile, &Findings) -> Manifest,
+    private: &Private,
     folder: &Path,
     options: WriteOptions,
     progress: &dyn Progress,
-) -> Result<Manifest, WriteProblem> {
-    let asked = asked.into();
-    let verify = |written: &[Table]| verify_only(written, release, original, asked);
-    let (originals, private) = (vec![original.original()], vec![&original.table]);
-    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
-    let manifest = |files: &[WrittenFile], found: &Findings| manifest(&files[0], found);
-    job.write(manifest, folder, options, progress)
-}
-
-/// Writes a release of several tables to a folder, a file each. `manifest` is given the files that were written, in the
-/// order of the release, and what the verifier counted in them.
-///
-/// # Errors
-/// As [`write_release`].
-pub fn write_tables(
-    release: &Verified<Release>,
-    originals: &LoadedTables,
-    requirements: &[Vec<Requirement>],
-    manifest: impl FnOnce(&[WrittenFile], &Findings) -> TablesManifest,
-    folder: &Path,
-    options: WriteOptions,
-    progress: &dyn Progress,
-) -> Result<TablesManifest, WriteProblem> {
-    let LoadedTables { tables, schema, .. } = originals;
-    let verify = |written: &[Table]| verify_tables_written(written, release, tables, schema, requirements);
-    let (originals, private) = (originals.originals().collect(), tables.iter().collect());
-    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
-    job.write(manifest, folder, options, progress)
-}
-
-/// Writes a release beside a register to a folder: rows, and sensitive groups where there are any. `manifest` is given
-/// the files that were written, in the order of the release, and what the verifier counted in them.
-///
-/// # Errors
-/// As [`write_release`].
-#[allow(clippy::too_many_arguments, reason = "what is written, what it is compared with, and where it goes")]
-pub fn write_joined(
-    release: &Verified<Release>,
-    original: &LoadedTable,
-    joined: &JoinedRegister,
-    asked: AskedOfJoin<'_>,
-    manifest: impl FnOnce(&[WrittenFile], &Findings) -> TablesManifest,
-    folder: &Path,
-    options: WriteOptions,
-    progress: &dyn Progress,
-) -> Result<TablesManifest, WriteProblem> {
-    let verify = |written: &[Table]| verify_joined_written(written, release, &original.table, joined, asked);
-    let forms = FileForms::new(original, joined);
-    let (originals, private) = (forms.originals().to_vec(), vec![&joined.rows, &original.table]);
-    let job = Job { release: release.get(), originals, private, create: &create_file, verify };
-    job.write(manifest, folder, options, progress)
-}
-
-/// Verifies the only table of a release as it was read back.
-fn verify_only(
-    written: &[Table],
-    release: &Verified<Release>,
-    original: &LoadedTable,
-    asked: Asked<'_>,
-) -> Result<Findings, Violations> {
-    match written {
-        [written] => verify_written(written, release, &original.table, asked),
-        written => Err(Violation::NotOneTable { n: written.len() as u64 }.into()),
-    }
+) -> Result<Staged, WriteProblem> {
+    stage_in_files(&create_file, release, private, folder, options, progress)
 }
 
 fn create_file(path: &Path) -> io::Result<Target> {
     File::create_new(path).map(|file| Box::new(file) as Target)
 }
 
-/// What is to be written, and how.
-struct Job<'a, V> {
-    release: &'a Release,
-    /// Per table the private one, as its file is written.
-    originals: Vec<Original<'a>>,
-    /// Per table the one that has all values its labels stand for.
-    private: Vec<&'a Table>,
-    /// Makes a file.
-    create: &'a dyn Fn(&Path) -> io::Result<Target>,
-    /// Counts all tables as they were read back.
-    verify: V,
+/// The same, in files that somebody else makes.
+fn stage_in_files(
+    create: &dyn Fn(&Path) -> io::Result<Target>,
+    release: &Verified<Release>,
+    private: &Private,
+    folder: &Path,
+    options: WriteOptions,
+    progress: &dyn Progress,
+) -> Result<Staged, WriteProblem> {
+    check_target(folder, options.existing)?;
+    let (parent, _) = split_target(folder)?;
+    // Nobody else may look into it before it is verified; the release inside has the usual permissions.
+    let partial =
+        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
+    let complete = partial.path().join("release");
+    fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
+    let (written, files) = private.with_originals(|originals| {
+        write_files(create, &release.get().tables, originals, &private.valued(), &complete, options.format, progress)
+    })?;
+    let findings = private.verify_written(&written, release).map_err(WriteProblem::Changed)?;
+    Ok(Staged { partial, complete, folder: folder.to_owned(), existing: options.existing, files, findings })
 }
 
-impl<V: FnOnce(&[Table]) -> Result<Findings, Violations>> Job<'_, V> {
-    fn write<M: Serialize>(
-        self,
-        manifest: impl FnOnce(&[WrittenFile], &Findings) -> M,
-        folder: &Path,
-        options: WriteOptions,
-        progress: &dyn Progress,
-    ) -> Result<M, WriteProblem> {
-        check_target(folder, options.existing)?;
-        let file = |(table, original): (&ReleasedTable, &Original<'_>)| {
-            let format = options.format.unwrap_or(original.origin.format);
-            file_name_of(&table.name, format).map(|name| (name, format))
-        };
-        let tables = &self.release.tables;
-        let names: Vec<(String, Format)> = tables.iter().zip(&self.originals).map(file).collect::<Result<_, _>>()?;
-        let (parent, _) = split_target(folder)?;
-        // Nobody else may look into it before it is verified; the release inside has the usual permissions.
-        let partial =
-            tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
-        let complete = partial.path().join("release");
-        fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
+/// A release whose files are written and verified, in a folder that does not have its name yet. Dropping it removes all.
+#[derive(Debug)]
+pub struct Staged {
+    partial: TempDir,
+    complete: PathBuf,
+    folder: PathBuf,
+    existing: Existing,
+    files: Vec<WrittenFile>,
+    findings: Findings,
+}
 
-        progress.begin("writing", 0);
-        for ((table, &original), (name, format)) in tables.iter().zip(&self.originals).zip(&names) {
-            let path = complete.join(name);
-            let target = (self.create)(&path).map_err(WriteProblem::io(&path))?;
-            write_table(table, original, *format, target, &path)?;
-            sync(&path)?;
-        }
-        let mut taken: Vec<String> = names.iter().map(|(name, _)| name.clone()).collect();
-        let mut listings = Vec::new();
-        for (table, original) in tables.iter().zip(&self.originals) {
-            listings.push(write_listings(table, *original, &complete, &mut taken)?);
-        }
-        progress.begin("verifying what was written", 0);
-        let (mut written, mut files) = (Vec::new(), Vec::new());
-        let of_tables = tables.iter().zip(&self.originals).zip(&self.private).zip(listings).zip(names);
-        for ((((table, &original), private), listings), (name, format)) in of_tables {
-            let path = complete.join(&name);
-            let read = read_back(&path, format, table, original)?;
-            let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
-            let mut columns = original.column_manifests(table);
-            for listing in listings {
-                let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteProblem::io(&path))?;
-                if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
-                    columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
-                {
-                    (*file, *digest) = (Some(listing.name), Some(sha256));
-                }
-            }
-            check_reading(&read, &columns, private, &complete)?;
-            let csv = match format {
-                Format::Csv(_) => Some(CsvManifest::new(original.origin.separator.into())),
-                Format::Parquet | Format::ArrowFile | Format::ArrowStream => None,
-            };
-            written.push(read);
-            files.push(WrittenFile { name, sha256, n_rows: table.rows.len() as u64, csv, columns });
-        }
-        let findings = (self.verify)(&written).map_err(WriteProblem::Changed)?;
-        let manifest = manifest(&files, &findings);
+impl Staged {
+    /// The files of the released tables, in their order.
+    pub fn files(&self) -> &[WrittenFile] {
+        &self.files
+    }
 
-        let path = complete.join("manifest.json");
-        let mut json = serde_json::to_string_pretty(&manifest)
+    /// What the verifier counted in them.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// Adds the manifest, and gives the folder its name.
+    ///
+    /// # Errors
+    /// Where that fails. Nothing is kept then.
+    pub fn publish(self, manifest: &impl Serialize) -> Result<(), WriteProblem> {
+        let path = self.complete.join("manifest.json");
+        let mut json = serde_json::to_string_pretty(manifest)
             .map_err(|error| WriteProblem::Encode { path: path.clone(), message: error.to_string() })?;
         json.push('\n');
         fs::write(&path, json).map_err(WriteProblem::io(&path))?;
         sync(&path)?;
-        sync(&complete)?;
-        check_target(folder, options.existing)?;
-        put_in_place(partial, &complete, folder)?;
-        sync(parent)?;
-        Ok(manifest)
+        sync(&self.complete)?;
+        check_target(&self.folder, self.existing)?;
+        put_in_place(self.partial, &self.complete, &self.folder)?;
+        let (parent, _) = split_target(&self.folder)?;
+        sync(parent)
     }
+}
+
+/// Writes all files of a release but its manifest, and reads them back.
+fn write_files(
+    create: &dyn Fn(&Path) -> io::Result<Target>,
+    tables: &[ReleasedTable],
+    originals: &[Original<'_>],
+    valued: &[&Table],
+    complete: &Path,
+    format: Option<Format>,
+    progress: &dyn Progress,
+) -> Result<(Vec<Table>, Vec<WrittenFile>), WriteProblem> {
+    let file = |(table, original): (&ReleasedTable, &Original<'_>)| {
+        let format = format.unwrap_or(original.origin.format);
+        file_name_of(&table.name, format).map(|name| (name, format))
+    };
+    let names: Vec<(String, Format)> = tables.iter().zip(originals).map(file).collect::<Result<_, _>>()?;
+    progress.begin("writing", 0);
+    for ((table, &original), (name, format)) in tables.iter().zip(originals).zip(&names) {
+        let path = complete.join(name);
+        let target = create(&path).map_err(WriteProblem::io(&path))?;
+        write_table(table, original, *format, target, &path)?;
+        sync(&path)?;
+    }
+    let mut taken: Vec<String> = names.iter().map(|(name, _)| name.clone()).collect();
+    let mut listings = Vec::new();
+    for (table, original) in tables.iter().zip(originals) {
+        listings.push(write_listings(table, *original, complete, &mut taken)?);
+    }
+    progress.begin("verifying what was written", 0);
+    let (mut written, mut files) = (Vec::new(), Vec::new());
+    let of_tables = tables.iter().zip(originals).zip(valued).zip(listings).zip(names);
+    for ((((table, &original), valued), listings), (name, format)) in of_tables {
+        let path = complete.join(&name);
+        let read = read_back(&path, format, table, original)?;
+        let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
+        let mut columns = original.column_manifests(table);
+        for listing in listings {
+            let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteProblem::io(&path))?;
+            if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
+                columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
+            {
+                (*file, *digest) = (Some(listing.name), Some(sha256));
+            }
+        }
+        check_reading(&read, &columns, valued, complete)?;
+        let csv = match format {
+            Format::Csv(_) => Some(CsvManifest::new(original.origin.separator.into())),
+            Format::Parquet | Format::ArrowFile | Format::ArrowStream => None,
+        };
+        written.push(read);
+        files.push(WrittenFile { name, sha256, n_rows: table.rows.len() as u64, csv, columns });
+    }
+    Ok((written, files))
 }
 
 /// The file with the part of a column's hierarchy that readers need.
@@ -370,12 +330,12 @@ fn sync(path: &Path) -> Result<(), WriteProblem> {
 mod tests {
     use std::io::Write;
 
-    use kohort_model::{Notation, ReleasedColumn, Role, Silent, Texts};
+    use kohort_model::{Notation, ReleasedColumn, Requirement, Role, Silent, Spec, Texts};
     use kohort_verify::verify_release;
 
     use super::*;
     use crate::read::ColumnReading;
-    use crate::{CellForm, Compression, Origin};
+    use crate::{CellForm, Compression, LoadedTable, Origin};
 
     fn example() -> (LoadedTable, Verified<Release>) {
         let cells: Vec<String> = (0..10_000).map(|row| row.to_string()).collect();
@@ -411,16 +371,12 @@ mod tests {
     /// Why a release can't be written to files like these.
     fn refused(
         create: &dyn Fn(&Path) -> io::Result<Target>,
-        release: &Verified<Release>,
-        original: &LoadedTable,
+        (original, release): (LoadedTable, Verified<Release>),
         folder: &Path,
         options: WriteOptions,
     ) -> WriteProblem {
-        let never = |_: &[WrittenFile], _: &Findings| -> Manifest { unreachable!("the file is not whole") };
-        let verify = |written: &[Table]| verify_only(written, release, original, Asked::OfAll(&[]));
-        let (originals, private) = (vec![original.original()], vec![&original.table]);
-        let job = Job { release: release.get(), originals, private, create, verify };
-        job.write(never, folder, options, &Silent).unwrap_err()
+        let private = Private::one(Spec::new(2), original);
+        stage_in_files(create, &release, &private, folder, options, &Silent).unwrap_err()
     }
 
     /// A disk with room for so many bytes.
@@ -446,7 +402,6 @@ mod tests {
 
     #[test]
     fn a_full_disk_leaves_nothing_and_the_old_release_alone() {
-        let (original, release) = example();
         let beside = tempfile::tempdir().unwrap();
         let folder = beside.path().join("out");
         fs::create_dir(&folder).unwrap();
@@ -456,7 +411,7 @@ mod tests {
                 let create =
                     |path: &Path| File::create_new(path).map(|file| Box::new(SmallDisk { file, n_left }) as Target);
                 let options = WriteOptions { format: Some(format), existing: Existing::Replace };
-                let problem = refused(&create, &release, &original, &folder, options);
+                let problem = refused(&create, example(), &folder, options);
                 assert_eq!(problem.class(), crate::ErrorClass::Io, "{problem}");
                 assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
                 assert_eq!(fs::read_to_string(folder.join("manifest.json")).unwrap(), "old");
@@ -466,7 +421,6 @@ mod tests {
 
     #[test]
     fn a_file_that_lies_about_what_was_written_is_refused() {
-        let (original, release) = example();
         let beside = tempfile::tempdir().unwrap();
         // Takes every byte and keeps the first few.
         struct Forgetful(SmallDisk);
@@ -484,7 +438,7 @@ mod tests {
         };
         let options = WriteOptions { format: None, existing: Existing::Refuse };
         let folder = beside.path().join("out");
-        let problem = refused(&create, &release, &original, &folder, options);
+        let problem = refused(&create, example(), &folder, options);
         assert!(matches!(problem, WriteProblem::ReadBack(_) | WriteProblem::Changed(_)), "{problem}");
         assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 0);
     }

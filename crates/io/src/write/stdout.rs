@@ -6,21 +6,20 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use kohort_model::Release;
-use kohort_verify::{Asked, Findings, Verified, Violation, verify_written};
+use kohort_verify::{Findings, Verified, Violation};
 
 use super::problem::WriteProblem;
 use super::table::{read_back, write_table};
-use crate::{Compression, Format, LoadedTable};
+use crate::{Compression, Format, Private};
 
 /// Writes a release of one table as CSV, verified before the first byte leaves.
 ///
 /// # Errors
 /// Where the disk fails, the stream is closed, or what was written is not what was verified.
-pub fn write_csv_to<'a>(
+pub fn write_csv_to(
     target: &mut dyn Write,
     release: &Verified<Release>,
-    original: &LoadedTable,
-    asked: impl Into<Asked<'a>>,
+    private: &Private,
 ) -> Result<Findings, WriteProblem> {
     let folder = tempfile::Builder::new()
         .prefix(".kohort-partial-")
@@ -29,12 +28,13 @@ pub fn write_csv_to<'a>(
     let path = folder.path().join("table.csv");
     let format = Format::Csv(Compression::None);
     let file = File::create_new(&path).map_err(WriteProblem::io(&path))?;
-    let [table] = release.get().tables.as_slice() else {
-        return Err(WriteProblem::Changed(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into()));
-    };
-    write_table(table, original.original(), format, Box::new(file), &path)?;
-    let written = read_back(&path, format, table, original.original())?;
-    let findings = verify_written(&written, release, &original.table, asked).map_err(WriteProblem::Changed)?;
+    let several = || WriteProblem::Changed(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into());
+    let written = private.with_originals(|originals| {
+        let ([table], [original]) = (release.get().tables.as_slice(), originals) else { return Err(several()) };
+        write_table(table, *original, format, Box::new(file), &path)?;
+        read_back(&path, format, table, *original)
+    })?;
+    let findings = private.verify_written(&[written], release).map_err(WriteProblem::Changed)?;
     let mut file = File::open(&path).map_err(WriteProblem::io(&path))?;
     io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteProblem::io("standard output".as_ref()))?;
     Ok(findings)

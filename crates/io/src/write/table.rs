@@ -76,6 +76,30 @@ pub(super) fn read_back(
     let mut written =
         read_released(path, &CheckOptions { format: Some(format), csv }, &Silent).map_err(WriteProblem::ReadBack)?;
     written.name.clone_from(&released.name);
+    let form = match format {
+        Format::Csv(_) => Form::Texts,
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => Form::Arrow,
+    };
+    labels_again(&mut written, form, released, original)?;
+    Ok(written)
+}
+
+/// Whether cells have types of their own.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// They are texts.
+    Texts,
+    /// They have Arrow's types.
+    Arrow,
+}
+
+/// Composes bounds that were read back to the labels of the release.
+pub(super) fn labels_again(
+    written: &mut Table,
+    form: Form,
+    released: &ReleasedTable,
+    original: Original<'_>,
+) -> Result<(), WriteProblem> {
     for (position, column) in released.columns.iter().enumerate() {
         let source = &original.table.columns[column.source];
         let Cells::Recoded { labels, .. } = &column.cells else { continue };
@@ -84,11 +108,9 @@ pub(super) fn read_back(
         if !original.shows_bounds(column) || !names.eq(&bound_names(&column.name)) {
             continue;
         }
-        let data_type = match format {
-            Format::Csv(_) => DataType::Utf8,
-            Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
-                bound_type(source, original.origin.fields[column.source].as_ref())
-            }
+        let data_type = match form {
+            Form::Texts => DataType::Utf8,
+            Form::Arrow => bound_type(source, original.origin.fields[column.source].as_ref()),
         };
         // The file's type may have a spelling of its own for a bound of the release: `1e-5` for `1e-05`.
         let spelled: HashMap<(String, String), &str> = labels
@@ -103,11 +125,11 @@ pub(super) fn read_back(
             Some(&label) => label.to_owned(),
             None => label(low, high, separator),
         };
-        compose(&mut written, position, &column.name, label_of).map_err(|first_row| {
+        compose(written, position, &column.name, label_of).map_err(|first_row| {
             WriteProblem::Changed(Violation::WrittenCells { column: column.name.clone(), n: 1, first_row }.into())
         })?;
     }
-    Ok(written)
+    Ok(())
 }
 
 /// How a type spells the value of a text.

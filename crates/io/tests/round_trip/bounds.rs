@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Decimal128Array, RecordBatch, TimestampMillisecondArray, UInt8Array};
 use arrow_schema::DataType;
 use kohort_io::{
-    CellForm, ErrorClass, Existing, Format, LoadedTable, ReleaseProblem, WriteOptions, WriteProblem, WrittenFile, load,
-    read_release, read_release_of, write_csv_to, write_release,
+    CellForm, ErrorClass, Existing, Format, LoadedTable, ReleaseProblem, WriteOptions, WriteProblem, load,
+    read_release, read_release_of, stage, write_csv_to,
 };
 use kohort_model::spec::{ColumnSpec, CsvSpec, HierarchySource};
 use kohort_model::{
@@ -19,7 +19,7 @@ use kohort_verify::{RowsOf, SuppressionLimit, Verified, verify_against, verify_a
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::job::{manifest, table_spec};
+use crate::job::{manifest, private, table_spec};
 
 const CSV: &str = "\
 age,born,rate,price,maybe,sex,ward
@@ -81,13 +81,12 @@ fn write(
     format: Format,
 ) -> Result<Manifest, WriteProblem> {
     let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
-    let columns = loaded.column_manifests(&release.get().tables[0]);
-    let manifest = |file: &WrittenFile, found: &kohort_verify::Findings| {
-        let mut manifest = manifest(loaded, file, found.k);
-        manifest.tables[0].columns = columns;
-        manifest
-    };
-    write_release(release, loaded, &[Requirement::K(1)], manifest, folder, options, &Silent)
+    let private = private(loaded, 1);
+    let staged = stage(release, &private, folder, options, &Silent)?;
+    let mut manifest = manifest(loaded, &staged.files()[0], staged.findings().k);
+    manifest.tables[0].columns = private.column_manifests(&release.get().tables).remove(0);
+    staged.publish(&manifest)?;
+    Ok(manifest)
 }
 
 fn clinic(folder: &Path) -> LoadedTable {
@@ -106,7 +105,7 @@ fn bounds_are_spelled_as_the_labels_they_stand_for() {
     let folder = tempfile::tempdir().unwrap();
     let loaded = clinic(folder.path());
     let mut bytes = Vec::new();
-    write_csv_to(&mut bytes, &labelled(&loaded, &LABELS), &loaded, &[Requirement::K(1)]).unwrap();
+    write_csv_to(&mut bytes, &labelled(&loaded, &LABELS), &private(&loaded, 1)).unwrap();
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         "\

@@ -7,11 +7,11 @@ use kohort_io::{
     Compression, ErrorClass, Existing, Format, LoadedTable, ReleaseProblem, check_target, read_release, write_csv_to,
 };
 use kohort_model::spec::CsvSpec;
-use kohort_model::{Release, Requirement, Role, Silent, ValueType};
+use kohort_model::{Release, Role, Silent, ValueType};
 use kohort_verify::Verified;
 use tempfile::TempDir;
 
-use crate::job::{load_file, release, write};
+use crate::job::{load_file, private, release, write};
 
 fn example() -> (TempDir, LoadedTable, Verified<Release>) {
     let folder = tempfile::tempdir().unwrap();
@@ -130,9 +130,33 @@ fn a_release_that_was_changed_is_not_read() {
 fn a_stream_gets_the_verified_bytes() {
     let (_folder, loaded, release) = example();
     let mut bytes = Vec::new();
-    let findings = write_csv_to(&mut bytes, &release, &loaded, &[Requirement::K(1)]).unwrap();
+    let findings = write_csv_to(&mut bytes, &release, &private(&loaded, 1)).unwrap();
     assert_eq!(bytes, b"age,ward\n*,a\n*,a\n*,b\n");
     assert_eq!(findings.k, 3);
+}
+
+#[test]
+fn a_release_that_is_not_published_leaves_nothing() {
+    let (folder, loaded, release) = example();
+    let out = folder.path().join("out");
+    let staged =
+        kohort_io::stage(&release, &private(&loaded, 1), &out, kohort_io::WriteOptions::default(), &Silent).unwrap();
+    assert_eq!(staged.files()[0].name, "patient.csv");
+    drop(staged);
+    assert_eq!(entries(folder.path()), ["in.csv"]);
+}
+
+#[test]
+fn batches_in_memory_hold_the_cells_of_the_file() {
+    let (_folder, loaded, release) = example();
+    let (tables, findings) = kohort_io::release_batches(&release, &private(&loaded, 1)).unwrap();
+    assert_eq!(findings.k, 3);
+    assert_eq!(tables[0].name, "patient");
+    let read = kohort_io::read_batches_for_check("patient", &tables[0].rows, &Silent).unwrap();
+    let cells: Vec<Option<&str>> = (0..3).map(|row| read.columns[1].cell(row)).collect();
+    assert_eq!(cells, [Some("a"), Some("a"), Some("b")]);
+    let problem = kohort_io::release_batches(&release, &private(&loaded, 4)).unwrap_err();
+    assert!(problem.to_string().starts_with("what was written is not what was verified"));
 }
 
 #[test]
@@ -140,9 +164,7 @@ fn a_requirement_the_file_does_not_meet_leaves_nothing() {
     let (folder, loaded, release) = example();
     let out = folder.path().join("out");
     let options = kohort_io::WriteOptions { format: Some(Format::Csv(Compression::Zstd)), existing: Existing::Refuse };
-    let never = |_: &kohort_io::WrittenFile, _: &kohort_verify::Findings| unreachable!();
-    let problem =
-        kohort_io::write_release(&release, &loaded, &[Requirement::K(4)], never, &out, options, &Silent).unwrap_err();
+    let problem = kohort_io::stage(&release, &private(&loaded, 4), &out, options, &Silent).unwrap_err();
     assert!(problem.to_string().starts_with("what was written is not what was verified"));
     assert_eq!(entries(folder.path()), ["in.csv"]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kohort_io::{Existing, Format, LoadedTable, WriteOptions, WriteProblem, WrittenFile, load, write_release};
+use kohort_io::{Existing, Format, LoadedTable, Private, WriteOptions, WriteProblem, WrittenFile, load, stage};
 use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Order, Orphans, TableSpec};
 use kohort_model::{
     Achieved, BeforeAfter, Cells, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable, Requirement,
@@ -69,8 +69,15 @@ pub(crate) fn write(
     existing: Existing,
 ) -> Result<Manifest, WriteProblem> {
     let options = WriteOptions { format, existing };
-    let manifest = |file: &WrittenFile, findings: &kohort_verify::Findings| manifest(loaded, file, findings.k);
-    write_release(release, loaded, &[Requirement::K(1)], manifest, folder, options, &Silent)
+    let staged = stage(release, &private(loaded, 1), folder, options, &Silent)?;
+    let manifest = manifest(loaded, &staged.files()[0], staged.findings().k);
+    staged.publish(&manifest)?;
+    Ok(manifest)
+}
+
+/// A table of which nothing but k is asked.
+pub(crate) fn private(loaded: &LoadedTable, k: u32) -> Private {
+    Private::one(Spec::new(k), loaded.clone())
 }
 
 pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Manifest {

@@ -126,6 +126,11 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether nobody wants the result any more.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.task.progress.is_cancelled()
+    }
+
     /// What a vector loses, `None` where it leaves too many out.
     pub(super) fn evaluate(&self, levels: &[usize]) -> Option<Candidate> {
         let grouping = self.group(Grouping::one(self.lattice.n_rows()), &self.order, levels);

@@ -98,7 +98,9 @@ fn work<'s>(scope: &Scope<'s>, task: &'s Task<'s>, node: Node, foresight: u64, f
     let mut n_placed = 0;
     let mut open = vec![node];
     while let Some(node) = open.pop() {
-        let Some((cut, mut plans)) = cutter.cut_with_foresight(&node, foresight) else {
+        let is_cancelled = task.progress.is_cancelled();
+        let Some((cut, mut plans)) = (!is_cancelled).then(|| cutter.cut_with_foresight(&node, foresight)).flatten()
+        else {
             n_placed += node.rows.len() as u64;
             closed.push(node);
             continue;

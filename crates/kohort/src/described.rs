@@ -10,7 +10,7 @@ use kohort_model::{
 };
 use kohort_verify::Reading;
 
-use crate::failure::{Failure, Report};
+use crate::error::{Error, Report};
 
 /// A release that was read, and what it should say of its cells.
 pub(crate) struct Described<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Described<'a> {
 
 impl Described<'_> {
     /// Columns of which the manifest says something that is not so. A manifest of an earlier version says nothing.
-    pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Failure> {
+    pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Error> {
         let says_rules = |table: &TableManifest| table.columns.values().any(|column| column.labels.is_some());
         if !self.manifest.tables.iter().any(says_rules) {
             return Ok(Vec::new());
@@ -56,7 +56,7 @@ impl Described<'_> {
         released: &Column,
         expected: &ColumnManifest,
         private: &Column,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, Error> {
         let Some(claimed) = entry.columns.get(&released.name) else {
             let bounds = [("_lo", ColumnManifest::LOWER_BOUND), ("_hi", ColumnManifest::UPPER_BOUND)];
             return Ok(bounds.into_iter().all(|(ending, role)| {

@@ -36,8 +36,16 @@ const DATE_FORMATS: &[&str] = &[
     "%m/%d/%Y %H:%M:%S",
 ];
 
-/// A line of the spec: key, value as TOML, reason.
-pub(crate) type Setting = (&'static str, String, String);
+/// A line of a spec that says how a file is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The key.
+    pub key: &'static str,
+    /// Its value, as TOML.
+    pub value: String,
+    /// Why.
+    pub reason: String,
+}
 
 /// A table, how its cells are spelled, and what a spec has to say so that it is read like this.
 pub(crate) struct Reading {
@@ -83,7 +91,7 @@ impl Reading {
         self.table.columns.iter_mut().for_each(|column| leave_out(column, &found));
         let words: Vec<String> = std::iter::once("").chain(found).map(|word| format!("\"{word}\"")).collect();
         let why = "columns of numbers or dates hold these words, and nothing else that is none";
-        self.settings.push(("null", format!("[{}]", words.join(", ")), why.to_owned()));
+        self.settings.push(Setting { key: "null", value: format!("[{}]", words.join(", ")), reason: why.to_owned() });
     }
 
     fn find_decimal_sign(&mut self) {
@@ -98,7 +106,11 @@ impl Reading {
             let columns =
                 if with_comma == 1 { "1 column holds".to_owned() } else { format!("{with_comma} columns hold") };
             self.notation.decimal_comma = true;
-            self.settings.push(("decimal", "\",\"".to_owned(), format!("{columns} numbers with a decimal comma")));
+            self.settings.push(Setting {
+                key: "decimal",
+                value: "\",\"".to_owned(),
+                reason: format!("{columns} numbers with a decimal comma"),
+            });
         }
     }
 
@@ -122,7 +134,7 @@ impl Reading {
             why += &format!("; {} fits as well: CHECK which one it is", others.join(", "));
         }
         self.notation.date_format = Some(format.to_owned());
-        self.settings.push(("date_format", format!("\"{format}\""), why));
+        self.settings.push(Setting { key: "date_format", value: format!("\"{format}\""), reason: why });
     }
 }
 
@@ -153,7 +165,7 @@ fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Re
                     "windows-1252" => "the file is not UTF-8; CHECK that umlauts and accents are right",
                     _ => "every second byte is 0",
                 };
-                settings.push(("encoding", format!("\"{encoding}\""), why.to_owned()));
+                settings.push(Setting { key: "encoding", value: format!("\"{encoding}\""), reason: why.to_owned() });
                 table = again;
                 break;
             }
@@ -164,7 +176,11 @@ fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Re
     let has_header = table.as_ref().map_or(true, |table| FileColumns::of_file(&names(table), []).are_named());
     if is_csv(path) && !has_header {
         csv.header = Some(false);
-        settings.push(("header", "false".to_owned(), "the first row holds values, not names".to_owned()));
+        settings.push(Setting {
+            key: "header",
+            value: "false".to_owned(),
+            reason: "the first row holds values, not names".to_owned(),
+        });
         table = match table {
             Ok(table) if !can_be_read_again => Ok(without_header(table)),
             _ => with(&csv),

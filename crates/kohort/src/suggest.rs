@@ -1,4 +1,4 @@
-//! Roles and hierarchies suggested from what columns hold and what they are called, for `kohort init`.
+//! [`suggest`]: roles and hierarchies from what columns hold and what they are called.
 //!
 //! A suggestion is a starting point with its reason; where nothing speaks for another role, it is `quasi`, the
 //! careful one. Reasons hold counts, never values.
@@ -7,33 +7,65 @@ mod contents;
 mod names;
 mod profile;
 mod reading;
+mod render;
 
-use kohort_model::{Notation, Role, Table, ValueType};
+use std::path::Path;
+
+use kohort_model::{Notation, Progress, Role, Table, ValueType};
 use kohort_verify::{Followers, IdentifierKind, person_column};
 
 use self::contents::Contents;
 use self::names::Sounds;
 use self::profile::Profile;
-pub(crate) use self::reading::{Reading, Setting};
+pub use self::reading::Setting;
+
+use self::reading::Reading;
+use crate::Error;
 
 /// One column's suggestion.
-pub(crate) struct Suggestion {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suggestion {
     /// The column.
-    pub(crate) name: String,
+    pub name: String,
     /// What it is for.
-    pub(crate) role: Role,
+    pub role: Role,
     /// The rest of its settings, as a spec writes them.
-    pub(crate) settings: &'static [(&'static str, &'static str)],
+    pub settings: &'static [(&'static str, &'static str)],
     /// Why.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
-/// Suggestions for a whole table.
-pub(crate) struct Suggestions {
+/// Suggestions for a whole table. They set no k.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suggestions {
+    /// The table's name.
+    pub table: String,
+    /// How its file is read, where that needs to be said.
+    pub settings: Vec<Setting>,
     /// The column that names the person, and why.
-    pub(crate) person: Option<(String, String)>,
+    pub person: Option<(String, String)>,
     /// Per column, in the table's order.
-    pub(crate) columns: Vec<Suggestion>,
+    pub columns: Vec<Suggestion>,
+}
+
+/// Suggests how a file is read and what each of its columns is for: a place to begin, to be gone through line by line.
+///
+/// ```no_run
+/// # fn main() -> Result<(), kohort::Error> {
+/// let suggestions = kohort::suggest("patients.csv", &kohort::Silent)?;
+/// for column in &suggestions.columns {
+///     println!("{}: {} ({})", column.name, column.role, column.reason);
+/// }
+/// std::fs::write("release.toml", suggestions.to_toml("patients.csv")).expect("the folder can be written to");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Input`] where no way to read the file is found.
+pub fn suggest(file: impl AsRef<Path>, progress: &dyn Progress) -> Result<Suggestions, Error> {
+    let Reading { table, notation, settings } = Reading::new(file.as_ref(), progress)?;
+    Ok(Suggestions { settings, ..suggest_roles(&table, &notation) })
 }
 
 const NONE: &[(&str, &str)] = &[];
@@ -45,7 +77,7 @@ const MASK: &[(&str, &str)] = &[("type", "\"text\""), ("hierarchy", "{ mask = \"
 const NEARLY_EVERY: f64 = 0.95;
 
 /// Suggests what each column of a table is for.
-pub(crate) fn suggest(table: &Table, notation: &Notation) -> Suggestions {
+fn suggest_roles(table: &Table, notation: &Notation) -> Suggestions {
     let profiles: Vec<Profile> = table.columns.iter().map(|column| Profile::new(column, notation)).collect();
     let sounds: Vec<Sounds> = table.columns.iter().map(|column| Sounds::of(&column.name)).collect();
     let person = find_person(table, &profiles, &sounds);
@@ -68,7 +100,7 @@ pub(crate) fn suggest(table: &Table, notation: &Notation) -> Suggestions {
     });
     let columns = columns.collect();
     let person = person.map(|(position, why)| (table.columns[position].name.clone(), why));
-    Suggestions { person, columns }
+    Suggestions { table: table.name.clone(), settings: Vec::new(), person, columns }
 }
 
 /// The column that names the person, and why: a key that sounds like it and has several rows per value, else the column
@@ -193,7 +225,11 @@ mod tests {
     }
 
     fn roles(table: &Table) -> Vec<(String, Role)> {
-        suggest(table, &Notation::default()).columns.into_iter().map(|column| (column.name, column.role)).collect()
+        suggest_roles(table, &Notation::default())
+            .columns
+            .into_iter()
+            .map(|column| (column.name, column.role))
+            .collect()
     }
 
     #[test]
@@ -228,7 +264,7 @@ mod tests {
     fn a_person_may_have_several_rows() {
         let table =
             table(&[("visit_id", &["1", "2", "3"]), ("patient_id", &["7", "7", "8"]), ("age", &["1", "1", "2"])]);
-        let suggestions = suggest(&table, &Notation::default());
+        let suggestions = suggest_roles(&table, &Notation::default());
         assert_eq!(
             suggestions.person,
             Some(("patient_id".to_owned(), "2 persons in 3 rows; each counts once".to_owned()))
@@ -241,7 +277,7 @@ mod tests {
         let table =
             table(&[("plz", &["12345", "12346"]), ("birth", &["1984-03-17", "1990-01-01"]), ("age", &["1", "2"])]);
         let settings: Vec<_> =
-            suggest(&table, &Notation::default()).columns.iter().map(|column| column.settings).collect();
+            suggest_roles(&table, &Notation::default()).columns.iter().map(|column| column.settings).collect();
         assert_eq!(settings, [MASK, DATE, NONE]);
     }
 }

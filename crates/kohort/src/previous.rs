@@ -8,8 +8,8 @@ use std::path::Path;
 use kohort_io::{EarlierRegister, LoadedRegister, TablesManifest, manifest_digest, read_release_of};
 use kohort_model::{Column, JoinedRegister, Manifest, NULL, PreviousRelease, Progress, ReadBeside, Spec, Table};
 
-use crate::commands::verify::{claim_reports, compare_claims, count_alone};
-use crate::failure::{Failure, Report, Status, violation_reports};
+use crate::error::{Error, Report, violation_reports};
+use crate::verification::{claim_reports, compare_claims, count_alone};
 
 /// Earlier releases.
 pub(crate) struct Previous {
@@ -28,7 +28,7 @@ impl Previous {
         joined: &JoinedRegister,
         registers: (&[LoadedRegister], &[EarlierRegister]),
         progress: &dyn Progress,
-    ) -> Result<Previous, Failure> {
+    ) -> Result<Previous, Error> {
         let mut previous = Previous { releases: Vec::new(), manifests: Vec::new() };
         let (mut needed, mut read) = (Vec::new(), Vec::new());
         for path in &spec.previous {
@@ -57,7 +57,7 @@ impl Previous {
                 };
                 let message =
                     format!("{} was made to be read beside {releases} that {are} not named here", release.display());
-                return Err(Failure::input(message, "name all of them: previous = [\"first/\", \"second/\"]"));
+                return Err(Error::input(message, "name all of them: previous = [\"first/\", \"second/\"]"));
             }
         }
         Ok(previous)
@@ -69,33 +69,26 @@ fn read_verified(
     release: &Path,
     original: &Table,
     progress: &dyn Progress,
-) -> Result<(TablesManifest, Vec<Table>), Failure> {
-    let in_release = |mut failure: Failure| {
-        let place = release.display().to_string();
-        for report in failure.reports.iter_mut().filter(|report| !report.message.starts_with(&place)) {
-            report.message.insert_str(0, &format!("{place}: "));
-        }
-        failure
-    };
+) -> Result<(TablesManifest, Vec<Table>), Error> {
     let read = read_release_of(std::slice::from_ref(original), release, progress);
-    let (manifest, tables) = read.map_err(|problem| in_release(problem.into()))?;
+    let (manifest, tables) = read.map_err(|problem| Error::from(problem).at(release))?;
     let counted = count_alone(release, &manifest, &tables, &mut Vec::new())?;
     let wrong: Vec<Report> = match counted {
         Ok(found) => claim_reports(&compare_claims(&manifest, &found, None)),
         Err(violations) => violation_reports(&violations.0),
     };
-    if wrong.is_empty() { Ok((manifest, tables)) } else { Err(in_release(Failure::new(Status::NotMet, wrong))) }
+    if wrong.is_empty() { Ok((manifest, tables)) } else { Err(Error::NotMet(wrong).at(release)) }
 }
 
 /// Refuses what can't be read beside a register.
-fn refuse_other_kinds(release: &Path, manifest: &Manifest) -> Result<(), Failure> {
+fn refuse_other_kinds(release: &Path, manifest: &Manifest) -> Result<(), Error> {
     let kind = match () {
         () if !manifest.audiences.is_empty() => "for several audiences",
         () if manifest.register.is_none() && manifest.tables.len() > 1 => "of several tables",
         () => return Ok(()),
     };
     let message = format!("{} is a release {kind}: what it says beside a register is not known", release.display());
-    Err(Failure::input(message, "name releases of one table, with or without a register"))
+    Err(Error::input(message, "name releases of one table, with or without a register"))
 }
 
 /// Refuses releases that were made with other registers: nothing says who stood in them.
@@ -103,14 +96,14 @@ fn refuse_other_registers(
     release: &Path,
     manifest: &Manifest,
     (now, then): (&[LoadedRegister], &[EarlierRegister]),
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let is_here = |digest: &String| {
         now.iter().any(|register| register.sha256 == *digest) || then.iter().any(|register| register.sha256 == *digest)
     };
     let Some(other) = manifest.registers.iter().find(|register| !is_here(&register.sha256)) else { return Ok(()) };
     let (release, name) = (release.display(), &other.name);
     let message = format!("{release} was made with another file of register '{name}', which is not named here");
-    Err(Failure::input(message, "name that file, too: previous = \"FILE\" in the register's section"))
+    Err(Error::input(message, "name that file, too: previous = \"FILE\" in the register's section"))
 }
 
 /// Where the registers of a release described each person.

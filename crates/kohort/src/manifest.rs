@@ -20,8 +20,8 @@ use kohort_verify::{
 };
 
 /// What a manifest is made from, once files are written and counted.
-pub(crate) struct Facts<'a> {
-    pub(crate) spec: &'a Spec,
+#[derive(Debug)]
+pub(crate) struct Facts {
     pub(crate) algorithm: &'static str,
     /// What was done otherwise than the spec would have a reader expect.
     pub(crate) notes: Vec<Note>,
@@ -42,6 +42,7 @@ pub(crate) struct Facts<'a> {
 }
 
 /// What a manifest says of registers.
+#[derive(Debug)]
 pub(crate) struct RegisterFacts {
     pub(crate) registers: Vec<RegisterManifest>,
     pub(crate) method: RegisterMethod,
@@ -53,6 +54,7 @@ pub(crate) struct RegisterFacts {
 }
 
 /// What a manifest is made from, table by table.
+#[derive(Debug)]
 pub(crate) struct TableFacts {
     pub(crate) name: String,
     pub(crate) rows_in: u64,
@@ -60,9 +62,9 @@ pub(crate) struct TableFacts {
     pub(crate) loss: Option<Loss>,
 }
 
-impl Facts<'_> {
+impl Facts {
     /// The manifest of a release whose files, in the order of its tables, were counted by the verifier.
-    pub(crate) fn manifest(&self, written: &[WrittenFile], found: &Findings) -> TablesManifest {
+    pub(crate) fn manifest(&self, spec: &Spec, written: &[WrittenFile], found: &Findings) -> TablesManifest {
         let suppressed = found.suppressed.expect("the verifier compared the release with the private tables");
         let of_tables: Vec<Option<Suppressed>> = found.tables.iter().map(|table| table.suppressed).collect();
         let entry = |(position, (table, written)): (usize, (&TableFacts, &WrittenFile))| TableManifest {
@@ -79,8 +81,8 @@ impl Facts<'_> {
         let manifest = Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
-            order: self.spec.order,
-            requirement: requirement(self.spec),
+            order: spec.order,
+            requirement: requirement(spec),
             achieved: achieved(found),
             persons: Persons {
                 n_in: found.persons + suppressed.persons,
@@ -90,14 +92,14 @@ impl Facts<'_> {
             classes: found.classes,
             loss: self.loss.clone(),
             risk: Risk {
-                highest: self.risk(self.before.highest_risk, found.highest_risk),
-                average: self.risk(self.before.average_risk, found.average_risk),
+                highest: risk(spec, self.before.highest_risk, found.highest_risk),
+                average: risk(spec, self.before.average_risk, found.average_risk),
             },
             tables: self.tables.iter().zip(written).enumerate().map(entry).collect(),
-            audiences: audiences(self.spec),
-            savings: self.saved.as_ref().map(|saved| savings(saved, self.spec.steer)),
+            audiences: audiences(spec),
+            savings: self.saved.as_ref().map(|saved| savings(saved, spec.steer)),
             registers: self.registers.as_ref().map_or_else(Vec::new, |facts| facts.registers.clone()),
-            register: self.registers.as_ref().map(|facts| join(facts, self.spec, found)),
+            register: self.registers.as_ref().map(|facts| join(facts, spec, found)),
             previous: found.joined.as_ref().and_then(|found| found.together.as_ref()).map(|found| PreviousManifest {
                 manifests: self.previous.clone(),
                 k: found.k,
@@ -125,15 +127,13 @@ impl Facts<'_> {
     }
 }
 
-impl Facts<'_> {
-    /// A risk before and after. The first depends on columns of all audiences.
-    fn risk(&self, before: f64, after: f64) -> BeforeAfter {
-        let before = match self.spec.steer {
-            Steer::All => Some(before),
-            Steer::Common => None,
-        };
-        BeforeAfter { before, after }
-    }
+/// A risk before and after. The first depends on columns of all audiences.
+fn risk(spec: &Spec, before: f64, after: f64) -> BeforeAfter {
+    let before = match spec.steer {
+        Steer::All => Some(before),
+        Steer::Common => None,
+    };
+    BeforeAfter { before, after }
 }
 
 fn join(facts: &RegisterFacts, spec: &Spec, found: &Findings) -> JoinManifest {
@@ -425,7 +425,7 @@ fn achieved_learned(found: &[LearnedFindings]) -> BTreeMap<String, AchievedLearn
 }
 
 /// Every sensitive column that was counted, under its name in a manifest.
-pub(crate) fn sensitive_columns(found: &Findings) -> Vec<(String, &SensitiveFindings)> {
+pub fn sensitive_columns(found: &Findings) -> Vec<(String, &SensitiveFindings)> {
     let of_one = found.sensitive.iter().map(|column| (column.column.clone(), column));
     let of_many = found.tables.iter().flat_map(|table| {
         let table_name = (found.tables.len() > 1).then_some(table.table.as_str());

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use kohort::Job;
 use kohort_io::{
-    CellForm, Compression, Existing, Format, LoadedTables, WriteOptions, WrittenFile, load, load_registers,
-    load_tables, write_release,
+    CellForm, Compression, Existing, Format, LoadedTables, Private, WriteOptions, load, load_registers, load_tables,
+    stage,
 };
 use kohort_model::{
     Audiences, Cells, Column, JoinedRegister, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Schema,
@@ -13,11 +14,9 @@ use kohort_model::{
 };
 use kohort_testkit::mutations::Sheet;
 use kohort_testkit::mutations::judges::{BesideRegister, Judgement, ManyTables, OneTable};
-use kohort_verify::{Findings, SuppressionLimit, verify_release};
+use kohort_verify::{SuppressionLimit, verify_release};
 use serde_json::Value;
 use tempfile::TempDir;
-
-use crate::job::{Job, JobOptions, Risks};
 
 /// A kind of release.
 pub(super) struct Kind {
@@ -73,8 +72,8 @@ baker,54,cab,yes
 ";
 const JOBS: &str = "clerk;office;*\nnurse;care;*\nbaker;trade;*\n";
 const CARS: &str = "van;large;*\nbus;large;*\ncab;small;*\n";
-const MICRODATA: &str = include_str!("../../../../../testkit/golden/register/microdata.csv");
-const PUBLIC: &str = include_str!("../../../../../testkit/golden/register/public.csv");
+const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
+const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
 
 fn of_patients(settings: &str, disease: &str) -> String {
     format!(
@@ -226,15 +225,13 @@ impl Released {
         }
         fs::write(folder.path().join("release.toml"), &kind.spec).unwrap();
         let spec = Spec::parse(&kind.spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
-        let options = JobOptions { cells: kind.cells, risks: Risks::Accepted };
-        let job = Job::run(&spec, folder.path(), options, &Silent)
-            .unwrap_or_else(|failure| panic!("{}: {failure:?}", kind.name));
+        let job = Job::read(folder.path().join("release.toml")).unwrap().cells(kind.cells).accept_risks();
+        let release = job.anonymize().unwrap_or_else(|error| panic!("{}: {error}", kind.name));
         // Sheets are read from CSV, whatever format is verified.
         let csv = WriteOptions { format: Some(Format::Csv(Compression::None)), existing: Existing::Refuse };
-        job.write(&folder.path().join("csv"), csv, &Silent).unwrap();
+        release.write_with(folder.path().join("csv"), csv, &Silent).unwrap();
         let options = WriteOptions { format: kind.format, existing: Existing::Refuse };
-        job.write(&folder.path().join("out"), options, &Silent).unwrap();
-        drop(job);
+        release.write_with(folder.path().join("out"), options, &Silent).unwrap();
         let originals = match spec.tables.as_slice() {
             [table] if !spec.registers.is_empty() => {
                 let mut loaded = load(folder.path(), &spec, table, &Silent).unwrap();
@@ -287,8 +284,8 @@ impl Released {
         let verified = verify_release(release, &loaded.table, &[], SuppressionLimit::NOBODY).unwrap();
         let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
         let out = folder.path().join("out");
-        let manifest = |_: &WrittenFile, _: &Findings| serde_json::from_value(self.manifest.clone()).unwrap();
-        write_release(&verified, &loaded, &[], manifest, &out, options, &Silent).unwrap();
+        let private = Private::one(Spec::new(1), loaded);
+        stage(&verified, &private, &out, options, &Silent).unwrap().publish(&self.manifest).unwrap();
         fs::copy(out.join(format!("sheet.{}", format.extension())), file).unwrap();
     }
 

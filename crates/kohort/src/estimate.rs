@@ -6,62 +6,96 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::path::Path;
 
 use kohort_core::register::estimate::{Asked, Estimator, ShownCell, ShownClass, ShownGroup};
 use kohort_core::utility::ValueRange;
-use kohort_io::TablesManifest;
+use kohort_io::{TablesManifest, read_release_with};
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::register::SENSITIVE_GROUP;
-use kohort_model::{Column, Hierarchy, LabelsManifest, NULL, Role, Table, Value, ValueType};
+use kohort_model::spec::HierarchySource;
+use kohort_model::{Column, Hierarchy, LabelsManifest, NULL, Progress, Role, Table, Value, ValueType};
 use kohort_verify::{Reading, ShownLabel};
 
-use crate::expression::{Comparison, Condition, Test};
-use crate::failure::{Failure, Report, Status};
+use crate::error::{Error, Report};
+use crate::expression::{self, Comparison, Condition, Test};
 
 /// How wide a range of whole numbers or days is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Widths {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Widths {
     /// `[20,29]` holds ten.
+    #[default]
     Steps,
     /// As far as its ends are apart.
     Continuous,
 }
 
-/// What the user says about the release.
-pub(crate) struct Assumed<'a> {
+/// What the reader knows beyond the released files.
+#[derive(Clone, Debug, Default)]
+pub struct EstimateOptions {
     /// How wide ranges are.
-    pub(crate) widths: Widths,
-    /// Columns whose hierarchy the user gave.
-    pub(crate) given: BTreeSet<&'a str>,
+    pub widths: Widths,
+    /// Hierarchies by column: which values labels stand for, where the release does not say.
+    pub hierarchies: BTreeMap<String, HierarchySource>,
 }
 
 /// An estimate.
-pub(crate) struct Estimate {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
     /// Private rows that match.
-    pub(crate) count: f64,
+    pub count: f64,
     /// All private rows.
-    pub(crate) of: f64,
+    pub of: f64,
     /// Per sensitive column each value, and the rows that match and have it.
-    pub(crate) sensitive: Vec<(String, Vec<ValueCount>)>,
+    pub sensitive: Vec<(String, Vec<ValueCount>)>,
 }
 
 /// A value, `None` for null, and how many rows have it.
-pub(crate) type ValueCount = (Option<String>, f64);
+pub type ValueCount = (Option<String>, f64);
 
 /// At most so many combinations of listed values are asked one by one.
 const MOST_QUERIES: usize = 10_000;
 
+/// Estimates how many rows of the private table match conditions, and which sensitive values they have, as a reader who
+/// has nothing but the released files.
+///
+/// Conditions are joined by `and`: `=`, `<`, `<=`, `>`, `>=`, `between .. and ..`, `in (.., ..)`.
+///
+/// ```no_run
+/// # fn main() -> Result<(), kohort::Error> {
+/// let found = kohort::estimate("out", "age between 20 and 40 and zip = '88512'", &Default::default(), &kohort::Silent)?;
+/// println!("{} of {}", found.count, found.of);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Input`] where conditions can't be read or can't be asked of this release.
+pub fn estimate(
+    release: impl AsRef<Path>,
+    conditions: &str,
+    options: &EstimateOptions,
+    progress: &dyn Progress,
+) -> Result<Estimate, Error> {
+    let conditions = expression::parse(conditions).map_err(|misread| {
+        let message = format!("the conditions can't be read: {misread}");
+        Error::input(message, "for example \"age between 20 and 40 and zip = '88512'\"")
+    })?;
+    let (manifest, tables) = read_release_with(release.as_ref(), &options.hierarchies, progress)?;
+    estimate_from(&manifest, &tables, &conditions, options)
+}
+
 /// Estimates from the tables of a release.
-pub(crate) fn estimate(
+fn estimate_from(
     manifest: &TablesManifest,
     tables: &[Table],
     conditions: &[Condition],
-    assumed: &Assumed<'_>,
-) -> Result<Estimate, Failure> {
+    options: &EstimateOptions,
+) -> Result<Estimate, Error> {
     let is_joined = manifest.manifest.register.is_some();
     let hangs = |table: &Table| manifest.links.iter().any(|link| link.table == table.name);
     let asked = tables.iter().find(|table| !hangs(table));
-    let table = asked.ok_or_else(|| Failure::input("the release has no table of persons", "write it again"))?;
+    let table = asked.ok_or_else(|| Error::input("the release has no table of persons", "write it again"))?;
     check_columns(table, tables, conditions, is_joined)?;
     let quasi: Vec<&Column> = table.columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let mut problems = Vec::new();
@@ -71,14 +105,14 @@ pub(crate) fn estimate(
             conditions.iter().filter(|condition| condition.column == column.name).collect();
         let told = manifest.manifest.tables.iter().find(|entry| entry.name == table.name);
         let told = told.and_then(|entry| entry.columns.get(&column.name)).and_then(|known| known.labels.as_ref());
-        let told = told.filter(|_| !assumed.given.contains(column.name.as_str()));
-        match Scale::new(column, told, &of_column, assumed.widths) {
+        let told = told.filter(|_| !options.hierarchies.contains_key(&column.name));
+        match Scale::new(column, told, &of_column, options.widths) {
             Ok(scale) => scales.push(scale),
             Err(report) => problems.push(report),
         }
     }
     if !problems.is_empty() {
-        return Err(Failure::new(Status::Input, problems));
+        return Err(Error::Input(problems));
     }
     let queries = queries(&scales)?;
     let classes = classes(table, &quasi, &scales);
@@ -106,7 +140,7 @@ fn by_text(mut values: Vec<ValueCount>) -> Vec<ValueCount> {
 }
 
 /// Columns that can't be asked for.
-fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_joined: bool) -> Result<(), Failure> {
+fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_joined: bool) -> Result<(), Error> {
     let quasi: Vec<&str> =
         table.columns.iter().filter(|column| column.role == Role::Quasi).map(|column| column.name.as_str()).collect();
     let can_ask = match quasi.as_slice() {
@@ -136,7 +170,7 @@ fn check_columns(table: &Table, tables: &[Table], conditions: &[Condition], is_j
         };
         problems.push(Report::new(message).hint(can_ask.clone()));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::new(Status::Input, problems)) }
+    if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems)) }
 }
 
 /// A column: what its cells show, and which of it is asked for.
@@ -459,12 +493,12 @@ fn meet(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
 }
 
 /// One query per combination of parts, which are disjoint, so that their counts add up.
-fn queries(scales: &[Scale]) -> Result<Vec<Vec<Asked>>, Failure> {
+fn queries(scales: &[Scale]) -> Result<Vec<Vec<Asked>>, Error> {
     let mut queries: Vec<Vec<Asked>> = vec![Vec::new()];
     for scale in scales {
         if queries.len() * scale.asked.len() > MOST_QUERIES {
             let message = format!("more than {MOST_QUERIES} combinations of values are listed");
-            return Err(Failure::input(message, "ask for ranges with between"));
+            return Err(Error::input(message, "ask for ranges with between"));
         }
         let longer = |query: &Vec<Asked>| {
             let with = |asked: &Asked| query.iter().chain([asked]).cloned().collect::<Vec<Asked>>();

@@ -4,14 +4,15 @@
 //! [`kohort_testkit::mutations`] lists, and judged as `kohort verify` judges them. Which changes are harmful is said by the
 //! oracle there. Run with `--nocapture` to see the counts.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use kohort_io::TablesManifest;
-use kohort_model::Silent;
+use kohort::{Error, Job, TablesManifest};
 use kohort_testkit::mutations::Sheet;
 use kohort_testkit::mutations::cells::changed_cells;
 use kohort_testkit::mutations::claims::{changed_claims, is_below};
@@ -20,8 +21,6 @@ use kohort_testkit::mutations::rows::changed_rows;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Verify;
-use crate::failure::Status;
 use releases::{Kind, Released};
 
 /// What `kohort verify` says.
@@ -42,18 +41,22 @@ enum Mode {
 
 fn verify(folder: &Path, mode: Mode) -> Outcome {
     let against = (mode == Mode::Against).then(|| folder.join("release.toml"));
-    let verify = Verify { release: folder.join("out"), against, threads: None, json: false };
-    match verify.judge(&Silent) {
-        Ok(judged) if judged.wrong.is_empty() => {
-            Outcome::Accepted([judged.claims.unconfirmed, judged.claims.taken].concat())
+    let release = folder.join("out");
+    let found = match against {
+        None => kohort::verify(release),
+        Some(spec) => Job::read(spec).and_then(|job| kohort::verify_against(release, &job)),
+    };
+    match found {
+        Ok(found) if found.wrong.is_empty() => {
+            Outcome::Accepted([found.claims.unconfirmed, found.claims.taken].concat())
         }
-        Err(failure) if failure.status == Status::CannotTell => Outcome::CannotTell,
-        Ok(judged) => Outcome::Rejected(messages(&judged.wrong)),
-        Err(failure) => Outcome::Rejected(messages(&failure.reports)),
+        Err(Error::CannotTell(_)) => Outcome::CannotTell,
+        Ok(found) => Outcome::Rejected(messages(&found.wrong)),
+        Err(error) => Outcome::Rejected(messages(&error.reports())),
     }
 }
 
-fn messages(reports: &[crate::failure::Report]) -> Vec<String> {
+fn messages(reports: &[kohort::Report]) -> Vec<String> {
     reports.iter().map(|report| report.message.clone()).collect()
 }
 

@@ -1,0 +1,217 @@
+//! [`Sources`]: where the files that a spec names are: in a folder, or in memory.
+//!
+//! A program that has its tables in memory names them in a spec like files, and hands in an [`InMemory`] that stands in for
+//! these names. Everything behind this module treats both alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use kohort_model::spec::CsvSpec;
+use kohort_model::{NULL, Progress, Silent};
+use sha2::{Digest, Sha256};
+
+use super::OpenTable;
+use super::arrow::ArrowFile;
+use super::problem::ReadProblem;
+use crate::digest::{hexadecimal, sha256_of_file};
+use crate::{Compression, Format};
+
+/// The rows of a table in memory.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Batches {
+    /// Rows of these columns.
+    ///
+    /// # Errors
+    /// Gives the position of the first batch that has other columns.
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self, usize> {
+        match batches.iter().position(|batch| batch.schema_ref().fields() != schema.fields()) {
+            Some(other) => Err(other),
+            None => Ok(Batches { schema, batches }),
+        }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The rows.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    pub(crate) fn open<'a>(&self, progress: &'a dyn Progress) -> OpenTable<'a> {
+        OpenTable::Arrow(ArrowFile::in_memory(self.schema.clone(), self.batches.clone(), progress))
+    }
+
+    /// A digest of names, types and cells. How rows are spread over batches does not change it.
+    fn sha256(&self) -> Result<String, ReadProblem> {
+        let mut hasher = Sha256::new();
+        let every: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let columns = match self.open(&Silent).read(&every) {
+            Ok(columns) => columns,
+            Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => Vec::new(),
+            Err(mut problems) => return Err(problems.swap_remove(0)),
+        };
+        let mut text = String::new();
+        for field in self.schema.fields() {
+            text.clear();
+            write!(text, "{:?} {}\n", field.name(), field.data_type()).expect("a string takes all");
+            hasher.update(&text);
+        }
+        for column in &columns {
+            for &id in &column.ids {
+                let cell = if id == NULL { None } else { Some(column.texts.get(id)) };
+                // Lengths keep cells apart, and a null has a length that no text has.
+                hasher.update(cell.map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
+                hasher.update(cell.unwrap_or_default());
+            }
+        }
+        Ok(hexadecimal(&hasher.finalize()))
+    }
+}
+
+/// Tables and hierarchies in memory that stand in for files of a spec, by the names that the spec gives them.
+#[derive(Clone, Debug, Default)]
+pub struct InMemory {
+    tables: BTreeMap<PathBuf, Batches>,
+    texts: BTreeMap<PathBuf, String>,
+}
+
+impl InMemory {
+    /// Lets a table stand in for a file. An earlier one of that name gives way.
+    pub fn add_table(&mut self, file: impl Into<PathBuf>, batches: Batches) {
+        self.tables.insert(file.into(), batches);
+    }
+
+    /// Lets a text stand in for the file of a hierarchy.
+    pub fn add_text(&mut self, file: impl Into<PathBuf>, text: String) {
+        self.texts.insert(file.into(), text);
+    }
+
+    /// Takes over everything that another one has.
+    pub fn extend(&mut self, other: InMemory) {
+        self.tables.extend(other.tables);
+        self.texts.extend(other.texts);
+    }
+}
+
+/// Where the files that a spec names are.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    folder: &'a Path,
+    in_memory: Option<&'a InMemory>,
+}
+
+impl<'a> Sources<'a> {
+    /// Files below a folder, but for those that something in memory stands in for.
+    pub fn new(folder: &'a Path, in_memory: &'a InMemory) -> Self {
+        Sources { folder, in_memory: Some(in_memory) }
+    }
+
+    /// Where a file is, as messages name it.
+    pub(crate) fn place(&self, file: &Path) -> PathBuf {
+        let is_elsewhere = file == Path::new("-") || self.table(file).is_some() || self.in_memory_text(file).is_some();
+        if is_elsewhere { file.to_owned() } else { self.folder.join(file) }
+    }
+
+    fn table(&self, file: &Path) -> Option<&'a Batches> {
+        self.in_memory?.tables.get(file)
+    }
+
+    fn in_memory_text(&self, file: &Path) -> Option<&'a String> {
+        self.in_memory?.texts.get(file)
+    }
+
+    /// Opens a table, and says in which format its release is written unless somebody asks for another.
+    pub(crate) fn open<'p>(
+        &self,
+        file: &Path,
+        csv: &CsvSpec,
+        progress: &'p dyn Progress,
+    ) -> Result<(OpenTable<'p>, Format), ReadProblem> {
+        if let Some(batches) = self.table(file) {
+            return Ok((batches.open(progress), Format::Parquet));
+        }
+        let path = self.place(file);
+        let open = OpenTable::open(&path, None, csv, progress)?;
+        Ok((open, Format::of_path(&path).unwrap_or(Format::Csv(Compression::None))))
+    }
+
+    /// The digest of a file, or of what stands in for it.
+    pub(crate) fn sha256(&self, file: &Path) -> Result<String, ReadProblem> {
+        match self.table(file) {
+            Some(batches) => batches.sha256(),
+            None => sha256_of_file(&self.place(file)).map_err(|source| ReadProblem::Io { source }),
+        }
+    }
+
+    /// The text of a hierarchy's file.
+    pub(crate) fn text(&self, file: &Path) -> io::Result<String> {
+        match self.in_memory_text(file) {
+            Some(text) => Ok(text.clone()),
+            None => std::fs::read_to_string(self.place(file)),
+        }
+    }
+}
+
+impl<'a> From<&'a Path> for Sources<'a> {
+    fn from(folder: &'a Path) -> Self {
+        Sources { folder, in_memory: None }
+    }
+}
+
+impl<'a> From<&'a PathBuf> for Sources<'a> {
+    fn from(folder: &'a PathBuf) -> Self {
+        Sources::from(folder.as_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    fn batch(numbers: &[Option<i64>], words: &[&str]) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+        let words: ArrayRef = Arc::new(StringArray::from(words.to_vec()));
+        RecordBatch::try_from_iter_with_nullable([("n", numbers, true), ("w", words, true)]).unwrap()
+    }
+
+    fn digest(batches: Vec<RecordBatch>) -> String {
+        Batches::new(batches[0].schema(), batches).unwrap().sha256().unwrap()
+    }
+
+    #[test]
+    fn a_digest_depends_on_cells_and_not_on_batches() {
+        let whole = digest(vec![batch(&[Some(1), None, Some(2)], &["ab", "c", ""])]);
+        let parts = digest(vec![batch(&[Some(1)], &["ab"]), batch(&[None, Some(2)], &["c", ""])]);
+        assert_eq!(whole, parts);
+        for other in [
+            batch(&[Some(1), None, Some(2)], &["a", "bc", ""]),
+            batch(&[Some(1), Some(2), None], &["ab", "c", ""]),
+            batch(&[Some(1), None], &["ab", "c"]),
+        ] {
+            assert_ne!(digest(vec![other]), whole);
+        }
+    }
+
+    #[test]
+    fn batches_of_other_columns_are_refused() {
+        let one = batch(&[Some(1)], &["a"]);
+        let other = one.project(&[0]).unwrap();
+        assert_eq!(Batches::new(one.schema(), vec![one, other]).unwrap_err(), 1);
+    }
+}

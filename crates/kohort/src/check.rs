@@ -1,0 +1,103 @@
+//! [`Check`]: what any table satisfies, whoever made it.
+
+use std::path::Path;
+
+use kohort_io::{
+    Batches, CheckOptions, FileColumns, ReadProblem, ReadProblems, infer_type, read_batches_for_check, read_for_check,
+};
+use kohort_model::{Distance, Notation, Progress, Requirement, Table};
+use kohort_verify::{Findings, measure};
+
+use crate::error::{Error, Report, violation_reports};
+
+/// What is to be counted in a table, and what it should satisfy.
+///
+/// ```no_run
+/// use kohort::{Check, Requirement, Silent};
+///
+/// # fn main() -> Result<(), kohort::Error> {
+/// let check = Check {
+///     quasi: vec!["age".to_owned(), "zip".to_owned()],
+///     requirements: vec![Requirement::K(5)],
+///     ..Check::default()
+/// };
+/// let checked = check.file("patients.csv", &Silent)?;
+/// println!("smallest class {}, {} requirements unmet", checked.findings.k, checked.unmet.len());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Check {
+    /// Columns that others could know about a person.
+    pub quasi: Vec<String>,
+    /// Columns that nobody should learn.
+    pub sensitive: Vec<String>,
+    /// The column that names the person; without it each row is one.
+    pub person: Option<String>,
+    /// What every class should satisfy.
+    pub requirements: Vec<Requirement>,
+}
+
+/// What was counted in a table.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The counts.
+    pub findings: Findings,
+    /// Requirements that are not met.
+    pub unmet: Vec<Report>,
+}
+
+impl Check {
+    /// Counts a file: CSV (also `.gz`, `.zst`), Parquet or Arrow; `-` is standard input.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where it can't be read or a column is not there.
+    pub fn file(&self, path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Checked, Error> {
+        let path = path.as_ref();
+        self.count(path, read_for_check(path, &CheckOptions::default(), progress)?)
+    }
+
+    /// Counts rows in memory.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where a column is not there.
+    pub fn batches(&self, batches: &Batches, progress: &dyn Progress) -> Result<Checked, Error> {
+        let name = "table";
+        self.count(Path::new(name), read_batches_for_check(name, batches, progress)?)
+    }
+
+    fn count(&self, place: &Path, mut table: Table) -> Result<Checked, Error> {
+        let quasi = positions(place, &table, &self.quasi)?;
+        let sensitive = positions(place, &table, &self.sensitive)?;
+        table.person = positions(place, &table, self.person.as_slice())?.first().copied();
+        order_values(&mut table, &self.requirements);
+        let findings = measure(&table, &quasi, &sensitive, &self.requirements)
+            .map_err(|violations| Error::Input(violation_reports(&violations.0)))?;
+        let unmet = violation_reports(&findings.unmet);
+        Ok(Checked { findings, unmet })
+    }
+}
+
+/// Gives the columns whose order a requirement asks for their type.
+fn order_values(table: &mut Table, requirements: &[Requirement]) {
+    for requirement in requirements {
+        if requirement.distance() == Some(Distance::Ordered)
+            && let Some(position) = requirement.sensitive_column().and_then(|column| table.position(column))
+        {
+            let column = &mut table.columns[position];
+            column.value_type = infer_type(&column.texts, &Notation::default());
+        }
+    }
+}
+
+/// Positions of the columns with these names, or all that are not there.
+pub(crate) fn positions(file: &Path, table: &Table, names: &[String]) -> Result<Vec<usize>, Error> {
+    let columns: Vec<String> = names.iter().filter(|name| table.position(name).is_none()).cloned().collect();
+    if !columns.is_empty() {
+        let of_file: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+        let known = FileColumns::of_file(&of_file, names.iter().map(String::as_str));
+        let problems = vec![ReadProblem::UnknownColumn { columns, known }];
+        return Err(ReadProblems { file: file.to_owned(), problems }.into());
+    }
+    Ok(names.iter().filter_map(|name| table.position(name)).collect())
+}

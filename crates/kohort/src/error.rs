@@ -1,0 +1,272 @@
+//! [`Error`]: why there is no result, by kind, and in words for people.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use kohort_core::AnonymizeError;
+use kohort_io::{ErrorClass, LoadProblem, ReadProblem, ReadProblems, ReleaseProblem, WriteProblem};
+use kohort_model::SchemaProblem;
+use kohort_model::hierarchy::HierarchyProblems;
+use kohort_model::spec::{SpecProblem, SpecProblems};
+use kohort_verify::{BlatantRisk, Violation, Violations};
+
+/// Why there is no result.
+///
+/// Nothing was written where there is an error, and no message holds a cell of a private table.
+///
+/// ```
+/// use kohort::{Error, Job};
+///
+/// match Job::read("no-such-file.toml").and_then(|job| job.anonymize()) {
+///     Ok(release) => println!("reached k = {}", release.manifest().achieved.k),
+///     Err(Error::Unreachable(why)) => println!("ask for less: {why}"),
+///     Err(error) => {
+///         for report in error.reports() {
+///             println!("{} ({})", report.message, report.hint.as_deref().unwrap_or("no hint"));
+///         }
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A spec, a table, a hierarchy, a register or a parameter is wrong, or a file is not there.
+    Input(Vec<Report>),
+    /// The requirement can't be reached with these persons.
+    Unreachable(AnonymizeError),
+    /// An audience, or a coalition, asks for more persons than there are.
+    TooFewForAudiences(Vec<Report>),
+    /// The requirement holds, but these risks make it worth little. [`crate::Job::accept_risks`] goes on in spite of them.
+    Risks(Vec<BlatantRisk>),
+    /// A release does not satisfy what its manifest says, or is not what it says it is.
+    NotMet(Vec<Report>),
+    /// Whether a release can have come from the private tables was not decided.
+    CannotTell(Vec<Report>),
+    /// A file could not be read or written.
+    Io(Vec<Report>),
+    /// Somebody cancelled the work, see [`crate::Progress::is_cancelled`].
+    Cancelled,
+    /// A fault of kohort itself. A release that does not pass its verification ends here, unwritten.
+    Fault(Vec<Report>),
+}
+
+/// One thing that is wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong, and where.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Report {
+    /// Something that is wrong.
+    pub fn new(message: impl Into<String>) -> Self {
+        Report { message: message.into(), hint: None }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl Error {
+    /// Everything that is wrong.
+    pub fn reports(&self) -> Vec<Report> {
+        match self {
+            Error::Input(reports)
+            | Error::TooFewForAudiences(reports)
+            | Error::NotMet(reports)
+            | Error::CannotTell(reports)
+            | Error::Io(reports)
+            | Error::Fault(reports) => reports.clone(),
+            Error::Unreachable(error) => vec![anonymize_report(error)],
+            Error::Risks(risks) => {
+                let each = risks.iter().map(|risk| Report::new(risk.to_string()).hint(risk.hint()));
+                let all = "the requirement holds, but these risks make it worth little, so nothing was written";
+                each.chain([Report::new(all)]).collect()
+            }
+            Error::Cancelled => vec![Report::new("cancelled, so nothing was written")],
+        }
+    }
+
+    /// One thing that is wrong with what was given.
+    pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Error::Input(vec![Report::new(message).hint(hint)])
+    }
+
+    /// What went wrong with a file. The user can mend it where the file is not there, or is no text.
+    pub fn file(path: &Path, doing: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
+        let message = format!("{}: can't be {doing}: {error}", path.display());
+        match error.kind() {
+            NotFound | IsADirectory => Error::input(message, "check the path"),
+            InvalidData => Error::input(message, "save the file as UTF-8 text"),
+            _ => Error::Io(vec![Report::new(message)]),
+        }
+    }
+
+    /// The problems of a spec in this file.
+    pub(crate) fn spec(path: &Path, problems: &SpecProblems) -> Self {
+        let report =
+            |problem: &SpecProblem| Report { message: format!("{}: {problem}", path.display()), hint: problem.hint() };
+        Error::Input(problems.0.iter().map(report).collect())
+    }
+
+    /// The problems of a hierarchy in this file.
+    pub fn hierarchy(path: &Path, problems: &HierarchyProblems) -> Self {
+        Error::Input(hierarchy_reports(&path.display(), problems))
+    }
+
+    /// Our own release did not pass: nothing the user did.
+    pub(crate) fn unverified(violations: &Violations) -> Self {
+        let mut reports = vec![
+            Report::new("the release did not pass its verification, so nothing was written")
+                .hint("this is a fault of kohort: please report it"),
+        ];
+        reports.extend(violation_reports(&violations.0));
+        Error::Fault(reports)
+    }
+
+    /// The same error, its messages beginning with a place that they don't name yet.
+    pub(crate) fn at(mut self, place: &Path) -> Self {
+        let place = place.display().to_string();
+        if let Error::Input(reports) | Error::NotMet(reports) | Error::Io(reports) | Error::Fault(reports) = &mut self {
+            for report in reports.iter_mut().filter(|report| !report.message.starts_with(&place)) {
+                report.message.insert_str(0, &format!("{place}: "));
+            }
+        }
+        self
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<String> = self.reports().into_iter().map(|report| report.message).collect();
+        f.write_str(&messages.join("\n"))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Unreachable(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What the verifier found.
+pub(crate) fn violation_reports(violations: &[Violation]) -> Vec<Report> {
+    let report =
+        |violation: &Violation| Report { message: violation.to_string(), hint: violation.hint().map(str::to_owned) };
+    violations.iter().map(report).collect()
+}
+
+fn anonymize_report(error: &AnonymizeError) -> Report {
+    Report { message: error.to_string(), hint: error.hint().map(str::to_owned) }
+}
+
+fn hierarchy_reports(place: &dyn Display, problems: &HierarchyProblems) -> Vec<Report> {
+    problems.0.iter().map(|problem| Report::new(format!("{place}: {problem}")).hint(problem.hint())).collect()
+}
+
+fn of_class(class: ErrorClass, reports: Vec<Report>) -> Error {
+    match class {
+        ErrorClass::Input => Error::Input(reports),
+        ErrorClass::Io => Error::Io(reports),
+    }
+}
+
+impl From<ReadProblems> for Error {
+    fn from(problems: ReadProblems) -> Self {
+        let class = problems.class();
+        let file = problems.file.display();
+        let mut reports = Vec::new();
+        for problem in &problems.problems {
+            match problem {
+                ReadProblem::Hierarchy { column, path, problems } => {
+                    let place = format!("{file}: column '{column}': hierarchy {}", path.display());
+                    reports.extend(hierarchy_reports(&place, problems));
+                }
+                ReadProblem::HierarchyRule { problem: rule, .. } => {
+                    reports.push(Report::new(format!("{file}: {problem}")).hint(rule.hint()));
+                }
+                _ => reports.push(Report { message: format!("{file}: {problem}"), hint: problem.hint() }),
+            }
+        }
+        of_class(class, reports)
+    }
+}
+
+impl From<LoadProblem> for Error {
+    fn from(problem: LoadProblem) -> Self {
+        match problem {
+            LoadProblem::Files(files) => {
+                let errors: Vec<Error> = files.into_iter().map(Error::from).collect();
+                let is_input = errors.iter().all(|error| matches!(error, Error::Input(_)));
+                let reports = errors.iter().flat_map(Error::reports).collect();
+                if is_input { Error::Input(reports) } else { Error::Io(reports) }
+            }
+            LoadProblem::Release(problem) => problem.into(),
+            LoadProblem::Schema(problems) => {
+                let report = |problem: &SchemaProblem| Report::new(problem.to_string()).hint(problem.hint());
+                Error::Input(problems.0.iter().map(report).collect())
+            }
+            problem => Error::Fault(vec![Report::new(problem.to_string())]),
+        }
+    }
+}
+
+impl From<ReleaseProblem> for Error {
+    fn from(problem: ReleaseProblem) -> Self {
+        if let ReleaseProblem::Table(problems) = problem {
+            return problems.into();
+        }
+        let reports = vec![Report { message: problem.to_string(), hint: problem.hint() }];
+        match problem {
+            // The release can be read, and is not what it says it is.
+            ReleaseProblem::Digest { .. }
+            | ReleaseProblem::Differs { .. }
+            | ReleaseProblem::Bounds { .. }
+            | ReleaseProblem::Labels { .. }
+            | ReleaseProblem::Listing { .. }
+            | ReleaseProblem::Unnamed { .. } => Error::NotMet(reports),
+            _ => of_class(problem.class(), reports),
+        }
+    }
+}
+
+impl From<WriteProblem> for Error {
+    fn from(problem: WriteProblem) -> Self {
+        of_class(problem.class(), vec![Report { message: problem.to_string(), hint: problem.hint() }])
+    }
+}
+
+impl From<AnonymizeError> for Error {
+    fn from(error: AnonymizeError) -> Self {
+        match error {
+            AnonymizeError::TooFewPersons { .. }
+            | AnonymizeError::OwnKTooLarge { .. }
+            | AnonymizeError::TooFrequent { .. }
+            | AnonymizeError::OneValue { .. }
+            | AnonymizeError::TooFewJoined { .. }
+            | AnonymizeError::Presence { .. }
+            | AnonymizeError::PreviousCrowd { .. }
+            | AnonymizeError::PreviousValues { .. } => Error::Unreachable(error),
+            AnonymizeError::NoQuasiColumn
+            | AnonymizeError::Unavailable(_)
+            | AnonymizeError::UnavailableForTables(_)
+            | AnonymizeError::UnavailableForAudiences(_)
+            | AnonymizeError::UnavailableWithRegister(_)
+            | AnonymizeError::LeftoversWithRegister
+            | AnonymizeError::PreviousColumn { .. }
+            | AnonymizeError::PreviousLabels { .. } => Error::Input(vec![anonymize_report(&error)]),
+            AnonymizeError::Cancelled => Error::Cancelled,
+            _ => Error::Fault(vec![anonymize_report(&error)]),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! [`Job`]: from a spec and private tables to a verified release in memory.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use kohort_core::audiences::{AnonymizedForAudiences, Savings, anonymize_audiences};
+use kohort_core::register::{AnonymizedWithRegister, anonymize_with_register};
+use kohort_core::relational::anonymize_tables;
+use kohort_core::{AnonymizeError, Anonymized, anonymize};
+use kohort_io::{
+    AskedOfOne, Batches, CellForm, InMemory, LoadedRegister, LoadedRegisters, Private, PrivateTables, Sources,
+    asked_of_join, load, load_registers, load_tables,
+};
+use kohort_model::{
+    Column, InRegister, NULL, Progress, RegisterManifest, Requirement, Role, Schema, Silent, Spec, Table,
+};
+use kohort_verify::{
+    BlatantRisk, ReleasedLink, SuppressionLimit, find_diversity_risks, find_risks, measure, measure_tables,
+    verify_joined, verify_release, verify_tables,
+};
+
+use crate::error::{Error, Report};
+use crate::manifest::{Facts, RegisterFacts, TableFacts, link_manifests};
+use crate::previous::Previous;
+use crate::release::Release;
+
+/// What is to be released, and how.
+///
+/// A job comes from a spec file, or from a builder: [`crate::Table`] for one table, [`crate::JobBuilder`] for everything a
+/// spec can say.
+///
+/// ```no_run
+/// # fn main() -> Result<(), kohort::Error> {
+/// let release = kohort::Job::read("release.toml")?.anonymize()?;
+/// release.write("out")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub(crate) spec: Spec,
+    pub(crate) folder: PathBuf,
+    pub(crate) in_memory: InMemory,
+    /// The file of the spec, where there is one, for messages.
+    pub(crate) file: Option<PathBuf>,
+    cells: CellForm,
+    risks: Risks,
+}
+
+/// What becomes of a release with a blatant risk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Risks {
+    /// There is none.
+    Refused,
+    /// The publisher knows, and the manifest says so.
+    Accepted,
+}
+
+impl Job {
+    /// Reads a spec file. Paths in it start from its folder.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with every problem of the spec, each with its line.
+    pub fn read(spec: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = spec.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, "read", &error))?;
+        let spec = Spec::parse(&text).map_err(|problems| Error::spec(path, &problems))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Ok(Job { file: Some(path.to_owned()), ..Job::new(spec, folder) })
+    }
+
+    /// A job for a spec whose paths start from a folder.
+    pub fn new(spec: Spec, folder: impl Into<PathBuf>) -> Self {
+        Job {
+            spec,
+            folder: folder.into(),
+            in_memory: InMemory::default(),
+            file: None,
+            cells: CellForm::Labels,
+            risks: Risks::Refused,
+        }
+    }
+
+    /// What is asked for.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Takes the rows of a table or a register from memory instead of the file that the spec names.
+    #[must_use]
+    pub fn instead_of(mut self, file: impl Into<PathBuf>, batches: Batches) -> Self {
+        self.in_memory.add_table(file, batches);
+        self
+    }
+
+    pub(crate) fn with_memory(mut self, in_memory: InMemory) -> Self {
+        self.in_memory = in_memory;
+        self
+    }
+
+    /// Sets the seed of algorithms that use chance. It never appears in the release.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.spec.seed = seed;
+        self
+    }
+
+    /// Shows quasi cells as labels such as `[20,29]`, which is the default, or as two columns of bounds.
+    #[must_use]
+    pub fn cells(mut self, cells: CellForm) -> Self {
+        self.cells = cells;
+        self
+    }
+
+    /// Goes on although a blatant risk is found; the manifest then names it.
+    #[must_use]
+    pub fn accept_risks(mut self) -> Self {
+        self.risks = Risks::Accepted;
+        self
+    }
+
+    /// Reads, anonymizes and verifies. Nothing is written yet.
+    ///
+    /// # Errors
+    /// Where the input does not fit the spec, the requirement can't be reached, or a blatant risk was found.
+    pub fn anonymize(&self) -> Result<Release, Error> {
+        self.anonymize_with(&Silent)
+    }
+
+    /// The same, telling its progress, which can also cancel it.
+    ///
+    /// # Errors
+    /// As [`Job::anonymize`], and [`Error::Cancelled`].
+    pub fn anonymize_with(&self, progress: &dyn Progress) -> Result<Release, Error> {
+        self.refuse_combinations()?;
+        let release = match self.spec.tables.as_slice() {
+            [] => Err(Error::input("the spec names no table", "add a section [tables.NAME]")),
+            [_] if !self.spec.registers.is_empty() => self.of_joined(progress),
+            [_] if !self.spec.links_rows() => self.of_one(progress),
+            _ => self.of_many(progress),
+        };
+        // Work that is cancelled ends in whatever way is quickest.
+        if progress.is_cancelled() { Err(Error::Cancelled) } else { release }
+    }
+
+    /// What messages call the spec.
+    pub(crate) fn place(&self) -> String {
+        self.file.as_ref().map_or_else(|| "the job".to_owned(), |file| file.display().to_string())
+    }
+
+    pub(crate) fn sources(&self) -> Sources<'_> {
+        Sources::new(&self.folder, &self.in_memory)
+    }
+
+    /// Names everything the spec asks for that later versions will do.
+    fn refuse_combinations(&self) -> Result<(), Error> {
+        let (are_several, has_audiences) = (self.spec.tables.len() > 1, !self.spec.audiences.is_empty());
+        let has_registers = !self.spec.registers.is_empty();
+        let mut to_come = Vec::new();
+        if are_several && has_audiences {
+            to_come.push((
+                "several tables with audiences",
+                "release one table to several audiences, or several tables to everybody alike",
+            ));
+        }
+        if has_audiences && has_registers {
+            to_come.push(("audiences with registers", "release to several audiences without a register"));
+        } else if are_several && has_registers {
+            to_come.push(("several tables with registers", "release one table with a register, or several without"));
+        }
+        let place = self.file.as_ref().map_or_else(String::new, |file| format!("{}: ", file.display()));
+        let report = |(what, hint): (&str, &str)| {
+            Report::new(format!("{place}{what} are not available in this version")).hint(hint)
+        };
+        let reports: Vec<Report> = to_come.into_iter().map(report).collect();
+        if reports.is_empty() { Ok(()) } else { Err(Error::Input(reports)) }
+    }
+
+    /// Risks that were accepted, or an error that names them all.
+    fn judge(&self, risks: Vec<BlatantRisk>) -> Result<Vec<BlatantRisk>, Error> {
+        if risks.is_empty() || self.risks == Risks::Accepted { Ok(risks) } else { Err(Error::Risks(risks)) }
+    }
+
+    fn of_one(&self, progress: &dyn Progress) -> Result<Release, Error> {
+        let spec = &self.spec;
+        let original = load(self.sources(), spec, &spec.tables[0], progress)?.released_as(self.cells)?;
+        let asked = AskedOfOne::new(spec);
+        let quasi = original.table.with_role(Role::Quasi);
+        let before =
+            measure(&original.table, &quasi, &[], &asked).map_err(|violations| Error::unverified(&violations))?;
+        check_persons(&asked, before.persons)?;
+        let (done, saved) = anonymize_one(&asked, &original.table, spec, progress)?;
+        progress.begin("verifying", 0);
+        let release = verify_release(done.release, &original.table, &asked, limit_of(spec))
+            .map_err(|violations| Error::unverified(&violations))?;
+        let released = &release.get().tables[0];
+        let accepted_risks = self.judge(find_risks(&original.table, &asked.requirements(), Some(released)))?;
+        let table = TableFacts { name: original.table.name.clone(), rows_in: original.table.n_rows as u64, loss: None };
+        let facts = Facts {
+            algorithm: done.algorithm,
+            notes: done.notes,
+            accepted_risks,
+            loss: done.loss,
+            tables: vec![table],
+            links: Vec::new(),
+            saved,
+            registers: None,
+            previous: Vec::new(),
+            before,
+        };
+        Ok(Release::new(facts, release, Private::one(spec.clone(), original), Vec::new()))
+    }
+
+    fn of_many(&self, progress: &dyn Progress) -> Result<Release, Error> {
+        let spec = &self.spec;
+        let originals = load_tables(self.sources(), spec, progress)?.released_as(self.cells)?;
+        let (tables, schema) = (originals.tables.as_slice(), &originals.schema);
+        let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
+        let done = anonymize_tables(tables, schema, spec, progress)?;
+        progress.begin("verifying", 0);
+        let links = ReleasedLink::of(schema, tables);
+        let before = measure_tables(&without_orphans(tables, schema), &links)
+            .map_err(|violations| Error::unverified(&violations))?;
+        let release = verify_tables(done.release, tables, schema, &requirements, limit_of(spec))
+            .map_err(|violations| Error::unverified(&violations))?;
+        let risks = tables.iter().zip(&requirements).flat_map(|(table, asked)| find_diversity_risks(table, asked));
+        let accepted_risks = self.judge(risks.collect())?;
+        let of_tables = tables.iter().zip(done.loss_of_tables).map(|(table, loss)| TableFacts {
+            name: table.name.clone(),
+            rows_in: table.n_rows as u64,
+            loss: Some(loss),
+        });
+        let facts = Facts {
+            algorithm: done.algorithm,
+            notes: done.notes,
+            accepted_risks,
+            loss: done.loss,
+            tables: of_tables.collect(),
+            links: link_manifests(&links),
+            saved: None,
+            registers: None,
+            previous: Vec::new(),
+            before,
+        };
+        let private = Private { spec: spec.clone(), tables: PrivateTables::Many(originals) };
+        Ok(Release::new(facts, release, private, Vec::new()))
+    }
+
+    fn of_joined(&self, progress: &dyn Progress) -> Result<Release, Error> {
+        let spec = &self.spec;
+        let mut original = load(self.sources(), spec, &spec.tables[0], progress)?.released_as(self.cells)?;
+        let LoadedRegisters { joined, registers, by, contradicting, earlier } =
+            load_registers(self.sources(), spec, &mut original, progress)?;
+        let requirements = spec.requirements(&spec.tables[0]);
+        let quasi = original.table.with_role(Role::Quasi);
+        let before = measure(&original.table, &quasi, &[], &requirements)
+            .map_err(|violations| Error::unverified(&violations))?;
+        let previous = Previous::read(spec, &self.folder, &original.table, &joined, (&registers, &earlier), progress)?;
+        let done =
+            anonymize_with_register(&original.table, &joined, &previous.releases, spec, &requirements, progress)?;
+        let used: Vec<u64> = registers.iter().map(|register| n_used(&done, register)).collect();
+        let AnonymizedWithRegister { anonymized: done, method, partitioners, left_out, .. } = done;
+        progress.begin("verifying", 0);
+        let asked = asked_of_join(spec, &requirements, &previous.releases);
+        let release = verify_joined(done.release, &original.table, &joined, asked)
+            .map_err(|violations| Error::unverified(&violations))?;
+        let accepted_risks = self.judge(find_risks(&original.table, &requirements, None))?;
+        let released = &release.get().tables;
+        let of_tables = released.iter().map(|table| TableFacts {
+            name: table.name.clone(),
+            rows_in: original.table.n_rows as u64,
+            loss: None,
+        });
+        let entry = |(register, rows_used): (LoadedRegister, u64)| RegisterManifest {
+            name: register.name,
+            date: register.date,
+            sha256: register.sha256,
+            rows: register.rows,
+            rows_incomplete: register.incomplete,
+            rows_used,
+        };
+        let registers = registers.into_iter().zip(used).map(entry).collect();
+        let found = joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
+        let facts = Facts {
+            algorithm: done.algorithm,
+            notes: done.notes,
+            accepted_risks,
+            loss: done.loss,
+            tables: of_tables.collect(),
+            links: Vec::new(),
+            saved: None,
+            registers: Some(RegisterFacts { registers, method, partitioners, by, found, contradicting }),
+            previous: previous.manifests,
+            before,
+        };
+        let tables = PrivateTables::Joined { table: Box::new(original), register: joined, previous: previous.releases };
+        let rows_left_out = left_out.into_iter().map(|row| u64::from(row) + 1).collect();
+        Ok(Release::new(facts, release, Private { spec: spec.clone(), tables }, rows_left_out))
+    }
+}
+
+fn anonymize_one(
+    asked: &AskedOfOne,
+    table: &Table,
+    spec: &Spec,
+    progress: &dyn Progress,
+) -> Result<(Anonymized, Option<Savings>), AnonymizeError> {
+    match asked {
+        AskedOfOne::OfAll(requirements) => Ok((anonymize(table, spec, requirements, progress)?, None)),
+        AskedOfOne::OfAudiences(audiences) => {
+            let AnonymizedForAudiences { anonymized, saved } = anonymize_audiences(table, spec, audiences, progress)?;
+            Ok((anonymized, Some(saved)))
+        }
+    }
+}
+
+/// Says which audience asks for more persons than there are.
+fn check_persons(asked: &AskedOfOne, n_persons: u64) -> Result<(), Error> {
+    let AskedOfOne::OfAudiences(audiences) = asked else { return Ok(()) };
+    let of_each = audiences.each.iter().map(|audience| (format!("audience '{}'", audience.name), audience.k()));
+    let together = audiences.coalitions.iter().filter_map(|coalition| {
+        let who = match &coalition.name {
+            None => "all audiences together".to_owned(),
+            Some(name) => format!("coalition '{name}'"),
+        };
+        Some((who, coalition.k()?))
+    });
+    let too_many = of_each.chain(together).filter(|&(_, k)| u64::from(k) > n_persons);
+    let reports: Vec<Report> = too_many
+        .map(|(who, k)| {
+            Report::new(format!("{who}: k = {k} can't be reached, there are only {n_persons} persons"))
+                .hint("ask for a smaller k, or release more persons")
+        })
+        .collect();
+    if reports.is_empty() { Ok(()) } else { Err(Error::TooFewForAudiences(reports)) }
+}
+
+/// How many persons a spec allows to be left out.
+pub(crate) fn limit_of(spec: &Spec) -> SuppressionLimit {
+    SuppressionLimit::share(spec.max_suppressed)
+}
+
+/// How many persons of a register are in the classes.
+fn n_used(done: &AnonymizedWithRegister, register: &LoadedRegister) -> u64 {
+    let rows = done.classes.iter().flat_map(|class| &class.register);
+    rows.filter(|row| register.joined.contains(row)).count() as u64
+}
+
+/// The tables less the rows that lead to no person.
+pub(crate) fn without_orphans<'t>(tables: &'t [Table], schema: &Schema) -> Cow<'t, [Table]> {
+    let parents: Vec<Option<Vec<u32>>> = (0..tables.len()).map(|table| schema.parent_rows(tables, table)).collect();
+    let mut stays: Vec<Option<Vec<bool>>> = vec![None; tables.len()];
+    let mut next = schema.roots();
+    while let Some(table) = next.pop() {
+        let of_parent = schema.tables[table].parent.and_then(|parent| stays[parent.table].as_deref());
+        let of_table = match &parents[table] {
+            None => vec![true; tables[table].n_rows],
+            Some(parents) => {
+                let stays = |&row: &u32| row != NULL && of_parent.is_none_or(|stays| stays[row as usize]);
+                parents.iter().map(stays).collect()
+            }
+        };
+        stays[table] = Some(of_table);
+        next.extend(schema.children(table));
+    }
+    if stays.iter().flatten().flatten().all(|&stays| stays) {
+        return Cow::Borrowed(tables);
+    }
+    let kept = |(table, stays): (&Table, &Option<Vec<bool>>)| {
+        let stays = |row: usize| stays.as_ref().is_none_or(|stays| stays[row]);
+        let column = |column: &Column| {
+            let ids = (0..table.n_rows).filter(|&row| stays(row)).map(|row| column.ids[row]).collect();
+            Column { ids, ..column.clone() }
+        };
+        let columns = table.columns.iter().map(column).collect();
+        let n_rows = (0..table.n_rows).filter(|&row| stays(row)).count();
+        Table { name: table.name.clone(), columns, n_rows, person: table.person }
+    };
+    Cow::Owned(tables.iter().zip(&stays).map(kept).collect())
+}

@@ -1,0 +1,109 @@
+//! Releases tables about people so that nobody can be told apart from k-1 others, loses as little as possible, and proves
+//! the result with a verifier that shares no code with the anonymizer.
+//!
+//! # From a spec file to a release
+//!
+//! ```no_run
+//! # fn main() -> Result<(), kohort::Error> {
+//! let release = kohort::Job::read("release.toml")?.anonymize()?; // verified, or an error
+//! release.write("out")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # From Arrow to Arrow
+//!
+//! No file and no spec is needed. Every column has a role, and there is no default k: privacy is never guessed.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! use kohort::{Hierarchy, LDiversity, Table};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let name: ArrayRef = Arc::new(StringArray::from(vec!["Ann", "Bob", "Cat", "Dan", "Eve", "Fay"]));
+//! let age: ArrayRef = Arc::new(Int64Array::from(vec![23, 27, 29, 41, 44, 48]));
+//! let zip: ArrayRef = Arc::new(StringArray::from(vec!["88512", "88513", "88590", "10115", "10117", "10119"]));
+//! let disease: ArrayRef = Arc::new(StringArray::from(vec!["flu", "gout", "flu", "flu", "gout", "asthma"]));
+//! let batch = RecordBatch::try_from_iter([("name", name), ("age", age), ("zip", zip), ("disease", disease)])?;
+//!
+//! let release = Table::from_batches([batch])?
+//!     .identifier("name")
+//!     .quasi("age", Hierarchy::steps([10, 50]))
+//!     .quasi("zip", Hierarchy::mask_right())
+//!     .sensitive("disease", [LDiversity::distinct(2)])
+//!     .k(3)
+//!     .anonymize()?;
+//!
+//! assert_eq!(release.manifest().achieved.k, 3);
+//! println!("loss {}", release.manifest().loss.lm);
+//! let tables = release.to_batches()?;
+//! let released = &tables[0].rows.batches()[0];
+//! assert_eq!((released.num_rows(), released.num_columns()), (6, 3));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! | to | use |
+//! | --- | --- |
+//! | release one table | [`Table`] |
+//! | release many tables, to several audiences, or beside a register | [`JobBuilder`], or a spec file and [`Job::read`] |
+//! | write, print, or get Arrow batches | [`Release`] |
+//! | count a release again, as its readers or its publisher | [`verify`], [`verify_against`] |
+//! | measure any table, also another tool's output | [`Check`] |
+//! | read several releases of the same persons together | [`Audit`] |
+//! | estimate counts from a release | [`estimate`](estimate()) |
+//! | get a spec to begin with | [`suggest`](suggest()) |
+//! | show progress, or cancel | [`Progress`] |
+//!
+//! # What holds of every release
+//!
+//! [`Job::anonymize`] is the only way to a [`Release`], and it ends with the verifier: the requirement was counted from its
+//! definition on the very cells that leave. Whatever is written is read back and verified again. Where anything fails there
+//! is an [`Error`] and no output. See `docs/what-k-anonymity-protects.md` in the repository for what readers may rely on.
+
+mod audit;
+mod builder;
+mod check;
+mod described;
+mod error;
+mod estimate;
+mod expression;
+mod job;
+mod make;
+mod manifest;
+mod previous;
+mod release;
+mod suggest;
+mod verification;
+
+pub use audit::{Audit, Audited};
+pub use builder::{
+    Audience, BetaLikeness, Coalition, ColumnRequirement, Hierarchy, JobBuilder, LDiversity, Register, TCloseness,
+    Table,
+};
+pub use check::{Check, Checked};
+pub use error::{Error, Report};
+pub use estimate::{Estimate, EstimateOptions, ValueCount, Widths, estimate};
+pub use job::Job;
+pub use make::make_hierarchy;
+pub use manifest::sensitive_columns;
+pub use release::Release;
+pub use suggest::{Setting, Suggestion, Suggestions, suggest};
+pub use verification::{Verdict, Verification, verify, verify_against, verify_against_with, verify_with};
+
+/// The vocabulary: specs, manifests, hierarchies, requirements.
+pub use kohort_model as model;
+/// What the verifier counts and finds.
+pub use kohort_verify as verifier;
+
+pub use kohort_core::AnonymizeError;
+pub use kohort_io::{
+    Batches, CellForm, Compression, Existing, Format, LinkManifest, LinkMeaning, ReferenceManifest, ReleasedBatches,
+    TablesManifest, WriteOptions, check_target,
+};
+pub use kohort_model::{Manifest, Progress, Requirement, Role, Silent, Spec};
+pub use kohort_verify::Knows;

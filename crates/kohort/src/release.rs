@@ -1,0 +1,121 @@
+//! [`Release`]: a verified release in memory, and the ways out: a folder, a stream, Arrow batches.
+
+use std::io::Write;
+use std::path::Path;
+
+use kohort_io::{
+    ColumnManifests, Private, ReleasedBatches, TablesManifest, WriteOptions, WrittenFile, release_batches, stage,
+    write_csv_to,
+};
+use kohort_model::{Manifest, Progress, ReleasedTable, Silent};
+use kohort_verify::Verified;
+
+use crate::described::own_values_listed;
+use crate::error::Error;
+use crate::manifest::Facts;
+
+/// A release that the verifier has accepted, with the private tables it was made from.
+///
+/// There is no other way to one than [`crate::Job::anonymize`], so a `Release` satisfies what was asked. Each way out
+/// encodes the rows, reads them back and verifies them again.
+#[derive(Debug)]
+pub struct Release {
+    facts: Facts,
+    release: Verified<kohort_model::Release>,
+    private: Private,
+    manifest: TablesManifest,
+    rows_left_out: Vec<u64>,
+}
+
+impl Release {
+    pub(crate) fn new(
+        facts: Facts,
+        release: Verified<kohort_model::Release>,
+        private: Private,
+        rows_left_out: Vec<u64>,
+    ) -> Self {
+        let released = &release.get().tables;
+        let unnamed = |(table, columns): (&ReleasedTable, ColumnManifests)| WrittenFile {
+            name: String::new(),
+            sha256: String::new(),
+            n_rows: table.rows.len() as u64,
+            csv: None,
+            columns,
+        };
+        let files: Vec<WrittenFile> = released.iter().zip(private.column_manifests(released)).map(unnamed).collect();
+        let manifest = facts.manifest(&private.spec, &files, release.findings());
+        Release { facts, release, private, manifest, rows_left_out }
+    }
+
+    /// What was asked, reached and lost. Files have no names and no digests before they are written.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest.manifest
+    }
+
+    /// The same, with the links and losses of several tables.
+    pub fn tables_manifest(&self) -> &TablesManifest {
+        &self.manifest
+    }
+
+    /// Writes the release to a folder that does not exist yet or is empty. Tables have the format of their input, or
+    /// Parquet where they came from memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder can't be written, [`Error::Input`] where something is there already. Then nothing is
+    /// kept.
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<TablesManifest, Error> {
+        self.write_with(folder, WriteOptions::default(), &Silent)
+    }
+
+    /// The same, in another format or in place of another release, telling its progress.
+    ///
+    /// # Errors
+    /// As [`Release::write`], and [`Error::Cancelled`].
+    pub fn write_with(
+        &self,
+        folder: impl AsRef<Path>,
+        options: WriteOptions,
+        progress: &dyn Progress,
+    ) -> Result<TablesManifest, Error> {
+        let staged = stage(&self.release, &self.private, folder.as_ref(), options, progress)?;
+        if progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let manifest = self.facts.manifest(&self.private.spec, staged.files(), staged.findings());
+        staged.publish(&manifest)?;
+        Ok(manifest)
+    }
+
+    /// Writes the only table of the release as CSV, verified before the first byte leaves.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the release has several tables, [`Error::Io`] where the stream can't be written.
+    pub fn write_csv(&self, target: &mut dyn Write) -> Result<(), Error> {
+        if self.release.get().tables.len() != 1 {
+            return Err(Error::input("several tables can't be printed", "write the release to a folder"));
+        }
+        write_csv_to(target, &self.release, &self.private)?;
+        Ok(())
+    }
+
+    /// The released tables as Arrow batches, verified once more after they were encoded.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a column can't be encoded.
+    pub fn to_batches(&self) -> Result<Vec<ReleasedBatches>, Error> {
+        let (tables, _) = release_batches(&self.release, &self.private)?;
+        Ok(tables)
+    }
+
+    /// Rows of the private table, from 1, that no class can take beside earlier releases. They are for the publisher
+    /// alone: the release and its manifest must not tell who was left out.
+    pub fn rows_left_out(&self) -> &[u64] {
+        &self.rows_left_out
+    }
+
+    /// Columns whose released hierarchy lists no value that the private table lacks. If the publisher made the hierarchy
+    /// from the table, it tells readers which values the table holds, and should be withheld.
+    pub fn own_values_listed(&self) -> Vec<String> {
+        own_values_listed(&self.private.spec, &self.release.get().tables, &self.private.tables())
+    }
+}

@@ -1,0 +1,212 @@
+//! The library as a program uses it: the same bytes as from files, errors by kind, cancelling.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use kohort::{
+    Batches, Check, Compression, Error, Existing, Format, Hierarchy, Job, JobBuilder, LDiversity, Progress, Register,
+    Requirement, Silent, Table, Verdict, WriteOptions,
+};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+fn people() -> RecordBatch {
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..40));
+    let age: ArrayRef = Arc::new(Int64Array::from_iter_values((0..40).map(|row| 20 + row * 7 % 50)));
+    let job: ArrayRef = Arc::new(StringArray::from_iter_values((0..40).map(|row| ["nurse", "cook", "clerk"][row % 3])));
+    let disease: ArrayRef = Arc::new(StringArray::from_iter_values((0..40).map(|row| ["flu", "gout"][row % 2])));
+    RecordBatch::try_from_iter([("id", id), ("age", age), ("job", job), ("disease", disease)]).unwrap()
+}
+
+fn jobs() -> Hierarchy {
+    Hierarchy::paths([["nurse", "health", "*"], ["cook", "kitchen", "*"], ["clerk", "office", "*"]])
+}
+
+fn table() -> Table {
+    Table::from_batches([people()])
+        .unwrap()
+        .person("id")
+        .quasi("age", Hierarchy::none())
+        .quasi("job", jobs())
+        .sensitive("disease", [LDiversity::distinct(2)])
+}
+
+/// The files of a release but for its manifest, by name.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = entries.filter(|path| !path.ends_with("manifest.json"));
+    entries
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn batches_in_memory_are_released_like_the_same_rows_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let csv = WriteOptions { format: Some(Format::Csv(Compression::None)), existing: Existing::Refuse };
+    let release = table().k(4).anonymize().unwrap();
+    release.write_with(at("memory"), csv, &Silent).unwrap();
+
+    let mut text = "id,age,job,disease\n".to_owned();
+    for row in 0..40 {
+        text += &format!(
+            "{row},{},{},{}\n",
+            20 + row * 7 % 50,
+            ["nurse", "cook", "clerk"][row % 3],
+            ["flu", "gout"][row % 2]
+        );
+    }
+    fs::write(at("table.csv"), text).unwrap();
+    fs::write(at("job.csv"), "nurse;health;*\ncook;kitchen;*\nclerk;office;*\n").unwrap();
+    let from_file = Table::from_file(at("table.csv"))
+        .person("id")
+        .quasi("age", Hierarchy::none())
+        .quasi("job", Hierarchy::file(at("job.csv")))
+        .sensitive("disease", [LDiversity::distinct(2)])
+        .k(4);
+    from_file.anonymize().unwrap().write_with(at("file"), csv, &Silent).unwrap();
+    assert_eq!(files(&at("memory")), files(&at("file")));
+
+    let job = table().k(4).build().unwrap();
+    assert_eq!(kohort::verify(at("memory")).unwrap().verdict, Verdict::Verified);
+    assert_eq!(kohort::verify_against(at("memory"), &job).unwrap().verdict, Verdict::Verified);
+    let other = table().k(3).build().unwrap();
+    assert_eq!(kohort::verify_against(at("memory"), &other).unwrap().verdict, Verdict::NotMet);
+}
+
+#[test]
+fn released_batches_have_the_rows_that_were_verified() {
+    let release = table().k(4).anonymize().unwrap();
+    let tables = release.to_batches().unwrap();
+    let [released] = tables.as_slice() else { panic!("one table was released") };
+    let names: Vec<&str> = released.rows.schema().fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!(names, ["age", "job", "disease"]);
+    let check = Check {
+        quasi: vec!["age".to_owned(), "job".to_owned()],
+        sensitive: vec!["disease".to_owned()],
+        requirements: vec![Requirement::K(4), Requirement::DistinctL { column: "disease".to_owned(), l: 2 }],
+        ..Check::default()
+    };
+    let checked = check.batches(&released.rows, &Silent).unwrap();
+    assert!(checked.unmet.is_empty(), "{:?}", checked.unmet);
+    assert_eq!(checked.findings.k, release.manifest().achieved.k);
+}
+
+#[test]
+fn a_register_in_memory_hides_people_like_one_in_a_file() {
+    let number: ArrayRef = Arc::new(Int64Array::from_iter_values(0..400));
+    let years: ArrayRef = Arc::new(Int64Array::from_iter_values((0..400).map(|row| 20 + row * 7 % 50)));
+    let town = RecordBatch::try_from_iter([("no", number), ("age", years)]).unwrap();
+    let batches = Batches::new(town.schema(), vec![town.slice(0, 100), town.slice(100, 300)]).unwrap();
+    let persons = Table::from_batches([people()])
+        .unwrap()
+        .person("id")
+        .quasi("age", Hierarchy::none())
+        .drop("job")
+        .sensitive("disease", []);
+    let beside = persons.clone().k(4).register("town", Register::of(batches).key("no")).anonymize().unwrap();
+    let alone = persons.k(4).anonymize().unwrap();
+    assert!(beside.manifest().loss.lm < alone.manifest().loss.lm);
+    assert_eq!(beside.manifest().registers[0].rows, 400);
+    assert_eq!(beside.manifest().registers[0].sha256.len(), 64);
+}
+
+#[test]
+fn errors_are_told_apart_by_their_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(table().k(50).anonymize(), Err(Error::Unreachable(_))));
+    assert!(matches!(table().quasi("shoe", Hierarchy::none()).k(2).anonymize(), Err(Error::Input(_))));
+    assert!(matches!(table().k(2).algorithm("magic").anonymize(), Err(Error::Input(_))));
+    assert!(matches!(Table::from_batches([]), Err(Error::Input(_))));
+    assert!(matches!(Job::read(folder.path().join("nowhere.toml")), Err(Error::Input(_))));
+    assert!(matches!(kohort::verify(folder.path()), Err(Error::Input(_))));
+    let release = table().k(4).anonymize().unwrap();
+    release.write(folder.path().join("out")).unwrap();
+    assert!(matches!(release.write(folder.path().join("out")), Err(Error::Input(_))));
+    fs::write(folder.path().join("out/table.parquet"), "other bytes").unwrap();
+    assert!(matches!(kohort::verify(folder.path().join("out")), Err(Error::NotMet(_))));
+    // Rows are counted as persons although every age has an id of its own, so k would mean little.
+    let rows = Table::from_batches([people()])
+        .unwrap()
+        .quasi("id", Hierarchy::none())
+        .quasi("age", Hierarchy::none())
+        .drop("job")
+        .sensitive("disease", [])
+        .k(1);
+    match rows.anonymize() {
+        Err(Error::Risks(risks)) => assert!(!risks.is_empty()),
+        other => panic!("{other:?}"),
+    }
+    let accepted = rows.accept_risks().anonymize().unwrap();
+    assert!(!accepted.manifest().accepted_risks.is_empty());
+}
+
+/// Cancels once it was asked so many times.
+struct Impatient {
+    asked: AtomicU64,
+    patience: u64,
+}
+
+impl Impatient {
+    fn new(patience: u64) -> Self {
+        Impatient { asked: AtomicU64::new(0), patience }
+    }
+}
+
+impl Progress for Impatient {
+    fn begin(&self, _stage: &str, _total: u64) {}
+    fn advance(&self, _steps: u64) {}
+    fn is_cancelled(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.patience
+    }
+}
+
+#[test]
+fn work_of_every_kind_can_be_cancelled_at_any_time() {
+    let mut all: Vec<(String, Job)> = Vec::new();
+    for name in ["accidents", "register", "university"] {
+        all.push((name.to_owned(), Job::read(example(name).join("release.toml")).unwrap()));
+    }
+    for algorithm in ["auto", "mondrian", "top-down", "datafly", "cluster", "full-domain"] {
+        all.push((algorithm.to_owned(), table().k(4).algorithm(algorithm).build().unwrap()));
+    }
+    for (name, job) in &all {
+        let mut n_cancelled = 0;
+        for patience in [0, 1, 2, 3, 5, 8, 13, 34, 144, 987, 10_000] {
+            let progress = Impatient::new(patience);
+            match job.anonymize_with(&progress) {
+                Err(Error::Cancelled) => n_cancelled += 1,
+                Ok(_) => assert!(progress.asked.load(Ordering::Relaxed) <= patience, "{name}: {patience}"),
+                Err(other) => panic!("{name}: {patience}: {other}"),
+            }
+        }
+        assert!(n_cancelled >= 3, "{name}: cancelled {n_cancelled} times only");
+    }
+}
+
+#[test]
+fn writing_that_is_cancelled_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = table().k(4).anonymize().unwrap();
+    let cancelled = release.write_with(folder.path().join("out"), WriteOptions::default(), &Impatient::new(0));
+    assert!(matches!(cancelled, Err(Error::Cancelled)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_built_job_can_be_kept_as_a_spec_file() {
+    let built = JobBuilder::new(4).table("people", Table::from_file("people.csv").quasi("age", Hierarchy::steps([5])));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("release.toml");
+    fs::write(&file, built.to_toml()).unwrap();
+    assert_eq!(Job::read(&file).unwrap().spec(), built.build().unwrap().spec());
+}
