@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "'kohort-core' must not use 'arrow': only kohort-io, kohort-store, kohort-server, kohort-bench, kohort-testkit may"
+                "'kohort-core' must not use 'arrow': only kohort, kohort-io, kohort-store, kohort-server, kohort-bench, kohort-testkit may"
             ]
         );
     }

@@ -65,7 +65,7 @@ impl Batches {
         let mut text = String::new();
         for field in self.schema.fields() {
             text.clear();
-            write!(text, "{:?} {}\n", field.name(), field.data_type()).expect("a string takes all");
+            writeln!(text, "{:?} {}", field.name(), field.data_type()).expect("a string takes all");
             hasher.update(&text);
         }
         for column in &columns {
