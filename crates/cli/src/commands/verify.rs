@@ -25,6 +25,7 @@ use crate::manifest::{
     UnknownSetting, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links, requirement,
     requirements,
 };
+use crate::previous::Previous;
 use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
@@ -86,8 +87,8 @@ impl Verify {
                 (manifest, counted, Some(private))
             }
         };
-        if manifest.manifest.previous.is_some() {
-            notes.push("what readers of earlier releases learn is counted when a release is made".to_owned());
+        if manifest.manifest.previous.is_some() && private.is_none() {
+            notes.push("what readers of earlier releases learn needs these and the register: see --against".to_owned());
         }
         let found = match counted {
             Ok(found) => found,
@@ -132,7 +133,9 @@ impl Verify {
             let (manifest, tables) = self.read_of(std::slice::from_ref(original), path, progress)?;
             wrong.extend(not_as_asked(&manifest, &spec, path, &[]));
             let expected = vec![loaded.columns_of_read(&tables[0])];
-            wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, vec![original])?);
+            let described = self.described(&spec, &manifest, &tables, expected, vec![original]);
+            let unread = described.not_compared();
+            wrong.extend(described.misdescribed()?);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
             let asked = AskedOfOne::new(&spec);
@@ -140,7 +143,15 @@ impl Verify {
             let counted = verify_against(&tables[0], original, &asked, suppressed, limit_of(&spec));
             let rows = vec![original.n_rows as u64];
             let persons = n_persons(original);
-            let private = PrivateFacts { rows, persons, before, registers: Vec::new(), found_and_contradicting: None };
+            let private = PrivateFacts {
+                rows,
+                persons,
+                before,
+                registers: Vec::new(),
+                found_and_contradicting: None,
+                previous: Vec::new(),
+                unread,
+            };
             return Ok(Compared { manifest, counted, private });
         }
         let loaded = load_tables(folder, &spec, progress)?;
@@ -149,7 +160,9 @@ impl Verify {
         let links = ReleasedLink::of(schema, originals);
         wrong.extend(not_as_asked(&manifest, &spec, path, &link_manifests(&links)));
         let expected = loaded.columns_of_read(&tables);
-        wrong.extend(self.misdescribed(&spec, &manifest, &tables, expected, originals.iter().collect())?);
+        let described = self.described(&spec, &manifest, &tables, expected, originals.iter().collect());
+        let unread = described.not_compared();
+        wrong.extend(described.misdescribed()?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
@@ -163,6 +176,8 @@ impl Verify {
             before,
             registers: Vec::new(),
             found_and_contradicting: None,
+            previous: Vec::new(),
+            unread,
         };
         Ok(Compared { manifest, counted, private })
     }
@@ -183,14 +198,17 @@ impl Verify {
         let original = &loaded.table;
         let (manifest, tables) = read_release_of(std::slice::from_ref(original), &self.release, progress)?;
         let expected = loaded.joined_columns_of_read(&registers.joined, &tables);
-        let private = vec![&registers.joined.rows, original];
-        wrong.extend(self.misdescribed(spec, &manifest, &tables, expected, private)?);
+        let described = self.described(spec, &manifest, &tables, expected, vec![&registers.joined.rows, original]);
+        let unread = described.not_compared();
+        wrong.extend(described.misdescribed()?);
         wrong.extend(not_as_asked(&manifest, spec, path, &[]));
         wrong.extend(other_registers(&manifest.manifest, &registers, spec, path));
         let requirements = spec.requirements(table_spec);
         let persons = manifest.manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
-        let asked = asked_of_join(spec, &requirements, &[]);
+        let LoadedRegisters { joined, registers: now, earlier: then, .. } = &registers;
+        let previous = Previous::read(spec, folder, original, joined, (now, then), progress)?;
+        let asked = asked_of_join(spec, &requirements, &previous.releases);
         let counted = verify_joined_against(&tables, original, &registers.joined, asked, suppressed);
         let before = measure_before(original, &requirements)?;
         let n_found = registers.joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
@@ -205,21 +223,22 @@ impl Verify {
             before,
             registers: registers.registers.iter().map(facts).collect(),
             found_and_contradicting: Some((n_found, registers.contradicting)),
+            previous: previous.manifests,
+            unread,
         };
         Ok(Compared { manifest, counted, private })
     }
 
-    /// What the manifest says about cells and is not so.
-    fn misdescribed(
-        &self,
-        spec: &Spec,
-        manifest: &TablesManifest,
-        tables: &[Table],
+    /// The release, and what its manifest should say of its cells.
+    fn described<'d>(
+        &'d self,
+        spec: &'d Spec,
+        manifest: &'d TablesManifest,
+        tables: &'d [Table],
         expected: Vec<ColumnManifests>,
-        private: Vec<&Table>,
-    ) -> Result<Vec<Report>, Failure> {
-        let TablesManifest { manifest, .. } = manifest;
-        Described { folder: &self.release, manifest, tables, expected, private, spec }.misdescribed()
+        private: Vec<&'d Table>,
+    ) -> Described<'d> {
+        Described { folder: &self.release, manifest: &manifest.manifest, tables, expected, private, spec }
     }
 
     /// The release of as many private tables.

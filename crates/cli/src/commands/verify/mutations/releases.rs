@@ -200,7 +200,17 @@ impl Kind {
         }
         kinds
     }
+
+    /// The same survey as an earlier release, to be read beside it. The oracle of changed files knows of no earlier release.
+    pub(super) fn beside_an_earlier_one() -> Kind {
+        let spec = of_register(PREVIOUS, "key = \"id\"");
+        let (name, files) = ("register, beside an earlier release", OF_REGISTER);
+        Kind { name, spec, files, cells: CellForm::Labels, format: None }
+    }
 }
+
+/// The earlier release of a spec, where it names one.
+const PREVIOUS: &str = "previous = \"earlier/\"\n";
 
 /// A release in a folder, and what it was made from.
 pub(super) struct Released {
@@ -225,8 +235,15 @@ impl Released {
             fs::write(folder.path().join(name), text).unwrap();
         }
         fs::write(folder.path().join("release.toml"), &kind.spec).unwrap();
-        let spec = Spec::parse(&kind.spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
+        let parse = |spec: &str| Spec::parse(spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
         let options = JobOptions { cells: kind.cells, risks: Risks::Accepted };
+        if kind.spec.contains(PREVIOUS) {
+            let before = parse(&kind.spec.replace(PREVIOUS, ""));
+            let options_of_file = WriteOptions { format: None, existing: Existing::Refuse };
+            let job = Job::run(&before, folder.path(), options, &Silent).unwrap();
+            job.write(&folder.path().join("earlier"), options_of_file, &Silent).unwrap();
+        }
+        let spec = parse(&kind.spec);
         let job = Job::run(&spec, folder.path(), options, &Silent)
             .unwrap_or_else(|failure| panic!("{}: {failure:?}", kind.name));
         // Sheets are read from CSV, whatever format is verified.
