@@ -3,7 +3,7 @@
 use crate::command::cargo;
 
 const USAGE: &str =
-    "cargo xtask jobs [--count N] [--by-command N] [--from N] [--of table|tables|audiences|register|views]";
+    "cargo xtask jobs [--count N] [--by-command N] [--from N] [--of table|tables|audiences|register|views|town]";
 
 /// Runs so many jobs of each system, or of one, from a number on: in memory, and as files that are given to the command.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {

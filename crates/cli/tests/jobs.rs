@@ -80,11 +80,47 @@ fn smallest_class(path: &Path) -> usize {
     classes.into_values().min().unwrap()
 }
 
+/// Whether a survey has a row.
+fn has_rows(files: &BTreeMap<String, String>, name: &str) -> bool {
+    files.get(name).is_none_or(|text| text.lines().count() > 1)
+}
+
+/// A spec that names these earlier releases, whichever it names.
+fn beside(spec: &str, released: &[String]) -> String {
+    let line = |line: &str| match (line.starts_with("previous = [\"out-"), released) {
+        (true, []) => String::new(),
+        (true, _) => format!("previous = [{}]\n", released.join(", ")),
+        (false, _) => format!("{line}\n"),
+    };
+    spec.lines().map(line).collect()
+}
+
+/// Makes the earlier releases of a town, of which some are refused; the spec of the last one then names the others.
+fn release_earlier(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String> {
+    let mut released: Vec<String> = Vec::new();
+    let years = (0..).map_while(|year| Some((year, files.get(&format!("release-{year}.toml"))?)));
+    for (year, spec) in years.filter(|(year, _)| has_rows(files, &format!("survey-{year}.csv"))) {
+        let (name, out) = (format!("release-{year}.toml"), format!("out-{year}"));
+        std::fs::write(folder.join(&name), beside(spec, &released)).unwrap();
+        let ran = run(folder, &["anonymize", &name, "-o", &out, "--accept-risks", "--threads", "1"]);
+        match ran.status.code() {
+            Some(0) => released.push(format!("\"{out}\"")),
+            Some(1) if !folder.join(&out).exists() => {}
+            _ => return Err(told(&ran, files)),
+        }
+    }
+    std::fs::write(folder.join("release.toml"), beside(&files["release.toml"], &released)).unwrap();
+    Ok(())
+}
+
 /// Gives one job to the command, and what it writes to `verify`.
 fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    if system == System::Town {
+        release_earlier(folder.path(), files)?;
     }
     // Random tables are full of blatant risks.
     let released = run(folder.path(), &["anonymize", "release.toml", "-o", "out", "--accept-risks", "--threads", "1"]);
@@ -111,8 +147,8 @@ fn judge(system: System, files: &BTreeMap<String, String>, ended: &mut Ended) ->
     // A class has as many rows as persons, or more.
     let file = match system {
         System::Table => "out/random.csv",
-        System::Register if asked.contains("release = \"all\"") => "out/t.csv",
-        System::Register | System::Tables | System::Audiences | System::Views => return Ok(()),
+        System::Register | System::Town if asked.contains("release = \"all\"") => "out/t.csv",
+        System::Register | System::Tables | System::Audiences | System::Views | System::Town => return Ok(()),
     };
     let smallest = smallest_class(&folder.path().join(file));
     if smallest >= k { Ok(()) } else { Err(format!("a class of {smallest} rows\n{}", told(&released, files))) }
@@ -129,7 +165,10 @@ fn what_the_command_releases_it_verifies() {
         for number in (first..first + n_jobs).filter(|_| is_asked) {
             let Some(files) = files(system, number) else { continue };
             // Without a quasi column there is nothing to protect, and no job.
-            if !files["release.toml"].contains("role = \"quasi\"") {
+            let last_survey =
+                (0..).map(|year| format!("survey-{year}.csv")).take_while(|name| files.contains_key(name));
+            let is_empty = last_survey.last().is_some_and(|name| !has_rows(&files, &name));
+            if !files["release.toml"].contains("role = \"quasi\"") || is_empty {
                 continue;
             }
             if let Err(fault) = judge(system, &files, &mut ended) {

@@ -18,8 +18,9 @@
 //! An empty register leaves the plain classes as they are. Requirements on sensitive values hold for groups (see
 //! `groups`), persons' own k for classes and groups. Whoever can be in no group is left out; where
 //! presence is hidden a class then lacks a row, which tells that somebody of it is private, so shares count those left
-//! out in every class. Where presence is public, direct gives way to refinement if the plain release loses less, so that
-//! no more is lost than without the register, and refinement to direct if there is no plain release
+//! out in every class. Where presence is public, direct gives way to refinement if the plain release loses less by the NCP
+//! that is reported, so that no more is lost than without the register, and refinement to direct if there is no plain
+//! release
 //! # Cost
 //! that of the partitioner on the joined rows; where presence is public, for refinement on the private rows and again on
 //! what lies in each of their classes. Nothing per register person but their codes
@@ -275,44 +276,62 @@ impl Job<'_> {
     }
 
     fn refine_plain(&self, plain: &Classified) -> Result<AnonymizedWithRegister, AnonymizeError> {
-        let Classified { rows, rules, classes, shown, persons, .. } = plain;
-        let groups: Vec<Vec<u32>> =
-            (0..shown.len()).map(|class| shown.members(class, classes, rows).collect()).collect();
-        let everybody = |_| true;
-        let crowd = Crowd::new(self.joined, self.encoded, rules, (&groups.concat(), everybody), self.spec.unmatched());
+        let groups = groups_of(plain);
+        let crowd = self.crowd_of(&plain.rules, &groups.concat());
         let mut free = Index::new(&crowd);
         let mut drafts = if self.joined.n_register == 0 {
-            let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };
-            groups.into_iter().zip(0..).map(draft).collect()
+            plain_drafts(groups)
         } else {
             refine::refine(&crowd, &groups, &mut free, &self.base, self.progress)
         };
         mend::mend(&crowd, &mut drafts, |_| free);
         self.make_fitted_readable(&crowd, &mut drafts)?;
-        self.finish(&crowd, drafts, *persons, RegisterMethod::Refine)
+        self.finish(&crowd, drafts, plain.persons, RegisterMethod::Refine)
     }
 
+    /// Partitions everybody at once, unless the plain release loses less, or there is nothing else. The loss that
+    /// decides is the one that is reported, of finished releases.
     fn direct(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
+        let direct = self.partition_joined();
+        // Private rows alone may be too few for a plain release, or for one that satisfies everything.
+        let Ok(plain) = self.classify() else { return direct };
+        let Ok(direct) = direct else { return self.refine_plain(&plain) };
+        let ncp = direct.anonymized.loss.ncp;
+        if self.ncp_of_plain(&plain).is_none_or(|of_plain| ncp <= of_plain) {
+            return Ok(direct);
+        }
+        // Refined classes can lose more than plain ones, which need not hold what the register says of somebody.
+        Ok(self.refine_plain(&plain).ok().filter(|refined| refined.anonymized.loss.ncp < ncp).unwrap_or(direct))
+    }
+
+    fn partition_joined(&self) -> Result<AnonymizedWithRegister, AnonymizeError> {
         let has_groups = !release::copied_columns(self.table).is_empty();
         let (kept, persons) = self.kept(has_groups)?;
         let rules = Rules::compile(self.table, self.requirements, &kept)?;
-        let everybody = |_| true;
-        let crowd = Crowd::new(self.joined, self.encoded, &rules, (&kept, everybody), self.spec.unmatched());
+        let crowd = self.crowd_of(&rules, &kept);
         let too_few = AnonymizeError::TooFewJoined { persons: crowd.rows.n_members() as u64, k: rules.k() };
         let mut drafts = direct::direct(&crowd, &self.base, self.progress).map_err(|_| too_few)?;
         mend::mend(&crowd, &mut drafts, |drafts| Index::beside(&crowd, drafts));
-        // Private rows alone may be too few for a plain release, or for one that satisfies everything.
-        if let Ok(plain) = self.classify()
-            && loss_of_plain(&crowd, &plain) < crowd.loss(&drafts)
-        {
-            return self.refine_plain(&plain);
-        }
         if has_groups {
             let each: Vec<usize> = (0..drafts.len()).collect();
             groups::group(&crowd, &mut drafts, &each, &rules, self.base.partitioner)?;
         }
         self.make_fitted_readable(&crowd, &mut drafts)?;
         self.finish(&crowd, drafts, persons, RegisterMethod::Direct)
+    }
+
+    /// What would be reported of the plain release beside earlier ones; `None` where these leave none.
+    fn ncp_of_plain(&self, plain: &Classified) -> Option<f64> {
+        let groups = groups_of(plain);
+        let crowd = self.crowd_of(&plain.rules, &groups.concat());
+        let mut drafts = plain_drafts(groups);
+        self.make_fitted_readable(&crowd, &mut drafts).ok()?;
+        Some(measure::measure(&crowd, self.table, &crowd.classes(drafts), plain.persons).ncp)
+    }
+
+    /// Everybody of the register, and these private rows.
+    fn crowd_of<'c>(&'c self, rules: &'c Rules, kept: &[u32]) -> Crowd<'c> {
+        Crowd::new(self.joined, self.encoded, rules, (kept, |_| true), self.spec.unmatched())
     }
 
     /// The same for classes that are made for their private rows.
@@ -355,13 +374,16 @@ impl Job<'_> {
     }
 }
 
-/// What the plain release loses, summed over its private rows.
-fn loss_of_plain(crowd: &Crowd<'_>, plain: &Classified) -> f64 {
-    let loss = |class: usize| {
-        let rows = plain.classes.rows(class);
-        crowd.penalty(&plain.rows.bounds(rows)) * plain.rows.weight_of(rows) as f64
-    };
-    (0..plain.classes.len()).map(loss).sum()
+/// The private rows of each class of the plain release.
+fn groups_of(plain: &Classified) -> Vec<Vec<u32>> {
+    let Classified { rows, classes, shown, .. } = plain;
+    (0..shown.len()).map(|class| shown.members(class, classes, rows).collect()).collect()
+}
+
+/// The classes of the plain release, each a sensitive group.
+fn plain_drafts(groups: Vec<Vec<u32>>) -> Vec<Draft> {
+    let draft = |(microdata, group)| Draft { microdata, group, ..Draft::default() };
+    groups.into_iter().zip(0..).map(draft).collect()
 }
 
 #[cfg(test)]

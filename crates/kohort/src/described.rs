@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
-use kohort_io::{ColumnManifests, read_listing};
+use kohort_io::{ColumnManifests, Format, read_listing};
+use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::spec::{HierarchySource, ReleasedHierarchies};
 use kohort_model::{
-    Cells, Column, ColumnManifest, LabelsManifest, Manifest, NULL, ReleasedTable, Spec, Table, TableManifest,
+    Cells, Column, ColumnManifest, CsvManifest, LabelsManifest, Manifest, NULL, ReleasedTable, Role, Spec, Table,
+    TableManifest, ValueType,
 };
 use kohort_verify::Reading;
 
@@ -27,23 +29,60 @@ pub(crate) struct Described<'a> {
 }
 
 impl Described<'_> {
-    /// Columns of which the manifest says something that is not so. A manifest of an earlier version says nothing.
-    pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Error> {
+    /// Whether the manifest says how cells are read. One of an earlier version does not.
+    fn is_said(&self) -> bool {
         let says_rules = |table: &TableManifest| table.columns.values().any(|column| column.labels.is_some());
-        if !self.manifest.tables.iter().any(says_rules) {
+        self.manifest.tables.iter().any(says_rules)
+    }
+
+    /// Keys of the manifest about how cells are read that [`Described::misdescribed`] does not compare.
+    pub(crate) fn not_compared(&self) -> Vec<String> {
+        let tables = &self.manifest.tables;
+        if !self.is_said() {
+            let mut keys = vec!["tables.*.columns.*.type".to_owned(), "tables.*.columns.*.labels".to_owned()];
+            keys.extend(tables.iter().any(is_csv).then(|| "tables.*.csv".to_owned()));
+            return keys;
+        }
+        // Nothing here tells whether keys are renumbered or as they were.
+        let is_open = |(name, column): &(&String, &ColumnManifest)| {
+            column.role == Role::Key.word() && name.as_str() != SENSITIVE_GROUP
+        };
+        let columns = tables.iter().flat_map(|table| table.columns.iter().filter(is_open));
+        let mut keys: Vec<String> = columns.map(|(name, _)| format!("tables.*.columns.{name}.type")).collect();
+        // A file of several columns can't be read by another separator.
+        let reads_anyhow = |table: &TableManifest| is_csv(table) && table.columns.len() == 1;
+        keys.extend(tables.iter().any(reads_anyhow).then(|| "tables.*.csv.separator".to_owned()));
+        keys
+    }
+
+    /// Tables and columns of which the manifest says something that is not so. A manifest of an earlier version says
+    /// nothing.
+    pub(crate) fn misdescribed(&self) -> Result<Vec<Report>, Error> {
+        if !self.is_said() {
             return Ok(Vec::new());
         }
+        let hint = "the manifest is not this release's: don't trust it";
         let mut wrong = Vec::new();
+        for entry in &self.manifest.tables {
+            let written = entry.csv.as_ref().map(|csv| CsvManifest::new(csv.separator));
+            if entry.csv != written || entry.csv.is_some() != is_csv(entry) {
+                let message = format!(
+                    "table '{}': manifest.json says that its file is read otherwise than it was written",
+                    entry.name
+                );
+                wrong.push(Report::new(message).hint(hint));
+            }
+            let group = entry.columns.get(SENSITIVE_GROUP).filter(|_| self.manifest.register.is_some());
+            if group.is_some_and(|group| *group != ColumnManifest::new(Role::Key.word(), ValueType::Integer.word())) {
+                wrong.push(otherwise(entry, SENSITIVE_GROUP).hint(hint));
+            }
+        }
         let of_tables = self.manifest.tables.iter().zip(self.tables).zip(&self.expected).zip(&self.private);
         for (((entry, table), expected), private) in of_tables {
             for (name, expected) in expected {
                 let (Some(released), Some(private)) = (table.column(name), private.column(name)) else { continue };
                 if !self.is_described(entry, released, expected, private)? {
-                    let message = format!(
-                        "table '{}': manifest.json says that the cells of '{name}' are read otherwise than they were made",
-                        entry.name
-                    );
-                    wrong.push(Report::new(message).hint("the manifest is not this release's: don't trust it"));
+                    wrong.push(otherwise(entry, name).hint(hint));
                 }
             }
         }
@@ -78,6 +117,18 @@ impl Described<'_> {
         };
         Ok(is_true && Reading::new(released, labels, listing.as_ref()).n_misread(private, &released.texts) == 0)
     }
+}
+
+fn otherwise(entry: &TableManifest, column: &str) -> Report {
+    let table = &entry.name;
+    Report::new(format!(
+        "table '{table}': manifest.json says that the cells of '{column}' are read otherwise than they were made"
+    ))
+}
+
+/// Whether the file of a table is separated text.
+fn is_csv(entry: &TableManifest) -> bool {
+    matches!(Format::of_path(Path::new(&entry.file)), Some(Format::Csv(_)))
 }
 
 /// A column without the name and digest of its hierarchy's file, which are compared by what the file says.

@@ -23,6 +23,7 @@ use crate::manifest::{
     UnknownSetting, asked_for_audiences, audiences, joined_by_word, link_manifests, released_links, requirement,
     requirements,
 };
+use crate::previous::Previous;
 
 /// What counting a release again showed.
 #[derive(Clone, Debug)]
@@ -126,8 +127,8 @@ fn judge(
     if progress.is_cancelled() {
         return Err(Error::Cancelled);
     }
-    if manifest.manifest.previous.is_some() {
-        notes.push("what readers of earlier releases learn is counted when a release is made".to_owned());
+    if manifest.manifest.previous.is_some() && private.is_none() {
+        notes.push("what readers of earlier releases learn needs these and the register: see --against".to_owned());
     }
     let found = match counted {
         Ok(found) => found,
@@ -186,7 +187,9 @@ impl Against<'_> {
             let (manifest, tables) = self.read_of(std::slice::from_ref(original), progress)?;
             wrong.extend(not_as_asked(&manifest, self.job, &[]));
             let expected = vec![loaded.columns_of_read(&tables[0])];
-            wrong.extend(self.misdescribed(&manifest, &tables, expected, vec![original])?);
+            let described = self.described(&manifest, &tables, expected, vec![original]);
+            let unread = described.not_compared();
+            wrong.extend(described.misdescribed()?);
             let rows = manifest.manifest.tables[0].rows_suppressed;
             let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
             let asked = AskedOfOne::new(spec);
@@ -194,7 +197,15 @@ impl Against<'_> {
             let counted = kohort_verify::verify_against(&tables[0], original, &asked, suppressed, limit_of(spec));
             let rows = vec![original.n_rows as u64];
             let persons = n_persons(original);
-            let private = PrivateFacts { rows, persons, before, registers: Vec::new(), found_and_contradicting: None };
+            let private = PrivateFacts {
+                rows,
+                persons,
+                before,
+                registers: Vec::new(),
+                found_and_contradicting: None,
+                previous: Vec::new(),
+                unread,
+            };
             return Ok(Compared { manifest, counted, private: Some(private) });
         }
         let loaded = load_tables(self.job.sources(), spec, progress)?;
@@ -203,7 +214,9 @@ impl Against<'_> {
         let links = ReleasedLink::of(schema, originals);
         wrong.extend(not_as_asked(&manifest, self.job, &link_manifests(&links)));
         let expected = loaded.columns_of_read(&tables);
-        wrong.extend(self.misdescribed(&manifest, &tables, expected, originals.iter().collect())?);
+        let described = self.described(&manifest, &tables, expected, originals.iter().collect());
+        let unread = described.not_compared();
+        wrong.extend(described.misdescribed()?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
@@ -217,6 +230,8 @@ impl Against<'_> {
             before,
             registers: Vec::new(),
             found_and_contradicting: None,
+            previous: Vec::new(),
+            unread,
         };
         Ok(Compared { manifest, counted, private: Some(private) })
     }
@@ -235,14 +250,17 @@ impl Against<'_> {
         let original = &loaded.table;
         let (manifest, tables) = read_release_of(std::slice::from_ref(original), self.release, progress)?;
         let expected = loaded.joined_columns_of_read(&registers.joined, &tables);
-        let private = vec![&registers.joined.rows, original];
-        wrong.extend(self.misdescribed(&manifest, &tables, expected, private)?);
+        let described = self.described(&manifest, &tables, expected, vec![&registers.joined.rows, original]);
+        let unread = described.not_compared();
+        wrong.extend(described.misdescribed()?);
         wrong.extend(not_as_asked(&manifest, self.job, &[]));
         wrong.extend(other_registers(&manifest.manifest, &registers, self.job));
         let requirements = spec.requirements(table_spec);
         let persons = manifest.manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
-        let asked = asked_of_join(spec, &requirements, &[]);
+        let LoadedRegisters { joined, registers: now, earlier: then, .. } = &registers;
+        let previous = Previous::read(spec, &self.job.folder, original, joined, (now, then), progress)?;
+        let asked = asked_of_join(spec, &requirements, &previous.releases);
         let counted = verify_joined_against(&tables, original, &registers.joined, asked, suppressed);
         let before = measure_before(original, &requirements)?;
         let n_found = registers.joined.persons.iter().filter(|person| **person != InRegister::Absent).count() as u64;
@@ -257,20 +275,22 @@ impl Against<'_> {
             before,
             registers: registers.registers.iter().map(facts).collect(),
             found_and_contradicting: Some((n_found, registers.contradicting)),
+            previous: previous.manifests,
+            unread,
         };
         Ok(Compared { manifest, counted, private: Some(private) })
     }
 
-    /// What the manifest says about cells and is not so.
-    fn misdescribed(
-        &self,
-        manifest: &TablesManifest,
-        tables: &[Table],
+    /// The release, and what its manifest should say of its cells.
+    fn described<'d>(
+        &'d self,
+        manifest: &'d TablesManifest,
+        tables: &'d [Table],
         expected: Vec<ColumnManifests>,
-        private: Vec<&Table>,
-    ) -> Result<Vec<Report>, Error> {
-        let TablesManifest { manifest, .. } = manifest;
-        Described { folder: self.release, manifest, tables, expected, private, spec: &self.job.spec }.misdescribed()
+        private: Vec<&'d Table>,
+    ) -> Described<'d> {
+        let (manifest, spec) = (&manifest.manifest, &self.job.spec);
+        Described { folder: self.release, manifest, tables, expected, private, spec }
     }
 
     /// The release of as many private tables.

@@ -13,6 +13,7 @@ mod requirement;
 pub mod snowflake;
 mod spec;
 mod texts;
+pub mod town;
 
 use std::fmt;
 

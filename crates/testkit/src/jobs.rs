@@ -12,6 +12,7 @@ mod judged;
 mod one_table;
 mod register;
 mod tables;
+mod town;
 mod views;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::generate::audiences::audiences_job;
 use crate::generate::references::references_job;
 use crate::generate::register::{RegisterSize, register_job};
 use crate::generate::snowflake::{Asks, TablesSize, tables_job};
+use crate::generate::town::{TownSize, town};
 use crate::generate::{job, job_of_several_rows};
 use crate::random::Random;
 
@@ -48,11 +50,14 @@ pub enum System {
     Register,
     /// A view over data that changes.
     Views,
+    /// Of one table beside a register, again and again, to be read together with the releases before.
+    Town,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [System; 5] = [System::Table, System::Tables, System::Audiences, System::Register, System::Views];
+    pub const ALL: [System; 6] =
+        [System::Table, System::Tables, System::Audiences, System::Register, System::Views, System::Town];
 
     /// Its name on a command line.
     pub fn word(self) -> &'static str {
@@ -62,6 +67,7 @@ impl System {
             System::Audiences => "audiences",
             System::Register => "register",
             System::Views => "views",
+            System::Town => "town",
         }
     }
 
@@ -108,6 +114,7 @@ pub fn files(system: System, number: u64) -> Option<BTreeMap<String, String>> {
         System::Audiences => tree(audiences_job(Size::SMALL), system, number).current().files(),
         System::Register => tree(register_job(RegisterSize::SMALL), system, number).current().files(),
         System::Views => return None,
+        System::Town => tree(town(TownSize::SMALL), system, number).current().files(),
     })
 }
 
@@ -202,6 +209,14 @@ fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output 
             what.with(tree(register_job(size), system, number), register::judge)
         }
         System::Views => what.with(tree(views::history(), system, number), views::judge),
+        System::Town => {
+            let size = match kind.below(20) {
+                0..8 => TownSize::TINY,
+                8..19 => TownSize::SMALL,
+                _ => TownSize::MEDIUM,
+            };
+            what.with(tree(town(size), system, number), town::judge)
+        }
     }
 }
 

@@ -62,3 +62,8 @@ fn random_jobs_beside_registers_are_what_they_claim() {
 fn random_histories_of_views_are_what_they_claim() {
     recounted(System::Views);
 }
+
+#[test]
+fn random_towns_that_are_released_again_and_again_are_what_they_claim() {
+    recounted(System::Town);
+}

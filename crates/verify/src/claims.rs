@@ -14,10 +14,10 @@ use std::fmt::{self, Display};
 
 use kohort_model::spec::RegisterRows;
 use kohort_model::{
-    BeforeAfter, ColumnManifest, JoinManifest, Loss, Manifest, Persons, RegisterManifest, Risk, Role, TableManifest,
+    BeforeAfter, JoinManifest, Loss, Manifest, Persons, PreviousManifest, RegisterManifest, Risk, TableManifest,
 };
 
-use crate::{Counted, Findings, LossFindings, Skipped};
+use crate::{Counted, Findings, LossFindings, Skipped, TogetherWithin};
 
 /// A key of a manifest that does not say what was counted. Figures of a manifest are public, so it holds them.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,10 @@ pub struct PrivateFacts {
     pub registers: Vec<RegisterFacts>,
     /// Private persons whom a register row matches, and persons of whom registers contradict each other.
     pub found_and_contradicting: Option<(u64, u64)>,
+    /// Digests of the manifests of earlier releases that the spec names.
+    pub previous: Vec<String>,
+    /// Keys about how cells are read that were not compared with the private tables.
+    pub unread: Vec<String>,
 }
 
 /// What was read of a register.
@@ -116,31 +120,26 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
     ledger.open("order");
     ledger.present("savings", savings.is_some(), !audiences.is_empty());
     ledger.open_if(savings.is_some(), "savings");
-    ledger.open_if(previous.is_some(), "previous");
     ledger.open_if(!notes.is_empty(), "notes");
     ledger.open_if(!accepted_risks.is_empty(), "accepted_risks");
     if !verified {
         ledger.wrong("verified", false, true);
     }
-    // Earlier versions did not say how the cells of a CSV file are read, nor which rule made labels.
     let is_csv = tables.iter().any(|table| table.file.ends_with(".csv"));
-    if private.is_none() {
-        ledger.take("requirement");
-        ledger.take("tables.*.columns");
-        ledger.take_if(is_csv, "tables.*.csv");
-        ledger.take("tables.*.name");
-        if !audiences.is_empty() {
-            ledger.take("audiences");
+    match private {
+        Some(private) => private.unread.iter().for_each(|key| ledger.open(key)),
+        None => {
+            ledger.take("requirement");
+            ledger.take("tables.*.columns");
+            ledger.take_if(is_csv, "tables.*.csv");
+            ledger.take("tables.*.name");
+            if !audiences.is_empty() {
+                ledger.take("audiences");
+            }
+            if found.tables.len() > 1 {
+                ledger.take("links");
+            }
         }
-        if found.tables.len() > 1 {
-            ledger.take("links");
-        }
-    } else {
-        ledger.open("tables.*.columns.*.type");
-        ledger.open_if(is_csv, "tables.*.csv");
-        let lacks_rule = |column: &ColumnManifest| column.role == Role::Quasi.word() && column.labels.is_none();
-        let is_unsaid = tables.iter().any(|table| table.columns.values().any(lacks_rule));
-        ledger.open_if(is_unsaid, "tables.*.columns.*.labels");
     }
     if let (Some(k), Some(of_all)) = (requirement.collusion_k, requirement.coalitions.get(kohort_model::Coalition::ALL))
     {
@@ -166,6 +165,7 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
         check_table(&mut ledger, position, table, of_persons, private);
     }
     check_registers(&mut ledger, registers, register.as_ref(), found, private);
+    check_previous(&mut ledger, previous.as_ref(), found, private);
     check_tables_together(&mut ledger, claims, found);
     ledger.finish()
 }
@@ -260,6 +260,18 @@ impl Ledger {
             (None, None) => {}
             (claimed, counted) => self.wrong(key, shown(claimed), shown(counted)),
         }
+    }
+
+    /// A number of which bounds were counted, where none is more than any number; `named` says what is left open where they
+    /// differ.
+    fn within(&mut self, key: &str, named: &str, claimed: Option<u64>, (least, most): (Option<u64>, Option<u64>)) {
+        let shown = |number: Option<u64>| number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
+        let as_number = |number: Option<u64>| number.map_or(u128::MAX, u128::from);
+        if !(as_number(least)..=as_number(most)).contains(&as_number(claimed)) {
+            let counted = if least == most { shown(least) } else { format!("{} to {}", shown(least), shown(most)) };
+            self.wrong(key, shown(claimed), counted);
+        }
+        self.open_if(least != most, named);
     }
 
     /// Two maps whose names must be the same; `compare` gets what both have.
@@ -474,6 +486,42 @@ fn check_registers(
     ledger.number("register.sensitive_groups", *sensitive_groups as f64, groups as f64);
     let counted = joined.and_then(|joined| joined.group_k).map(|k| k as f64);
     ledger.optional("register.group_k", group_k.map(|k| k as f64), counted);
+}
+
+/// What readers of earlier releases learn.
+fn check_previous(
+    ledger: &mut Ledger,
+    claimed: Option<&PreviousManifest>,
+    found: &Findings,
+    private: Option<&PrivateFacts>,
+) {
+    let Some(private) = private else {
+        ledger.open_if(claimed.is_some(), "previous");
+        return;
+    };
+    ledger.present("previous", claimed.is_some(), !private.previous.is_empty());
+    let Some(PreviousManifest { manifests, k, l }) = claimed else { return };
+    let sorted = |digests: &[String]| {
+        let mut digests = digests.to_vec();
+        digests.sort_unstable();
+        digests
+    };
+    if sorted(manifests) != sorted(&private.previous) {
+        ledger.wrong("previous.manifests", "digests", "others");
+    }
+    let within = found.joined.as_ref().and_then(|joined| joined.together_within.as_ref());
+    let Some(TogetherWithin { k: k_within, l: l_within }) = within else {
+        ledger.open("previous.k");
+        ledger.open("previous.l");
+        return;
+    };
+    ledger.within("previous.k", "previous.k", Some(*k), (Some(k_within.0), Some(k_within.1)));
+    for (column, bounds) in l_within {
+        ledger.within(&format!("previous.l.{column}"), "previous.l.*", l.get(column).copied(), *bounds);
+    }
+    for column in l.keys().filter(|column| l_within.iter().all(|(known, _)| known != *column)) {
+        ledger.wrong(format!("previous.l.{column}"), "something", "nothing");
+    }
 }
 
 /// What is said of many tables.

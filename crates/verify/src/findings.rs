@@ -89,6 +89,8 @@ pub struct JoinedFindings {
     pub presence: Option<Presence>,
     /// What readers of earlier releases learn, where there are some and it is known whose rows are whose.
     pub together: Option<TogetherFindings>,
+    /// The same as far as files tell of which it is not known whose rows are whose, where the private table was at hand.
+    pub together_within: Option<TogetherWithin>,
 }
 
 /// What was counted of a release and earlier ones that are read together.
@@ -100,6 +102,16 @@ pub struct TogetherFindings {
     pub k: u64,
     /// Per sensitive column the fewest distinct values that groups somebody can be in have in common.
     pub l: Vec<(String, u64)>,
+}
+
+/// Bounds of [`TogetherFindings`], each at least and at most: what they are depends on whose rows are whose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TogetherWithin {
+    /// Persons, as in [`TogetherFindings::k`].
+    pub k: (u64, u64),
+    /// Per sensitive column the distinct values, as in [`TogetherFindings::l`]; `None`, which is more than any number, where
+    /// no groups have a value in common.
+    pub l: Vec<(String, (Option<u64>, Option<u64>))>,
 }
 
 /// What was counted of classes as one audience sees them, or several that put together what they know.
@@ -257,6 +269,11 @@ pub enum Skipped {
     /// Rows can be traced back to persons in several ways that show the same. Everything asked holds in the one that was
     /// counted; figures of the way the release was made in may be others.
     Figures,
+    /// Beside earlier releases, whether groups give values away: it depends on whose rows are whose.
+    TogetherValues {
+        /// The sensitive column.
+        column: String,
+    },
 }
 
 impl Skipped {
@@ -302,6 +319,10 @@ impl fmt::Display for Skipped {
             ),
             Skipped::Figures => f.write_str(
                 "rows can be traced back to persons in several ways; what was asked holds in the one that was counted",
+            ),
+            Skipped::TogetherValues { column } => write!(
+                f,
+                "whether groups give values of '{column}' away beside earlier releases depends on whose rows are whose; it is counted when a release is made"
             ),
         }
     }

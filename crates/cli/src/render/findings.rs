@@ -4,6 +4,7 @@ use kohort::model::Coalition;
 use kohort::sensitive_columns;
 use kohort::verifier::{
     AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, SensitiveFindings, Skipped, TableFindings,
+    TogetherWithin,
 };
 use serde_json::{Map, Value, json};
 
@@ -37,6 +38,9 @@ pub(crate) fn words(findings: &Findings) -> String {
     if let Some(JoinedFindings { groups, group_k: Some(group_k), .. }) = &findings.joined {
         line("sensitive groups", &format!("{groups}, of at least {group_k} persons"));
     }
+    if let Some(within) = findings.joined.as_ref().and_then(|joined| joined.together_within.as_ref()) {
+        line("read together", &together(within));
+    }
     if has_sizes {
         text += &histogram(&findings.smallest_classes, if hides_persons(findings) { "rows" } else { "persons" });
     }
@@ -51,6 +55,20 @@ pub(crate) fn words(findings: &Findings) -> String {
         text += &if hides_persons(findings) { distinct(&columns) } else { sensitive(&columns) };
     }
     text
+}
+
+/// What readers of earlier releases learn, as far as it does not depend on whose rows are whose.
+fn together(within: &TogetherWithin) -> String {
+    let bounds = |(least, most): (u64, u64)| match least == most {
+        true => format!("= {least}"),
+        false => format!("from {least} to {most}"),
+    };
+    let l = within.l.iter().filter_map(|(column, (least, most))| match (least, most) {
+        (Some(least), Some(most)) => Some(format!(", l {} of {column}", bounds((*least, *most)))),
+        (Some(least), None) => Some(format!(", l at least {least} of {column}")),
+        (None, _) => None,
+    });
+    format!("with earlier releases: k {}{}", bounds(within.k), l.collect::<String>())
 }
 
 /// Whether rows of the same person can't be told, so that sizes are bounds and shares are not known.
@@ -223,6 +241,14 @@ pub(crate) fn object(findings: &Findings) -> Map<String, Value> {
     if let Some(joined) = &findings.joined {
         object.insert("sensitive_groups".to_owned(), joined.groups.into());
         object.insert("group_k".to_owned(), joined.group_k.into());
+        if let Some(TogetherWithin { k, l }) = &joined.together_within {
+            let within = |least: Value, most: Value| json!({ "least": least, "most": most });
+            let l: Map<String, Value> = l
+                .iter()
+                .map(|(column, (least, most))| (column.clone(), within((*least).into(), (*most).into())))
+                .collect();
+            object.insert("read_together".to_owned(), json!({ "k": within(k.0.into(), k.1.into()), "l": l }));
+        }
     }
     if !findings.tables.is_empty() {
         let table = |table: &TableFindings| json!({ "name": table.table, "rows": table.rows, "classes": table.classes, "k": table.k });

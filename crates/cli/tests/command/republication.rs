@@ -84,6 +84,7 @@ fn digest(text: &str) -> String {
 }
 
 const SECOND: &[&str] = &["anonymize", "second.toml", "-o", "second"];
+const AGAINST: &[&str] = &["verify", "second", "--against", "second.toml"];
 
 /// The lowest and the highest age of each class.
 fn classes(folder: &Folder, release: &str) -> Vec<(u32, u32)> {
@@ -130,11 +131,73 @@ fn the_second_release_is_made_safe_to_be_read_beside_the_first() {
     let previous = &manifest(&folder, "second")["previous"];
     assert_eq!(previous["manifests"], json!([digest(&folder.read("first/manifest.json"))]));
     assert!(previous["k"].as_u64() >= Some(3) && previous["l"]["answer"] == 2, "{previous}");
-    for arguments in [&["verify", "second"][..], &["verify", "second", "--against", "second.toml"]] {
-        let ran = folder.run_in_vain(arguments);
-        assert_eq!(ran.code, 0, "{ran}");
-        assert!(ran.stdout.contains("earlier releases"), "{ran}");
+    let alone = folder.run_in_vain(&["verify", "second"]);
+    assert_eq!(alone.code, 0, "{alone}");
+    assert!(alone.stdout.contains("what readers of earlier releases learn needs these"), "{alone}");
+    let against = folder.run_in_vain(AGAINST);
+    assert_eq!(against.code, 0, "{against}");
+    assert_snapshot!("republication_against", against);
+}
+
+/// Changes the manifest of the second release, and verifies it against its spec.
+fn with_claim(folder: &Folder, change: impl FnOnce(&mut Value)) -> Ran {
+    let original = folder.read("second/manifest.json");
+    let mut claims: Value = serde_json::from_str(&original).unwrap();
+    change(&mut claims);
+    folder.write("second/manifest.json", format!("{claims:#}\n").as_bytes());
+    let ran = folder.run_in_vain(AGAINST);
+    folder.write("second/manifest.json", original.as_bytes());
+    ran
+}
+
+#[test]
+fn a_false_claim_about_reading_releases_together_is_rejected() {
+    let folder = after_the_first();
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    let against = folder.run_in_vain(AGAINST);
+    assert_eq!(against.code, 0, "{against}");
+    assert!(!against.stdout.contains("previous"), "everything can be compared where classes don't overlap: {against}");
+    let shifted = |key: &'static str, by: i64| {
+        move |claims: &mut Value| {
+            let claim = claims.pointer_mut(key).unwrap();
+            *claim = json!(claim.as_i64().unwrap() + by);
+        }
+    };
+    for by in [-1, 1] {
+        let ran = with_claim(&folder, shifted("/previous/k", by));
+        assert_eq!(ran.code, 1, "{ran}");
+        assert!(ran.stderr.contains("manifest.json says previous.k = "), "{ran}");
+        let ran = with_claim(&folder, shifted("/previous/l/answer", by));
+        assert_eq!(ran.code, 1, "{ran}");
+        assert!(ran.stderr.contains("manifest.json says previous.l.answer = "), "{ran}");
     }
+    let unsaid = with_claim(&folder, |claims| drop(claims["previous"]["l"].take()));
+    assert_eq!(unsaid.code, 2, "{unsaid}");
+    let others = with_claim(&folder, |claims| claims["previous"]["manifests"] = json!([digest("another")]));
+    assert_eq!(others.code, 1, "{others}");
+    let nothing = with_claim(&folder, |claims| drop(claims.as_object_mut().unwrap().remove("previous")));
+    assert_eq!(nothing.code, 1, "{nothing}");
+    // The other way round: the spec names no earlier release, and the manifest does.
+    folder.write("second.toml", spec("").as_bytes());
+    let too_much = folder.run_in_vain(AGAINST);
+    assert_eq!(too_much.code, 1, "{too_much}");
+}
+
+#[test]
+fn a_release_that_singles_people_out_beside_an_earlier_one_is_rejected_whatever_it_claims() {
+    let folder = after_the_first_by(public);
+    let ran = folder.run(SECOND);
+    assert_eq!(ran.code, 0, "{ran}");
+    let claimed = manifest(&folder, "second")["previous"].clone();
+    // The same survey released without a look at the first release, under the claims of the one that was made with it.
+    folder.write("careless.toml", public("").as_bytes());
+    let careless = folder.run(&["anonymize", "careless.toml", "-o", "second", "--force"]);
+    assert_eq!(careless.code, 0, "{careless}");
+    assert!(fewest_in_common(&folder) < 3, "the two releases single nobody out: the case shows nothing");
+    let ran = with_claim(&folder, |claims| claims["previous"] = claimed);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("read together with earlier releases"), "{ran}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) struct Crowd<'a> {
     /// Per private row its folded row, NULL where it takes no part.
     folded: Vec<u32>,
     unmatched: Unmatched,
+    /// Per column how wide the private table's own range is.
+    private_widths: Vec<f64>,
 }
 
 /// A class in the making.
@@ -62,7 +64,8 @@ impl<'a> Crowd<'a> {
             let private = rows.members(row).iter().take_while(|&&member| (member as usize) < joined.n_microdata);
             private.for_each(|&member| folded[member as usize] = row);
         }
-        Crowd { joined, encoded, rules, rows, folded, unmatched }
+        let private_widths = (0..encoded.domains.len()).map(|column| private_width(joined, encoded, column)).collect();
+        Crowd { joined, encoded, rules, rows, folded, unmatched, private_widths }
     }
 
     pub(super) fn domains(&self) -> &'a [Domain] {
@@ -181,14 +184,22 @@ impl<'a> Crowd<'a> {
         self.domains().iter().zip(united).map(|(domain, (lo, hi))| domain.width(lo, hi)).sum()
     }
 
-    /// What a row loses in a box by NCP, which weighs nodes otherwise.
-    pub(super) fn penalty(&self, bounds: &[(u32, u32)]) -> f64 {
-        bounds.iter().zip(self.domains()).map(|(&(lo, hi), domain)| domain.leaf_share(lo, hi)).sum()
+    /// What a cell loses that must hold these codes, 0 to 1: its width, by a measure of domains, over the private
+    /// table's own range. A cell that is wider than the range loses all.
+    pub(super) fn lost(&self, column: usize, measure: fn(&Domain, u32, u32) -> f64, (lo, hi): (u32, u32)) -> f64 {
+        match measure(&self.domains()[column], lo, hi) {
+            0.0 => 0.0,
+            width => (width / self.private_widths[column]).min(1.0),
+        }
     }
 
-    /// What private rows lose in these classes.
+    /// What private rows lose in these classes by NCP, as it is reported.
     pub(super) fn loss(&self, drafts: &[Draft]) -> f64 {
-        drafts.iter().map(|draft| self.penalty(&self.bounds(draft)) * draft.microdata.len() as f64).sum()
+        let of_row = |draft: &Draft| -> f64 {
+            let bounds = self.bounds(draft).into_iter().enumerate();
+            bounds.map(|(column, interval)| self.lost(column, Domain::leaf_share, interval)).sum()
+        };
+        drafts.iter().map(|draft| of_row(draft) * draft.microdata.len() as f64).sum()
     }
 
     /// How many persons a class needs.
@@ -270,18 +281,6 @@ impl<'a> Crowd<'a> {
         class.microdata.iter().map(|&row| class.n_persons as f64 - f64::from(self.rules.k_of_row(row))).sum()
     }
 
-    /// How wide the private table's own range is in a column of numbers or dates; all of it elsewhere.
-    pub(super) fn private_width(&self, column: usize) -> f64 {
-        let domain = &self.domains()[column];
-        if domain.tree().is_some() {
-            return 1.0;
-        }
-        let codes = (0..self.joined.n_microdata as u32).map(|row| self.encoded.code(column, row));
-        let codes = codes.filter(|&code| Some(code) != domain.null());
-        let range = codes.fold((u32::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)));
-        if range.0 > range.1 { 0.0 } else { domain.width(range.0, range.1) }
-    }
-
     /// The names of the quasi columns.
     pub(super) fn column_names(&self) -> impl Iterator<Item = &str> {
         self.joined.rows.columns.iter().map(|column| column.name.as_str())
@@ -309,6 +308,18 @@ impl<'a> Crowd<'a> {
             InRegister::Differs(row) => Some(row),
         }
     }
+}
+
+/// How wide the private table's own range is in a column of numbers or dates; all of it elsewhere.
+fn private_width(joined: &JoinedRegister, encoded: &Encoded<'_>, column: usize) -> f64 {
+    let domain = &encoded.domains[column];
+    if domain.tree().is_some() {
+        return 1.0;
+    }
+    let codes = (0..joined.n_microdata as u32).map(|row| encoded.code(column, row));
+    let codes = codes.filter(|&code| Some(code) != domain.null());
+    let range = codes.fold((u32::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)));
+    if range.0 > range.1 { 0.0 } else { domain.width(range.0, range.1) }
 }
 
 /// Grows bounds to hold a row's cells.

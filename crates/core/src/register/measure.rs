@@ -19,15 +19,7 @@ pub(super) fn measure(crowd: &Crowd<'_>, table: &Table, classes: &[JoinedClass],
     let n_rows = table.n_rows as f64;
     let suppressed = n_rows - released;
     let in_column = |column: usize, measure: fn(&Domain, u32, u32) -> f64| {
-        let own_range = crowd.private_width(column);
-        let of_class = |class: &JoinedClass| {
-            let (lo, hi) = class.cells[column];
-            let share = match measure(&domains[column], lo, hi) {
-                0.0 => 0.0,
-                width => (width / own_range).min(1.0),
-            };
-            share * n_private_rows(class)
-        };
+        let of_class = |class: &JoinedClass| crowd.lost(column, measure, class.cells[column]) * n_private_rows(class);
         classes.iter().map(of_class).sum::<f64>() + suppressed
     };
     let n_cells = (n_rows * domains.len() as f64).max(1.0);

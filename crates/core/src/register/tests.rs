@@ -171,6 +171,21 @@ fn a_person_described_otherwise_counts_only_where_the_box_holds_both() {
 }
 
 #[test]
+fn direct_gives_way_where_a_column_in_which_the_private_table_has_one_value_would_be_blurred() {
+    // Any range in the second column loses all of it there, however small it is beside the register's range.
+    let person = |name: &str, first: i32, value: &str| (name.to_owned(), vec![first, 10], value.to_owned());
+    let private = vec![person("A", 0, "v1"), person("B", 5, "v0")];
+    let register = vec![("C".to_owned(), vec![0, 6]), ("D".to_owned(), vec![3, 0])];
+    let case = case(private, register);
+    let mut spec = spec(2, Algorithm::Mondrian, RegisterMethod::Direct);
+    spec.register.release = RegisterRows::Microdata;
+    let found = run(&case, &spec, 1).unwrap();
+    // The plain release blurs the first column alone, of both persons.
+    assert!((found.anonymized.loss.ncp - 0.5).abs() < 1e-12, "{}", found.anonymized.loss.ncp);
+    assert_eq!(found.method, RegisterMethod::Refine);
+}
+
+#[test]
 fn where_presence_is_public_register_persons_are_not_released() {
     let case = golden();
     let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);

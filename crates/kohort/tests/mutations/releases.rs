@@ -75,6 +75,35 @@ const CARS: &str = "van;large;*\nbus;large;*\ncab;small;*\n";
 const MICRODATA: &str = include_str!("../../../testkit/golden/register/microdata.csv");
 const PUBLIC: &str = include_str!("../../../testkit/golden/register/public.csv");
 
+/// Nine of a town of twelve.
+const SURVEY: &str = "\
+id,qi1,qi2,sa
+p1,1,2,v1
+p2,2,1,v2
+p3,3,2,v1
+p5,5,2,v2
+p7,7,2,v1
+p8,8,1,v2
+p10,10,1,v1
+p11,11,2,v2
+p12,12,1,v1
+";
+const TOWN: &str = "\
+id,qi1,qi2
+p1,1,2
+p2,2,1
+p3,3,2
+p4,4,1
+p5,5,2
+p6,6,1
+p7,7,2
+p8,8,1
+p9,9,2
+p10,10,1
+p11,11,2
+p12,12,1
+";
+
 fn of_patients(settings: &str, disease: &str) -> String {
     format!(
         "k = 2\n{settings}\n[tables.patients]\nfile = \"patients.csv\"\n[tables.patients.columns]\n\
@@ -199,7 +228,18 @@ impl Kind {
         }
         kinds
     }
+
+    /// The same survey as an earlier release, to be read beside it. The oracle of changed files knows of no earlier release.
+    pub(super) fn beside_an_earlier_one() -> Kind {
+        let spec = of_register(PREVIOUS, "key = \"id\"");
+        let name = "register, beside an earlier release";
+        let files = &[("microdata.csv", SURVEY), ("public.csv", TOWN)];
+        Kind { name, spec, files, cells: CellForm::Labels, format: None }
+    }
 }
+
+/// The earlier release of a spec, where it names one.
+const PREVIOUS: &str = "previous = \"earlier/\"\n";
 
 /// A release in a folder, and what it was made from.
 pub(super) struct Released {
@@ -224,9 +264,16 @@ impl Released {
             fs::write(folder.path().join(name), text).unwrap();
         }
         fs::write(folder.path().join("release.toml"), &kind.spec).unwrap();
-        let spec = Spec::parse(&kind.spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
-        let job = Job::read(folder.path().join("release.toml")).unwrap().cells(kind.cells).accept_risks();
-        let release = job.anonymize().unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        let parse = |spec: &str| Spec::parse(spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
+        let release = |spec: Spec| {
+            let job = Job::new(spec, folder.path()).cells(kind.cells).accept_risks();
+            job.anonymize().unwrap_or_else(|error| panic!("{}: {error}", kind.name))
+        };
+        if kind.spec.contains(PREVIOUS) {
+            release(parse(&kind.spec.replace(PREVIOUS, ""))).write(folder.path().join("earlier")).unwrap();
+        }
+        let spec = parse(&kind.spec);
+        let release = release(spec.clone());
         // Sheets are read from CSV, whatever format is verified.
         let csv = WriteOptions { format: Some(Format::Csv(Compression::None)), existing: Existing::Refuse };
         release.write_with(folder.path().join("csv"), csv, &Silent).unwrap();

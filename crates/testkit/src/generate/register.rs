@@ -45,7 +45,7 @@ pub enum FoundBy {
 
 /// What a quasi column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Integer,
     Decimal,
     Date,
@@ -55,7 +55,7 @@ enum Kind {
 
 /// The file that a cell stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum File {
+pub(super) enum File {
     Private,
     Register,
 }
@@ -130,11 +130,11 @@ impl RegisterSize {
 }
 
 /// Values of a quasi column are fewer than this.
-const N_VALUES: u8 = 8;
+pub(super) const N_VALUES: u8 = 8;
 
 /// Random jobs.
 pub fn register_job(size: RegisterSize) -> impl Strategy<Value = RegisterJob> {
-    let kind = prop::sample::select(vec![Kind::Integer, Kind::Decimal, Kind::Date, Kind::Code, Kind::Word]);
+    let kind = prop::sample::select(Kind::ALL.to_vec());
     let sizes = (1..=size.private, 0..=size.others);
     (prop::collection::vec(kind, 1..4), sizes, asked_draft()).prop_flat_map(
         |(columns, (n_private, n_others), asked)| {
@@ -200,7 +200,9 @@ fn asked_draft() -> impl Strategy<Value = AskedDraft> {
 }
 
 impl Kind {
-    fn text(self, value: u8, file: File) -> String {
+    pub(super) const ALL: [Kind; 5] = [Kind::Integer, Kind::Decimal, Kind::Date, Kind::Code, Kind::Word];
+
+    pub(super) fn text(self, value: u8, file: File) -> String {
         match (self, file) {
             (Kind::Integer, _) => (u32::from(value) * 3).to_string(),
             (Kind::Decimal, File::Private) => format!("{value}.5"),
@@ -212,7 +214,7 @@ impl Kind {
         }
     }
 
-    fn spec(self) -> &'static str {
+    pub(super) fn spec(self) -> &'static str {
         match self {
             Kind::Integer => "type = \"integer\"",
             Kind::Decimal => "type = \"decimal\"",
@@ -221,6 +223,12 @@ impl Kind {
             Kind::Word => "type = \"text\", hierarchy = \"words.csv\"",
         }
     }
+}
+
+/// The hierarchy of words.
+pub(super) fn words() -> String {
+    let word = |value: u8| format!("{};group {};any", Kind::Word.text(value, File::Private), value / 3);
+    (0..N_VALUES).map(word).collect::<Vec<_>>().join("\n")
 }
 
 impl RegisterJob {
@@ -344,8 +352,7 @@ impl RegisterJob {
         });
         files.insert("first.csv".to_owned(), first);
         files.insert("second.csv".to_owned(), second);
-        let word = |value: u8| format!("{};group {};any", Kind::Word.text(value, File::Private), value / 3);
-        files.insert("words.csv".to_owned(), (0..N_VALUES).map(word).collect::<Vec<_>>().join("\n"));
+        files.insert("words.csv".to_owned(), words());
         files
     }
 

@@ -63,7 +63,7 @@ struct Read<'a> {
 }
 
 /// A released row: its quasi cells and its sensitive group.
-type Look = (Vec<Option<String>>, u32);
+pub(super) type Look = (Vec<Option<String>>, u32);
 
 impl Read<'_> {
     fn judge(&self) -> Judged {
@@ -319,7 +319,7 @@ fn told_apart(spec: &Spec) -> ToldApart {
 }
 
 /// The generalized cells of a released row, and its sensitive group; 1 where there are no groups.
-fn look(table: &ReleasedTable, row: usize) -> Look {
+pub(super) fn look(table: &ReleasedTable, row: usize) -> Look {
     let mut cells = Vec::new();
     let mut group = 1;
     for column in &table.columns {
@@ -335,7 +335,7 @@ fn look(table: &ReleasedTable, row: usize) -> Look {
 }
 
 /// A released table as its file is read back; `from` is the table that its columns come from.
-fn as_read(table: &ReleasedTable, from: &Table) -> Table {
+pub(super) fn as_read(table: &ReleasedTable, from: &Table) -> Table {
     let column = |column: &kohort_model::ReleasedColumn| {
         let cell = |row: usize| match &column.cells {
             Cells::Copied => from.columns[column.source].cell(table.rows[row] as usize).map(str::to_owned),

@@ -6,7 +6,8 @@
 //! row but those left out a released row; both at once, then, by the theorem of Mendelsohn and Dulmage. There is a way to
 //! give each row of the sensitive table a private row with its very values that some class of its group holds. The cells
 //! of every class hold k persons of private table and register, one of them private. Where persons ask for a k of their
-//! own, there is a way to give every private row a class and a group of so many. The last three are shown by
+//! own, there is a way to give every private row a class and a group of so many. Beside earlier releases there is one to give
+//! every private row a class in which readers of all of them find so many (see `together`). The last four are shown by
 //! themselves: nothing released links the two tables row by row.
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use super::count::unmet;
 use super::crowd::{Boxes, Crowd};
 use super::join::check_join;
 use super::shape::copied_columns;
+use super::together::count_together_against;
 use crate::against::joined as joined_cells;
 use crate::assignment::Network;
 use crate::candidates::PointTree;
@@ -83,9 +85,16 @@ pub fn verify_joined_against(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
+    if !asked.previous.is_empty() {
+        let (within, open) = count_together_against((&read, &origins), original, joined, asked, suppressed)?;
+        findings.skipped.extend(open);
+        if let Some(joined) = &mut findings.joined {
+            joined.together_within = Some(within);
+        }
+    }
     findings.suppressed = Some(suppressed);
     findings.skipped.retain(|skipped| !matches!(skipped, Skipped::PersonK { .. }));
-    let held = origins.held.iter().copied().min().unwrap_or(0);
+    let held = origins.fewest_held();
     match asked.rows {
         RegisterRows::All => findings.k = findings.k.min(held),
         RegisterRows::Microdata => {
@@ -143,17 +152,17 @@ fn other_columns(released: &[Table], original: &Table, joined: &JoinedRegister) 
 }
 
 /// Where classes can have come from.
-struct Origins<'a> {
+pub(super) struct Origins<'a> {
     read: &'a ReadTables<'a>,
-    joined: &'a JoinedRegister,
-    boxes: Boxes<'a>,
+    pub(super) joined: &'a JoinedRegister,
+    pub(super) boxes: Boxes<'a>,
     /// The first so many joined rows can be origins of released rows.
-    n_origins: usize,
+    pub(super) n_origins: usize,
     crowd: Crowd,
     /// Per class the persons its cells hold, as they are told apart.
     held: Vec<u64>,
     /// Per class the private rows its cells hold.
-    private: Vec<Vec<u32>>,
+    pub(super) private: Vec<Vec<u32>>,
 }
 
 impl<'a> Origins<'a> {
@@ -178,8 +187,18 @@ impl<'a> Origins<'a> {
         Origins { read, joined, boxes, n_origins, crowd, held, private }
     }
 
-    fn n_classes(&self) -> usize {
+    pub(super) fn n_classes(&self) -> usize {
         self.read.classes.len()
+    }
+
+    /// The fewest persons that the cells of a class hold.
+    pub(super) fn fewest_held(&self) -> u64 {
+        self.held.iter().copied().min().unwrap_or(0)
+    }
+
+    /// The fewest rows that a class shows.
+    pub(super) fn fewest_rows(&self) -> u64 {
+        self.sizes().into_iter().min().map_or(0, u64::from)
     }
 
     fn sizes(&self) -> Vec<u32> {
@@ -231,7 +250,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Private rows that get no row of a class that is `fit` for them, however these are handed out.
-    fn without_class(&self, fit: impl Fn(u32, usize) -> bool) -> Result<Vec<u32>, Violation> {
+    pub(super) fn without_class(&self, fit: impl Fn(u32, usize) -> bool) -> Result<Vec<u32>, Violation> {
         let mut candidates = vec![Vec::new(); self.joined.n_microdata];
         for (class, rows) in self.private.iter().enumerate() {
             rows.iter().filter(|&&row| fit(row, class)).for_each(|&row| candidates[row as usize].push(class as u32));

@@ -133,7 +133,7 @@ impl<'a> ReadTables<'a> {
             audiences: Vec::new(),
             coalitions: Vec::new(),
             collusion_k: None,
-            joined: Some(JoinedFindings { groups, group_k, presence: None, together: None }),
+            joined: Some(JoinedFindings { groups, group_k, presence: None, together: None, together_within: None }),
             loss: None,
         })
     }

@@ -100,7 +100,13 @@ impl Shown<'_> {
             audiences: Vec::new(),
             coalitions: Vec::new(),
             collusion_k: None,
-            joined: Some(JoinedFindings { groups, group_k, presence: Some(presence.shares), together }),
+            joined: Some(JoinedFindings {
+                groups,
+                group_k,
+                presence: Some(presence.shares),
+                together,
+                together_within: None,
+            }),
             loss: None,
         })
     }

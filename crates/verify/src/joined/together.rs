@@ -11,10 +11,12 @@
 //!   and the l of `recursive_cl` alike, or one over `alpha`. `t` and `beta` say nothing of it;
 //! - a group has not got, beside all values of such an earlier one (or of all of them, or of the whole release), a few more: fewer than k, or fewer distinct ones than that. Nor the other way round.
 //!
-//! Counted by texts, as everything here.
+//! Counted by texts, as everything here. Where released files are all there is, and nothing says whose rows are whose, it
+//! is counted wherever they can have come from, see `against`.
 //! # Cost
 //! a range query per earlier class, and a look at the persons of a way per class and way
 
+mod against;
 mod histories;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,6 +31,7 @@ use crate::coverage::{Coverage, Runs};
 use crate::grouping::Classes;
 use crate::roll::own_ks;
 use crate::{TogetherFindings, Violation, Violations};
+pub(super) use against::count_together_against;
 use histories::Histories;
 
 /// Comparisons of shares allow for rounding.
@@ -52,14 +55,9 @@ impl Shown<'_> {
         let mut violations = Vec::new();
         let own_k = own_ks(original, None, None, asked.requirements, &mut violations);
         let k = asked.requirements.iter().find_map(Requirement::k).map_or(1, u64::from);
-        let places = Places::new(joined);
         let mut persons = self.rows.to_vec();
         persons.sort_unstable();
-        let mut earlier = Vec::with_capacity(asked.previous.len());
-        for release in asked.previous {
-            earlier.push(Earlier::new(release, (joined, &persons), &places, original)?);
-        }
-        let histories = Histories::new(&earlier, persons);
+        let beside = Beside::new(asked.previous, persons, joined, original)?;
         let needed = |row: u32| own_k.iter().map(|own_k| own_k.get(row as usize, None)).max().unwrap_or(0).max(k);
         let runs: Vec<Runs> = joined
             .rows
@@ -73,19 +71,11 @@ impl Shown<'_> {
             let rows = classes.rows(class);
             let sides: Sides =
                 runs.iter().zip(&self.quasi).map(|(runs, (_, ids))| runs.run(ids[rows[0] as usize])).collect();
-            let is_held = |person: u32| joined.public_place(person).is_some_and(|place| places.holds(&sides, place));
-            let mut held: HashMap<&[u32], u64> = HashMap::new();
+            let mut of_class = beside.of_class(&sides);
             let (mut n_short, mut fewest) = (0, u64::MAX);
             let private = rows.iter().map(|&row| self.rows[row as usize]);
             for person in private.filter(|&person| (person as usize) < joined.n_microdata) {
-                let among = histories.ways(person).iter().map(|way| {
-                    let crowd = histories.crowd(way);
-                    let n = *held.entry(way).or_insert_with(|| {
-                        joined_persons(crowd, joined).filter(|&person| is_held(person)).count() as u64
-                    });
-                    n + u64::from(crowd.binary_search(&person).is_err() || !is_held(person))
-                });
-                if let Some(n) = among.min() {
+                if let Some(n) = of_class.n_among(person) {
                     n_short += u64::from(n < needed(person));
                     fewest = fewest.min(n);
                 }
@@ -98,7 +88,11 @@ impl Shown<'_> {
         if n > 0 {
             violations.push(Violation::PreviousCrowd { n, fewest });
         }
-        let l = self.count_values((&earlier, &histories), original, asked.requirements, k, &mut violations);
+        let mut l = Vec::new();
+        for found in beside.count_values(&self.groups_beside(&beside, original), original, asked.requirements, k) {
+            violations.extend(found.violations());
+            l.extend(found.most_in_common.map(|fewest| (found.column, fewest)));
+        }
         if !violations.is_empty() {
             return Err(Violations(violations));
         }
@@ -106,80 +100,225 @@ impl Shown<'_> {
         Ok(TogetherFindings { k: if fewest == u64::MAX { smallest() } else { fewest }, l })
     }
 
-    /// Counts values in common and values that changed, column by column.
-    fn count_values(
-        &self,
-        (earlier, histories): (&[Earlier<'_>], &Histories),
-        original: &Table,
-        requirements: &[Requirement],
-        k: u64,
-        violations: &mut Vec<Violation>,
-    ) -> Vec<(String, u64)> {
+    /// Sensitive groups, and the earlier ones that their persons can have been in.
+    fn groups_beside<'v>(&self, beside: &Beside<'_>, original: &'v Table) -> Vec<Group<'v>> {
         let Some(values) = &self.values else { return Vec::new() };
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         values.rows.iter().zip(&values.groups).for_each(|(&row, &group)| members.entry(group).or_default().push(row));
         // A reader does not know who of a group's classes is private, and takes everybody there for it.
         let mut ways_of_groups: BTreeMap<u32, BTreeSet<Vec<u32>>> = BTreeMap::new();
         for (&person, &group) in self.rows.iter().zip(&self.groups) {
-            let of_group = ways_of_groups.entry(group).or_default();
-            of_group.extend(histories.ways(person).iter().map(|way| groups_of(earlier, way)));
+            ways_of_groups.entry(group).or_default().extend(beside.groups_before(person));
         }
-        let mut reached = Vec::new();
-        for (position, column) in original.with_role(Role::Sensitive).into_iter().enumerate() {
-            let column = &original.columns[column];
-            let of_column = AskedOfValues::of(requirements, &column.name, k);
-            let (mut n_common, mut n_changes, mut fewest) = (0, 0, None::<u64>);
-            let mut all = Counts::new();
-            for (group, rows) in &members {
-                let now = counts(column, column, rows.iter().map(|&row| row as usize));
-                now.iter().for_each(|(&value, n)| *all.entry(value).or_default() += n);
-                let none = BTreeSet::new();
-                let of_groups = ways_of_groups.get(group).unwrap_or(&none);
-                let mut shares_few = false;
-                for way in of_groups.iter().flat_map(|way| parts_of(way)) {
-                    let before: Vec<&Counts<'_>> = earlier
-                        .iter()
-                        .zip(&way)
-                        .filter_map(|(release, &group)| release.counts(position, group))
-                        .collect();
-                    let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
-                    let common = common.count() as u64;
-                    if !before.is_empty() && common > 0 {
-                        shares_few |= !of_column.suffice(common);
-                        fewest = Some(fewest.map_or(common, |fewest| fewest.min(common)));
-                    }
-                }
-                n_common += u64::from(shares_few);
-                let changes = earlier.iter().enumerate().any(|(at, release)| {
-                    let groups: BTreeSet<u32> = of_groups.iter().map(|way| way[at]).collect();
-                    let mut of_all = Counts::new();
-                    let mut any = false;
-                    for before in groups.into_iter().filter_map(|group| release.counts(position, group)) {
-                        any |= of_column.tell(before, &now);
-                        before.iter().for_each(|(&value, n)| *of_all.entry(value).or_default() += n);
-                    }
-                    any || (!of_all.is_empty() && of_column.tell(&of_all, &now))
-                });
-                n_changes += u64::from(changes);
-            }
-            let is_told = |release: &Earlier<'_>| {
-                let mut before = Counts::new();
-                for group in &release.values[position] {
-                    group.iter().for_each(|(&value, n)| *before.entry(value).or_default() += n);
-                }
-                !before.is_empty() && of_column.tell(&before, &all)
-            };
-            if n_common > 0 {
-                violations.push(Violation::PreviousCommon { column: column.name.clone(), n: n_common });
-            }
-            if n_changes > 0 || earlier.iter().any(is_told) {
-                let n = n_changes.max(1);
-                violations.push(Violation::PreviousChanges { column: column.name.clone(), n });
-            }
-            reached.extend(fewest.map(|fewest| (column.name.clone(), fewest)));
-        }
-        reached
+        let columns: Vec<&Column> =
+            original.with_role(Role::Sensitive).into_iter().map(|column| &original.columns[column]).collect();
+        let group = |(group, rows): (u32, Vec<u32>)| {
+            let of_column = |column: &&'v Column| counts(column, column, rows.iter().map(|&row| row as usize));
+            let values = columns.iter().map(of_column).collect();
+            Group { values, certain: ways_of_groups.remove(&group).unwrap_or_default(), others: BTreeSet::new() }
+        };
+        members.into_iter().map(group).collect()
     }
+}
+
+/// Earlier releases, and who can have been in which of their classes.
+struct Beside<'a> {
+    joined: &'a JoinedRegister,
+    places: Places,
+    earlier: Vec<Earlier<'a>>,
+    histories: Histories,
+}
+
+impl<'a> Beside<'a> {
+    /// `persons` are those who are looked up, ascending.
+    fn new(
+        previous: &'a [PreviousRelease],
+        persons: Vec<u32>,
+        joined: &'a JoinedRegister,
+        original: &Table,
+    ) -> Result<Self, Violation> {
+        let places = Places::new(joined);
+        let mut earlier = Vec::with_capacity(previous.len());
+        for release in previous {
+            earlier.push(Earlier::new(release, (joined, &persons), &places, original)?);
+        }
+        let histories = Histories::new(&earlier, persons);
+        Ok(Beside { joined, places, earlier, histories })
+    }
+
+    /// Who is held by earlier classes and by cells of now, which cover this.
+    fn of_class<'b>(&'b self, sides: &'b [(u32, u32)]) -> ClassBeside<'b> {
+        ClassBeside { beside: self, sides, held: HashMap::new() }
+    }
+
+    /// The earlier groups that somebody can have been in, one of each release, [`NULL`] for none.
+    fn groups_before(&self, person: u32) -> impl Iterator<Item = Vec<u32>> {
+        self.histories.ways(person).iter().map(|way| groups_of(&self.earlier, way))
+    }
+
+    /// Counts values in common and values that changed, column by column.
+    fn count_values(
+        &self,
+        groups: &[Group<'_>],
+        original: &Table,
+        requirements: &[Requirement],
+        k: u64,
+    ) -> Vec<ValuesBeside> {
+        if groups.is_empty() {
+            return Vec::new();
+        }
+        let columns = original.with_role(Role::Sensitive).into_iter().enumerate();
+        columns
+            .map(|(position, column)| {
+                let column = &original.columns[column].name;
+                let asked = AskedOfValues::of(requirements, column, k);
+                let mut found = ValuesBeside { column: column.clone(), ..ValuesBeside::default() };
+                let mut all = Counts::new();
+                for group in groups {
+                    group.values[position].iter().for_each(|(&value, n)| *all.entry(value).or_default() += n);
+                    self.count_common(position, group, &asked, &mut found);
+                    self.count_changes(position, group, &asked, &mut found);
+                }
+                let is_told = |release: &Earlier<'_>| {
+                    let before = sum(release.values[position].iter());
+                    !before.is_empty() && asked.tell(&before, &all)
+                };
+                if self.earlier.iter().any(is_told) {
+                    found.n_changes = found.n_changes.max(1);
+                }
+                found
+            })
+            .collect()
+    }
+
+    fn count_common(&self, position: usize, group: &Group<'_>, asked: &AskedOfValues<'_>, found: &mut ValuesBeside) {
+        let now = &group.values[position];
+        // Whether some way shares too few, and the fewest that any shares.
+        let of_ways = |ways: &BTreeSet<Vec<u32>>| {
+            let (mut shares_few, mut fewest) = (false, None::<u64>);
+            for way in ways.iter().flat_map(|way| parts_of(way)) {
+                let before: Vec<&Counts<'_>> = self
+                    .earlier
+                    .iter()
+                    .zip(&way)
+                    .filter_map(|(release, &group)| release.counts(position, group))
+                    .collect();
+                let common = now.keys().filter(|value| before.iter().all(|before| before.contains_key(*value)));
+                let common = common.count() as u64;
+                if !before.is_empty() && common > 0 {
+                    shares_few |= !asked.suffice(common);
+                    fewest = Some(fewest.map_or(common, |fewest| fewest.min(common)));
+                }
+            }
+            (shares_few, fewest)
+        };
+        let ((is_short, certain), (may_be_short, others)) = (of_ways(&group.certain), of_ways(&group.others));
+        found.n_common += u64::from(is_short);
+        found.is_open |= may_be_short && !is_short;
+        found.most_in_common = fewer(found.most_in_common, certain);
+        found.least_in_common = fewer(found.least_in_common, fewer(certain, others));
+    }
+
+    fn count_changes(&self, position: usize, group: &Group<'_>, asked: &AskedOfValues<'_>, found: &mut ValuesBeside) {
+        let now = &group.values[position];
+        let (mut is_told, mut may_be_told) = (false, false);
+        for (at, release) in self.earlier.iter().enumerate() {
+            let of_group = |group: &u32| release.counts(position, *group);
+            let certain: BTreeSet<u32> = group.certain.iter().map(|way| way[at]).collect();
+            let others: BTreeSet<u32> = group.others.iter().map(|way| way[at]).collect();
+            let others: Vec<&Counts<'_>> = others.difference(&certain).filter_map(of_group).collect();
+            let certain: Vec<&Counts<'_>> = certain.iter().filter_map(of_group).collect();
+            is_told |= certain.iter().any(|before| asked.tell(before, now));
+            may_be_told |= others.iter().any(|before| asked.tell(before, now));
+            // All groups that somebody was in, whichever of the others are among them.
+            if others.len() > MOST_OTHERS {
+                may_be_told = true;
+                continue;
+            }
+            for chosen in 0..1_u32 << others.len() {
+                let chosen = others.iter().enumerate().filter(|(other, _)| chosen >> other & 1 == 1);
+                let before = sum(certain.iter().copied().chain(chosen.map(|(_, &before)| before)));
+                let tells = !before.is_empty() && asked.tell(&before, now);
+                is_told |= tells && others.is_empty();
+                may_be_told |= tells;
+            }
+        }
+        found.n_changes += u64::from(is_told);
+        found.is_open |= may_be_told && !is_told;
+    }
+}
+
+/// Other groups than the certain ones, up to which every choice of them is looked at.
+const MOST_OTHERS: usize = 8;
+
+/// Who is held by cells of now.
+struct ClassBeside<'b> {
+    beside: &'b Beside<'b>,
+    sides: &'b [(u32, u32)],
+    /// Persons per way.
+    held: HashMap<&'b [u32], u64>,
+}
+
+impl ClassBeside<'_> {
+    /// How many persons somebody of the class is one of, by the way that has fewest; `None` where no earlier class holds
+    /// the person.
+    fn n_among(&mut self, person: u32) -> Option<u64> {
+        let ClassBeside { beside: Beside { joined, places, histories, .. }, sides, held } = self;
+        let is_held = |person: u32| joined.public_place(person).is_some_and(|place| places.holds(sides, place));
+        let among = histories.ways(person).iter().map(|way| {
+            let crowd = histories.crowd(way);
+            let n = *held
+                .entry(way)
+                .or_insert_with(|| joined_persons(crowd, joined).filter(|&person| is_held(person)).count() as u64);
+            n + u64::from(crowd.binary_search(&person).is_err() || !is_held(person))
+        });
+        among.min()
+    }
+}
+
+/// A sensitive group, and the earlier ones that its persons can have been in: one of each release, [`NULL`] for none.
+struct Group<'v> {
+    /// Per sensitive column.
+    values: Vec<Counts<'v>>,
+    /// Of persons who are in its classes.
+    certain: BTreeSet<Vec<u32>>,
+    /// Of persons who may be, where it is not known whose rows are whose.
+    others: BTreeSet<Vec<u32>>,
+}
+
+/// What was counted of a column.
+#[derive(Default)]
+struct ValuesBeside {
+    column: String,
+    /// Groups that share too few values with one of before.
+    n_common: u64,
+    /// Groups in which few values came or went.
+    n_changes: u64,
+    /// Whether it depends on whose rows are whose that a group tells nothing.
+    is_open: bool,
+    /// The fewest values that groups have in common: at least so many, and at most; `None` where none have any.
+    least_in_common: Option<u64>,
+    most_in_common: Option<u64>,
+}
+
+impl ValuesBeside {
+    fn violations(&self) -> impl Iterator<Item = Violation> {
+        let column = || self.column.clone();
+        let common = (self.n_common > 0).then(|| Violation::PreviousCommon { column: column(), n: self.n_common });
+        let changes = (self.n_changes > 0).then(|| Violation::PreviousChanges { column: column(), n: self.n_changes });
+        common.into_iter().chain(changes)
+    }
+}
+
+/// The smaller number; none is more than any.
+fn fewer(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+fn sum<'c, 'v: 'c>(counts: impl Iterator<Item = &'c Counts<'v>>) -> Counts<'v> {
+    let mut sum = Counts::new();
+    counts.flatten().for_each(|(&value, n)| *sum.entry(value).or_default() += n);
+    sum
 }
 
 /// What is asked of the values that groups of two releases have in common, or that one has beside the other's.
