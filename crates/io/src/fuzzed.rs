@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use kohort_model::spec::CsvSpec;
-use kohort_model::{NULL, Requirement, Role, Silent};
+use kohort_model::{Manifest, NULL, Requirement, Role, Silent};
 use kohort_verify::{RowsOf, verify_alone};
 use tempfile::TempDir;
 
 use crate::digest::sha256_of_file;
 use crate::read::{CsvBatches, CsvFile, OpenTable, RawColumn, ReadProblem};
+use crate::read_release;
 use crate::write::write_texts;
-use crate::{TablesManifest, read_release};
 
 /// Cells hold this text in the place of `~`, and no problem may show it.
 const CANARY: &str = "Canary7c1";
@@ -145,13 +145,13 @@ static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
 /// Reads a manifest. One that can be read must say the same once it is written again. Whatever it says of three small
 /// tables, reading the release and counting k in it ends, with tables or with a problem.
 pub fn manifest(data: &[u8]) {
-    let Ok(mut manifest) = serde_json::from_slice::<TablesManifest>(data) else { return };
+    let Ok(mut manifest) = serde_json::from_slice::<Manifest>(data) else { return };
     let written = serde_json::to_string_pretty(&manifest).expect("a manifest is JSON");
-    let again: TablesManifest = serde_json::from_str(&written).expect("a manifest that was written can be read");
+    let again: Manifest = serde_json::from_str(&written).expect("a manifest that was written can be read");
     assert_eq!(again, manifest, "a manifest changes when it is written again");
 
     // A fuzzer can't find digests, so tables of the manifest that are there get the right ones.
-    for table in &mut manifest.manifest.tables {
+    for table in &mut manifest.tables {
         let known = RELEASED.iter().zip(&FOLDER.digests).find(|((name, _), _)| *name == table.file);
         if let Some((_, digest)) = known {
             table.sha256.clone_from(digest);
@@ -162,10 +162,10 @@ pub fn manifest(data: &[u8]) {
     match read_release(folder, &Silent) {
         Ok((read, tables)) => {
             assert_eq!(read, manifest);
-            assert_eq!(tables.len(), manifest.manifest.tables.len());
-            for (table, entry) in tables.iter().zip(&manifest.manifest.tables) {
+            assert_eq!(tables.len(), manifest.tables.len());
+            for (table, entry) in tables.iter().zip(&manifest.tables) {
                 assert_eq!(table.n_rows as u64, entry.rows_out);
-                let asked = [Requirement::K(manifest.manifest.requirement.k)];
+                let asked = [Requirement::K(manifest.requirement.k)];
                 let _ = verify_alone(table, &table.with_role(Role::Quasi), &asked, RowsOf::PersonsUnnamed);
             }
         }
@@ -173,7 +173,7 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-fn write_manifest(folder: &Path, manifest: &TablesManifest) {
+fn write_manifest(folder: &Path, manifest: &Manifest) {
     let json = serde_json::to_vec(manifest).expect("a manifest is JSON");
     std::fs::write(folder.join("manifest.json"), json).expect("the folder can be written");
 }

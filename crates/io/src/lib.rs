@@ -14,7 +14,6 @@ mod digest;
 mod format;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
-mod manifest;
 mod private;
 mod read;
 mod write;
@@ -22,7 +21,6 @@ mod write;
 pub use bounds::CellForm;
 pub use described::ColumnManifests;
 pub use format::{Compression, Format};
-pub use manifest::{LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest};
 pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
     AuditOptions, Batches, CheckOptions, EarlierRegister, FileColumns, InMemory, JoinedBy, LoadProblem, LoadedRegister,

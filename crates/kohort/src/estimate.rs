@@ -10,11 +10,11 @@ use std::path::Path;
 
 use kohort_core::register::estimate::{Asked, Estimator, ShownCell, ShownClass, ShownGroup};
 use kohort_core::utility::ValueRange;
-use kohort_io::{TablesManifest, read_release_with};
+use kohort_io::read_release_with;
 use kohort_model::hierarchy::MaskSide;
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::spec::HierarchySource;
-use kohort_model::{Column, Hierarchy, LabelsManifest, NULL, Progress, Role, Table, Value, ValueType};
+use kohort_model::{Column, Hierarchy, LabelsManifest, Manifest, NULL, Progress, Role, Table, Value, ValueType};
 use kohort_verify::{Reading, ShownLabel};
 
 use crate::error::{Error, Report};
@@ -87,12 +87,12 @@ pub fn estimate(
 
 /// Estimates from the tables of a release.
 fn estimate_from(
-    manifest: &TablesManifest,
+    manifest: &Manifest,
     tables: &[Table],
     conditions: &[Condition],
     options: &EstimateOptions,
 ) -> Result<Estimate, Error> {
-    let is_joined = manifest.manifest.register.is_some();
+    let is_joined = manifest.register.is_some();
     let hangs = |table: &Table| manifest.links.iter().any(|link| link.table == table.name);
     let asked = tables.iter().find(|table| !hangs(table));
     let table = asked.ok_or_else(|| Error::input("the release has no table of persons", "write it again"))?;
@@ -103,7 +103,7 @@ fn estimate_from(
     for column in &quasi {
         let of_column: Vec<&Condition> =
             conditions.iter().filter(|condition| condition.column == column.name).collect();
-        let told = manifest.manifest.tables.iter().find(|entry| entry.name == table.name);
+        let told = manifest.tables.iter().find(|entry| entry.name == table.name);
         let told = told.and_then(|entry| entry.columns.get(&column.name)).and_then(|known| known.labels.as_ref());
         let told = told.filter(|_| !options.hierarchies.contains_key(&column.name));
         match Scale::new(column, told, &of_column, options.widths) {
@@ -542,8 +542,8 @@ struct Holders<'a> {
 }
 
 impl<'a> Holders<'a> {
-    fn new(manifest: &TablesManifest, tables: &'a [Table], rows: &'a Table) -> Self {
-        let n_out = manifest.manifest.persons.n_out as f64;
+    fn new(manifest: &Manifest, tables: &'a [Table], rows: &'a Table) -> Self {
+        let n_out = manifest.persons.n_out as f64;
         let groups = rows.column(SENSITIVE_GROUP).and_then(|_| tables.get(1)).and_then(|values| {
             let column = values.column(SENSITIVE_GROUP)?;
             let mut groups: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -558,7 +558,7 @@ impl<'a> Holders<'a> {
                 Holders { rows, values, groups: Some(groups), is_one_group: false, n_private }
             }
             None => {
-                let is_one_group = manifest.manifest.register.is_some();
+                let is_one_group = manifest.register.is_some();
                 let n_private = if is_one_group { n_out } else { rows.n_rows as f64 };
                 Holders { rows, values: rows, groups: None, is_one_group, n_private }
             }

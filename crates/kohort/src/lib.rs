@@ -101,9 +101,6 @@ pub use kohort_model as model;
 pub use kohort_verify as verifier;
 
 pub use kohort_core::AnonymizeError;
-pub use kohort_io::{
-    Batches, CellForm, Compression, Existing, Format, LinkManifest, LinkMeaning, ReferenceManifest, ReleasedBatches,
-    TablesManifest, WriteOptions, check_target,
-};
+pub use kohort_io::{Batches, CellForm, Compression, Existing, Format, ReleasedBatches, WriteOptions, check_target};
 pub use kohort_model::{Manifest, Progress, Requirement, Role, Silent, Spec};
 pub use kohort_verify::Knows;

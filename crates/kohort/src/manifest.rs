@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use kohort_core::audiences::{Losses, Savings};
-use kohort_io::{JoinedBy, LinkManifest, LinkMeaning, ReferenceManifest, TablesManifest, WrittenFile};
+use kohort_io::{JoinedBy, WrittenFile};
 use kohort_model::spec::{ColumnSpec, RegisterMethod};
 use kohort_model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Audience, AudienceManifest, Audiences,
-    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, Loss, Manifest, MethodLoss, Note,
-    NoteManifest, Persons, PreviousManifest, RegisterManifest, Requirement, RequirementManifest, Risk, SavingsManifest,
-    Setting, Settings, Spec, Steer, TableManifest,
+    BeforeAfter, BoundManifest, Coalition, CoalitionManifest, Distance, JoinManifest, LinkManifest, LinkMeaning, Loss,
+    Manifest, MethodLoss, Note, NoteManifest, Persons, PreviousManifest, ReferenceManifest, RegisterManifest,
+    Requirement, RequirementManifest, Risk, SavingsManifest, Setting, Settings, Spec, Steer, TableManifest,
 };
 use kohort_verify::{
     AudienceFindings, BlatantRisk, Findings, LearnedFindings, LinkKind, ReleasedLink, SensitiveFindings, Suppressed,
@@ -64,7 +64,7 @@ pub(crate) struct TableFacts {
 
 impl Facts {
     /// The manifest of a release whose files, in the order of its tables, were counted by the verifier.
-    pub(crate) fn manifest(&self, spec: &Spec, written: &[WrittenFile], found: &Findings) -> TablesManifest {
+    pub(crate) fn manifest(&self, spec: &Spec, written: &[WrittenFile], found: &Findings) -> Manifest {
         let suppressed = found.suppressed.expect("the verifier compared the release with the private tables");
         let of_tables: Vec<Option<Suppressed>> = found.tables.iter().map(|table| table.suppressed).collect();
         let entry = |(position, (table, written)): (usize, (&TableFacts, &WrittenFile))| TableManifest {
@@ -78,7 +78,16 @@ impl Facts {
             csv: written.csv.clone(),
             columns: written.columns.clone(),
         };
-        let manifest = Manifest {
+        let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
+        let references = found.tables.iter().flat_map(|table| {
+            table.references.iter().map(|reference| ReferenceManifest {
+                table: table.table.clone(),
+                column: reference.column.clone(),
+                kept: reference.kept,
+                removed: reference.removed.unwrap_or(0),
+            })
+        });
+        Manifest {
             kohort: env!("CARGO_PKG_VERSION").to_owned(),
             algorithm: self.algorithm.to_owned(),
             order: spec.order,
@@ -108,18 +117,6 @@ impl Facts {
             notes: self.notes.iter().map(NoteManifest::from).collect(),
             accepted_risks: self.accepted_risks.iter().map(NoteManifest::from).collect(),
             verified: true,
-        };
-        let table_loss = self.tables.iter().filter_map(|table| Some((table.name.clone(), table.loss.clone()?)));
-        let references = found.tables.iter().flat_map(|table| {
-            table.references.iter().map(|reference| ReferenceManifest {
-                table: table.table.clone(),
-                column: reference.column.clone(),
-                kept: reference.kept,
-                removed: reference.removed.unwrap_or(0),
-            })
-        });
-        TablesManifest {
-            manifest,
             links: self.links.clone(),
             references: references.collect(),
             table_loss: table_loss.collect(),

@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
-use kohort_io::{EarlierRegister, LoadedRegister, TablesManifest, manifest_digest, read_release_of};
+use kohort_io::{EarlierRegister, LoadedRegister, manifest_digest, read_release_of};
 use kohort_model::{Column, JoinedRegister, Manifest, NULL, PreviousRelease, Progress, ReadBeside, Spec, Table};
 
+use kohort_verify::check_claims;
+
 use crate::error::{Error, Report, violation_reports};
-use crate::verification::{claim_reports, compare_claims, count_alone};
+use crate::verification::{claim_reports, count_alone};
 
 /// Earlier releases.
 pub(crate) struct Previous {
@@ -34,13 +36,13 @@ impl Previous {
         for path in &spec.previous {
             let release = folder.join(path);
             let (manifest, tables) = read_verified(&release, original, progress)?;
-            refuse_other_kinds(&release, &manifest.manifest)?;
-            refuse_other_registers(&release, &manifest.manifest, registers)?;
+            refuse_other_kinds(&release, &manifest)?;
+            refuse_other_registers(&release, &manifest, registers)?;
             previous.manifests.push(manifest_digest(&release)?);
-            let places = Places::of(joined, registers, &manifest.manifest);
+            let places = Places::of(joined, registers, &manifest);
             let shows = |column: &Column| tables[0].column(&column.name).is_some();
-            read.push((manifest.manifest.clone(), places.is_whole && joined.rows.columns.iter().all(shows)));
-            needed.extend(manifest.manifest.previous.map(|earlier| (release.clone(), earlier.manifests)));
+            read.push((manifest.clone(), places.is_whole && joined.rows.columns.iter().all(shows)));
+            needed.extend(manifest.previous.map(|earlier| (release.clone(), earlier.manifests)));
             let name = release.display().to_string();
             previous.releases.push(PreviousRelease { name, tables, places: places.rows, beside: None });
         }
@@ -65,16 +67,12 @@ impl Previous {
 }
 
 /// Reads a release, and counts it again from its files.
-fn read_verified(
-    release: &Path,
-    original: &Table,
-    progress: &dyn Progress,
-) -> Result<(TablesManifest, Vec<Table>), Error> {
+fn read_verified(release: &Path, original: &Table, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), Error> {
     let read = read_release_of(std::slice::from_ref(original), release, progress);
     let (manifest, tables) = read.map_err(|problem| Error::from(problem).at(release))?;
     let counted = count_alone(release, &manifest, &tables, &mut Vec::new())?;
     let wrong: Vec<Report> = match counted {
-        Ok(found) => claim_reports(&compare_claims(&manifest, &found, None)),
+        Ok(found) => claim_reports(&check_claims(&manifest, &found, None)),
         Err(violations) => violation_reports(&violations.0),
     };
     if wrong.is_empty() { Ok((manifest, tables)) } else { Err(Error::NotMet(wrong).at(release)) }

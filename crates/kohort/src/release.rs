@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use kohort_io::{
-    ColumnManifests, Private, ReleasedBatches, TablesManifest, WriteOptions, WrittenFile, release_batches, stage,
-    write_csv_to,
+    ColumnManifests, Private, ReleasedBatches, WriteOptions, WrittenFile, release_batches, stage, write_csv_to,
 };
 use kohort_model::{Manifest, Progress, ReleasedTable, Silent};
 use kohort_verify::Verified;
@@ -23,7 +22,7 @@ pub struct Release {
     facts: Facts,
     release: Verified<kohort_model::Release>,
     private: Private,
-    manifest: TablesManifest,
+    manifest: Manifest,
     rows_left_out: Vec<u64>,
 }
 
@@ -49,11 +48,6 @@ impl Release {
 
     /// What was asked, reached and lost. Files have no names and no digests before they are written.
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest.manifest
-    }
-
-    /// The same, with the links and losses of several tables.
-    pub fn tables_manifest(&self) -> &TablesManifest {
         &self.manifest
     }
 
@@ -63,7 +57,7 @@ impl Release {
     /// # Errors
     /// [`Error::Io`] where the folder can't be written, [`Error::Input`] where something is there already. Then nothing is
     /// kept.
-    pub fn write(&self, folder: impl AsRef<Path>) -> Result<TablesManifest, Error> {
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<Manifest, Error> {
         self.write_with(folder, WriteOptions::default(), &Silent)
     }
 
@@ -76,7 +70,7 @@ impl Release {
         folder: impl AsRef<Path>,
         options: WriteOptions,
         progress: &dyn Progress,
-    ) -> Result<TablesManifest, Error> {
+    ) -> Result<Manifest, Error> {
         let staged = stage(&self.release, &self.private, folder.as_ref(), options, progress)?;
         if progress.is_cancelled() {
             return Err(Error::Cancelled);

@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use kohort_io::{
-    AskedOfOne, ColumnManifests, JoinedBy, LinkManifest, LoadedRegister, LoadedRegisters, LoadedTables, TablesManifest,
-    asked_of_join, load, load_registers, load_tables, read_release, read_release_of,
+    AskedOfOne, ColumnManifests, JoinedBy, LoadedRegister, LoadedRegisters, LoadedTables, asked_of_join, load,
+    load_registers, load_tables, read_release, read_release_of,
 };
 use kohort_model::spec::{RegisterRows, TableSpec, Unmatched};
-use kohort_model::{Distance, InRegister, Manifest, Progress, Requirement, Role, Silent, Table};
+use kohort_model::{Distance, InRegister, LinkManifest, Manifest, Progress, Requirement, Role, Silent, Table};
 use kohort_verify::{
-    Asked, AskedOfJoin, ClaimFindings, Claims, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
+    Asked, AskedOfJoin, ClaimFindings, Findings, PrivateFacts, RegisterFacts, ReleasedLink, RowsOf, Skipped,
     Suppressed, SuppressionLimit, ToldApart, Violation, Violations, check_claims, measure, measure_tables,
     verify_alone, verify_joined_against, verify_joined_alone, verify_tables_against, verify_tables_alone,
 };
@@ -89,7 +89,7 @@ pub fn verify_with(release: impl AsRef<Path>, progress: &dyn Progress) -> Result
     let (manifest, tables) = read_release(release, progress)?;
     let mut notes = Vec::new();
     let counted = count_alone(release, &manifest, &tables, &mut notes)?;
-    let wrong = claims_beyond_limit(&manifest.manifest);
+    let wrong = claims_beyond_limit(&manifest);
     judge(Compared { manifest, counted, private: None }, notes, wrong, progress)
 }
 
@@ -127,7 +127,7 @@ fn judge(
     if progress.is_cancelled() {
         return Err(Error::Cancelled);
     }
-    if manifest.manifest.previous.is_some() && private.is_none() {
+    if manifest.previous.is_some() && private.is_none() {
         notes.push("what readers of earlier releases learn needs these and the register: see --against".to_owned());
     }
     let found = match counted {
@@ -141,25 +141,24 @@ fn judge(
     // What is said of figures, or of presence where nothing bounds it, takes nothing away from what was asked.
     let takes_away = |skipped: &Skipped| match skipped {
         Skipped::Figures => false,
-        Skipped::Presence => manifest.manifest.requirement.delta_presence.is_some(),
+        Skipped::Presence => manifest.requirement.delta_presence.is_some(),
         _ => true,
     };
     let is_whole = notes.is_empty() && !found.skipped.iter().any(takes_away);
     notes.extend(found.skipped.iter().map(ToString::to_string));
-    let claims = compare_claims(&manifest, &found, private.as_ref());
+    let claims = check_claims(&manifest, &found, private.as_ref());
     wrong.extend(claim_reports(&claims));
     let verdict = match (wrong.is_empty(), is_whole) {
         (false, _) => Verdict::NotMet,
         (true, false) => Verdict::InPart,
         (true, true) => Verdict::Verified,
     };
-    let TablesManifest { manifest, .. } = manifest;
     Ok(Verification { manifest, findings: found, verdict, not_counted: notes, claims, wrong })
 }
 
 /// A release, what its private tables say of it, and what is known of them.
 struct Compared {
-    manifest: TablesManifest,
+    manifest: Manifest,
     counted: Result<Findings, Violations>,
     private: Option<PrivateFacts>,
 }
@@ -190,8 +189,8 @@ impl Against<'_> {
             let described = self.described(&manifest, &tables, expected, vec![original]);
             let unread = described.not_compared();
             wrong.extend(described.misdescribed()?);
-            let rows = manifest.manifest.tables[0].rows_suppressed;
-            let suppressed = Suppressed { rows, persons: manifest.manifest.persons.suppressed };
+            let rows = manifest.tables[0].rows_suppressed;
+            let suppressed = Suppressed { rows, persons: manifest.persons.suppressed };
             let asked = AskedOfOne::new(spec);
             let before = measure_before(original, &asked)?;
             let counted = kohort_verify::verify_against(&tables[0], original, &asked, suppressed, limit_of(spec));
@@ -219,7 +218,7 @@ impl Against<'_> {
         wrong.extend(described.misdescribed()?);
         let requirements: Vec<Vec<Requirement>> = spec.tables.iter().map(|table| spec.requirements(table)).collect();
         // In a table of persons each row is one.
-        let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
+        let suppressed = manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
         let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed, limit_of(spec));
         let before = measure_tables(&without_orphans(originals, schema), &links)
@@ -254,9 +253,9 @@ impl Against<'_> {
         let unread = described.not_compared();
         wrong.extend(described.misdescribed()?);
         wrong.extend(not_as_asked(&manifest, self.job, &[]));
-        wrong.extend(other_registers(&manifest.manifest, &registers, self.job));
+        wrong.extend(other_registers(&manifest, &registers, self.job));
         let requirements = spec.requirements(table_spec);
-        let persons = manifest.manifest.persons.suppressed;
+        let persons = manifest.persons.suppressed;
         let suppressed = Suppressed { rows: persons, persons };
         let LoadedRegisters { joined, registers: now, earlier: then, .. } = &registers;
         let previous = Previous::read(spec, &self.job.folder, original, joined, (now, then), progress)?;
@@ -284,17 +283,16 @@ impl Against<'_> {
     /// The release, and what its manifest should say of its cells.
     fn described<'d>(
         &'d self,
-        manifest: &'d TablesManifest,
+        manifest: &'d Manifest,
         tables: &'d [Table],
         expected: Vec<ColumnManifests>,
         private: Vec<&'d Table>,
     ) -> Described<'d> {
-        let (manifest, spec) = (&manifest.manifest, &self.job.spec);
-        Described { folder: self.release, manifest, tables, expected, private, spec }
+        Described { folder: self.release, manifest, tables, expected, private, spec: &self.job.spec }
     }
 
     /// The release of as many private tables.
-    fn read_of(&self, originals: &[Table], progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), Error> {
+    fn read_of(&self, originals: &[Table], progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), Error> {
         let (manifest, tables) = read_release_of(originals, self.release, progress)?;
         if tables.len() == originals.len() {
             return Ok((manifest, tables));
@@ -309,11 +307,11 @@ impl Against<'_> {
 /// Counts what the files of a release show by themselves; `notes` get what they don't.
 pub(crate) fn count_alone(
     release: &Path,
-    manifest: &TablesManifest,
+    manifest: &Manifest,
     tables: &[Table],
     notes: &mut Vec<String>,
 ) -> Result<Result<Findings, Violations>, Error> {
-    let TablesManifest { manifest, links, .. } = manifest;
+    let links = &manifest.links;
     let unknown = || {
         let message = format!("{}: manifest.json asks for something unknown", release.display());
         Error::input(message, "use the version that wrote it")
@@ -398,10 +396,9 @@ fn n_persons(table: &Table) -> u64 {
 }
 
 /// What a manifest says was asked, where the spec asks for something else.
-fn not_as_asked(manifest: &TablesManifest, job: &Job, links: &[LinkManifest]) -> Vec<Report> {
+fn not_as_asked(manifest: &Manifest, job: &Job, links: &[LinkManifest]) -> Vec<Report> {
     let mut wrong = Vec::new();
-    let TablesManifest { manifest, links: claimed, .. } = manifest;
-    let mut claimed = claimed.clone();
+    let mut claimed = manifest.links.clone();
     let mut links = links.to_vec();
     claimed.sort_unstable();
     links.sort_unstable();
@@ -445,18 +442,6 @@ fn other_registers(manifest: &Manifest, read: &LoadedRegisters, job: &Job) -> Ve
         wrong.push(Report::new(message).hint(hint));
     }
     wrong
-}
-
-/// What became of the claims of a manifest.
-pub(crate) fn compare_claims(
-    manifest: &TablesManifest,
-    found: &Findings,
-    private: Option<&PrivateFacts>,
-) -> ClaimFindings {
-    let TablesManifest { manifest, links: _, references, table_loss } = manifest;
-    let references: Vec<(&str, &str, u64)> =
-        references.iter().map(|entry| (entry.table.as_str(), entry.column.as_str(), entry.kept)).collect();
-    check_claims(Claims { manifest, references: &references, table_loss }, found, private)
 }
 
 /// Claims that are not so.

@@ -33,8 +33,9 @@ pub use audience::{Audience, Audiences, Coalition, Steer};
 pub use hierarchy::Hierarchy;
 pub use manifest::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, AudienceManifest, BeforeAfter, BoundManifest,
-    CoalitionManifest, ColumnManifest, CsvManifest, JoinManifest, LabelsManifest, Loss, Manifest, MethodLoss, Persons,
-    PreviousManifest, RegisterManifest, RequirementManifest, Risk, SavingsManifest, Setting, Settings, TableManifest,
+    CoalitionManifest, ColumnManifest, CsvManifest, JoinManifest, LabelsManifest, LinkManifest, LinkMeaning, Loss,
+    Manifest, MethodLoss, Persons, PreviousManifest, ReferenceManifest, RegisterManifest, RequirementManifest, Risk,
+    SavingsManifest, Setting, Settings, TableManifest,
 };
 pub use note::{Note, NoteManifest, WhyNobody};
 pub use progress::{Progress, Quiet, Silent};

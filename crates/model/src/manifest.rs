@@ -1,12 +1,14 @@
 //! [`Manifest`]: what `manifest.json` of a release says. Holds no value of the data, no seed, no digest of private input.
 
 mod cells;
+mod links;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use cells::{ColumnManifest, CsvManifest, LabelsManifest};
+pub use links::{LinkManifest, LinkMeaning, ReferenceManifest};
 
 use crate::spec::Order;
 use crate::{NoteManifest, Presence};
@@ -59,6 +61,15 @@ pub struct Manifest {
     pub accepted_risks: Vec<NoteManifest>,
     /// Always true: a release that was not verified is not written.
     pub verified: bool,
+    /// How the released tables join; empty for one table. Of many tables sensitive columns are named `table.column`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkManifest>,
+    /// What became of references; empty where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceManifest>,
+    /// What recoding cost in each table, by name; empty for one table.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub table_loss: BTreeMap<String, Loss>,
 }
 
 /// What was asked, as in the spec.

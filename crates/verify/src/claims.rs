@@ -14,7 +14,8 @@ use std::fmt::{self, Display};
 
 use kohort_model::spec::RegisterRows;
 use kohort_model::{
-    BeforeAfter, JoinManifest, Loss, Manifest, Persons, PreviousManifest, RegisterManifest, Risk, TableManifest,
+    BeforeAfter, JoinManifest, Loss, Manifest, Persons, PreviousManifest, ReferenceManifest, RegisterManifest, Risk,
+    TableManifest,
 };
 
 use crate::{Counted, Findings, LossFindings, Skipped, TogetherWithin};
@@ -49,17 +50,6 @@ pub struct ClaimFindings {
     pub taken: Vec<String>,
 }
 
-/// What the manifest of a release says.
-#[derive(Clone, Copy, Debug)]
-pub struct Claims<'a> {
-    /// Of any release.
-    pub manifest: &'a Manifest,
-    /// Of references: their table, their column, and how many released rows have one.
-    pub references: &'a [(&'a str, &'a str, u64)],
-    /// What recoding cost in each of many tables.
-    pub table_loss: &'a BTreeMap<String, Loss>,
-}
-
 /// What is known of the private tables.
 #[derive(Clone, Debug)]
 pub struct PrivateFacts {
@@ -91,7 +81,7 @@ pub struct RegisterFacts {
 }
 
 /// Compares what a manifest claims with what was counted, and with the private tables where they are at hand.
-pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&PrivateFacts>) -> ClaimFindings {
+pub fn check_claims(manifest: &Manifest, found: &Findings, private: Option<&PrivateFacts>) -> ClaimFindings {
     let mut ledger = Ledger::default();
     let Manifest {
         kohort: _,
@@ -113,7 +103,11 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
         notes,
         accepted_risks,
         verified,
-    } = claims.manifest;
+        // Decides which rows are one person's, and is compared where the spec is at hand.
+        links: _,
+        references,
+        table_loss,
+    } = manifest;
     // How a release was made is nothing that can be counted in it.
     ledger.open("kohort");
     ledger.open("algorithm");
@@ -146,9 +140,9 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
         ledger.number("requirement.collusion_k", f64::from(k), of_all.k.map_or(0.0, f64::from));
     }
     ledger.number("classes", *classes as f64, found.classes as f64);
-    let comparable = Comparable::of(claims.manifest, found);
+    let comparable = Comparable::of(manifest, found);
     check_persons(&mut ledger, *persons, found, comparable, private);
-    achieved::check(&mut ledger, achieved, claims.manifest, found, comparable);
+    achieved::check(&mut ledger, achieved, manifest, found, comparable);
     let is_told_before = requirement.steer.is_none();
     check_risk(
         &mut ledger,
@@ -166,7 +160,7 @@ pub fn check_claims(claims: Claims<'_>, found: &Findings, private: Option<&Priva
     }
     check_registers(&mut ledger, registers, register.as_ref(), found, private);
     check_previous(&mut ledger, previous.as_ref(), found, private);
-    check_tables_together(&mut ledger, claims, found);
+    check_tables_together(&mut ledger, references, table_loss, found);
     ledger.finish()
 }
 
@@ -525,20 +519,26 @@ fn check_previous(
 }
 
 /// What is said of many tables.
-fn check_tables_together(ledger: &mut Ledger, claims: Claims<'_>, found: &Findings) {
+fn check_tables_together(
+    ledger: &mut Ledger,
+    references: &[ReferenceManifest],
+    table_loss: &BTreeMap<String, Loss>,
+    found: &Findings,
+) {
     let kept = |table: &str, column: &str| {
         let table = found.tables.iter().find(|found| found.table == table)?;
         Some(table.references.iter().find(|reference| reference.column == column)?.kept as f64)
     };
-    for (position, &(table, column, claimed)) in claims.references.iter().enumerate() {
-        ledger.optional(format!("references.{position}.kept"), Some(claimed as f64), kept(table, column));
+    for (position, claimed) in references.iter().enumerate() {
+        let counted = kept(&claimed.table, &claimed.column);
+        ledger.optional(format!("references.{position}.kept"), Some(claimed.kept as f64), counted);
         ledger.open("references.*.removed");
     }
     let n_counted: usize = found.tables.iter().map(|table| table.references.len()).sum();
-    ledger.number("references", claims.references.len() as f64, n_counted as f64);
+    ledger.number("references", references.len() as f64, n_counted as f64);
     let counted: BTreeMap<String, &Option<LossFindings>> =
         found.tables.iter().map(|table| (table.table.clone(), &table.loss)).collect();
-    ledger.names("table_loss", claims.table_loss, &counted, |ledger, key, claimed, counted| match counted {
+    ledger.names("table_loss", table_loss, &counted, |ledger, key, claimed, counted| match counted {
         None => ledger.open("table_loss"),
         Some(counted) => check_loss(ledger, &key, claimed, Some(counted)),
     });

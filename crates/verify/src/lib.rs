@@ -74,7 +74,7 @@ pub use changing::{
     AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepFindings, StepMember, StepProblem,
     StepProblems, verify_refresh, verify_step,
 };
-pub use claims::{ClaimFindings, Claims, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
+pub use claims::{ClaimFindings, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, ReferenceFindings, RowsOf, SensitiveFindings,
     Skipped, Suppressed, TableFindings, TogetherFindings, TogetherWithin,

@@ -133,9 +133,9 @@ impl Anonymize {
             Target::Folder { path, options } => release.write_with(path, *options, &bars)?,
             Target::Stdout => {
                 release.write_csv(&mut std::io::stdout().lock())?;
-                release.tables_manifest().clone()
+                release.manifest().clone()
             }
-            Target::Nowhere => release.tables_manifest().clone(),
+            Target::Nowhere => release.manifest().clone(),
         };
         bars.clear();
 
@@ -147,7 +147,7 @@ impl Anonymize {
         if let Some(left_out) = summary::left_out(release.rows_left_out()) {
             terminal::note(&left_out);
         }
-        for note in &manifest.manifest.notes {
+        for note in &manifest.notes {
             terminal::note(&note.message);
         }
         if matches!(target, Target::Folder { .. }) {
@@ -160,7 +160,7 @@ impl Anonymize {
                 ));
             }
         }
-        for risk in &manifest.manifest.accepted_risks {
+        for risk in &manifest.accepted_risks {
             terminal::warning(&risk.message);
         }
         Ok(())

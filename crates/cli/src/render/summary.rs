@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use kohort::TablesManifest;
 use kohort::model::{
     Achieved, AchievedCoalition, AchievedLearned, AchievedSensitive, Coalition, CoalitionManifest, ColumnManifest,
     JoinManifest, LabelsManifest, Manifest, PreviousManifest, RegisterManifest, SavingsManifest, Setting, Settings,
@@ -15,8 +14,8 @@ use super::{count_of, number};
 const MOST_ROWS_NAMED: usize = 50;
 
 /// For people.
-pub(crate) fn words(manifest: &TablesManifest, place: Option<&str>) -> String {
-    let TablesManifest { manifest, table_loss, references, .. } = manifest;
+pub(crate) fn words(manifest: &Manifest, place: Option<&str>) -> String {
+    let Manifest { table_loss, references, .. } = manifest;
     let columns = manifest.loss.columns.keys().map(|column| column.chars().count() + 2);
     let tables = table_loss.keys().map(|table| table.chars().count() + 6);
     let sensitive = manifest.achieved.sensitive.keys().map(|column| column.chars().count());
@@ -358,11 +357,11 @@ fn setting_text(setting: &Setting) -> String {
 
 /// For programs: the manifest, where the release is, null after a dry run, and beside earlier releases the rows that are
 /// left out because of them.
-pub(crate) fn json(manifest: &TablesManifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
+pub(crate) fn json(manifest: &Manifest, place: Option<&str>, rows_left_out: &[u64]) -> String {
     let mut object = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(fields) = &mut object {
         fields.insert("release".to_owned(), json!(place));
-        if manifest.manifest.previous.is_some() {
+        if manifest.previous.is_some() {
             fields.insert("rows_left_out".to_owned(), json!(rows_left_out));
         }
         let unwritten = fields.get_mut("tables").and_then(Value::as_array_mut).filter(|_| place.is_none());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource, Order};
-use kohort_model::{Hierarchy, Notation, Progress, Table, Texts, ValueType};
+use kohort_model::{Hierarchy, Manifest, Notation, Progress, Table, Texts, ValueType};
 
 use kohort_verify::AuditedRelease;
 
@@ -26,7 +26,6 @@ use super::release::{MANIFEST, ReleaseProblem, checked_file, read_manifest};
 use super::roles::check_names;
 use super::tables::LoadProblem;
 use super::typing::infer_type;
-use crate::TablesManifest;
 use crate::bounds::{bound_names, compose, label, separator};
 
 /// What is read of releases that are to be audited.
@@ -96,7 +95,7 @@ struct Source {
 impl Source {
     fn find(path: &Path) -> Result<Self, ReleaseProblem> {
         if path.is_dir() {
-            let manifest = read_manifest(path)?.manifest;
+            let manifest = read_manifest(path)?;
             let [entry] = manifest.tables.as_slice() else {
                 let n_tables = manifest.tables.len();
                 return Err(ReleaseProblem::SeveralTables { folder: path.to_owned(), n_tables });
@@ -107,11 +106,11 @@ impl Source {
         // A file beside a manifest that does not name it, or beside somebody else's manifest.json, is just a file. Keys
         // that are not known don't matter here: whether rows are sorted must be heard from any version.
         let json = path.parent().and_then(|folder| fs::read_to_string(folder.join(MANIFEST)).ok());
-        let manifest = json.and_then(|json| serde_json::from_str::<TablesManifest>(&json).ok());
+        let manifest = json.and_then(|json| serde_json::from_str::<Manifest>(&json).ok());
         let name = path.file_name().and_then(|name| name.to_str());
         let order = manifest.and_then(|found| {
-            let is_named = found.manifest.tables.iter().any(|table| Some(table.file.as_str()) == name);
-            is_named.then_some(found.manifest.order)
+            let is_named = found.tables.iter().any(|table| Some(table.file.as_str()) == name);
+            is_named.then_some(found.order)
         });
         Ok(Source { path: path.to_owned(), file: path.to_owned(), order })
     }

@@ -6,15 +6,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use kohort_model::Manifest;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::TablesManifest;
-
 /// Reads a manifest, or says why it is none. Messages name keys, which are public.
-pub(crate) fn parse_manifest(json: &str) -> Result<TablesManifest, String> {
+pub(crate) fn parse_manifest(json: &str) -> Result<Manifest, String> {
     let read: Keys = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let manifest: TablesManifest = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let manifest: Manifest = serde_json::from_str(json).map_err(|error| error.to_string())?;
     // Every key that was understood is written again.
     let understood = serde_json::to_value(&manifest).map_err(|error| error.to_string())?;
     match read.unknown(&understood, "") {

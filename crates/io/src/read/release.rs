@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kohort_model::spec::{CsvSpec, HierarchySource};
 use kohort_model::{
-    Column, ColumnManifest, Hierarchy, LabelsManifest, Progress, Role, Table, TableManifest, ValueType,
+    Column, ColumnManifest, Hierarchy, LabelsManifest, Manifest, Progress, Role, Table, TableManifest, ValueType,
 };
 use kohort_verify::{Listing, Reading};
 
@@ -21,7 +21,7 @@ use super::problem::{ReadProblem, ReadProblems};
 use super::{ListingProblem, OpenTable, read_listing_file};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
-use crate::{ErrorClass, Format, TablesManifest};
+use crate::{ErrorClass, Format};
 
 /// The file of a release folder that tells what the others are.
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -168,7 +168,7 @@ impl ReleaseProblem {
 ///
 /// # Errors
 /// Where a file is missing, damaged, not the one the manifest speaks of, or not named by it.
-pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
     read_release_of(&[], folder, progress)
 }
 
@@ -189,7 +189,7 @@ pub fn read_release_with(
     folder: &Path,
     hierarchies: &BTreeMap<String, HierarchySource>,
     progress: &dyn Progress,
-) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
     let (manifest, mut tables) = read_named(&[], folder, progress)?;
     let mut read = Hierarchies::new(Path::new(""));
     let mut problems = Vec::new();
@@ -197,7 +197,7 @@ pub fn read_release_with(
         let mut columns: Vec<&mut Column> =
             tables.iter_mut().flat_map(|table| &mut table.columns).filter(|column| column.name == *name).collect();
         if columns.is_empty() {
-            let names = manifest.manifest.tables.iter().flat_map(|table| table.columns.keys().cloned());
+            let names = manifest.tables.iter().flat_map(|table| table.columns.keys().cloned());
             let known = FileColumns::of_schema(names);
             problems.push(ReadProblem::UnknownColumn { columns: vec![name.clone()], known });
         }
@@ -221,7 +221,7 @@ pub fn read_release_of(
     originals: &[Table],
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
     let (manifest, tables) = read_named(originals, folder, progress)?;
     check_contents(folder, &manifest)?;
     Ok((manifest, tables))
@@ -232,19 +232,19 @@ fn read_named(
     originals: &[Table],
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<(TablesManifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
     let manifest = read_manifest(folder)?;
     let path = folder.join(MANIFEST);
     let read = |entry: &TableManifest| {
         let original = originals.iter().find(|original| original.name == entry.name);
         read_entry(folder, &path, entry, original, progress)
     };
-    let tables: Result<Vec<Table>, ReleaseProblem> = manifest.manifest.tables.iter().map(read).collect();
+    let tables: Result<Vec<Table>, ReleaseProblem> = manifest.tables.iter().map(read).collect();
     Ok((manifest, tables?))
 }
 
 /// The manifest of a release folder. Nothing it says of its files is checked yet.
-pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProblem> {
+pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseProblem> {
     let path = folder.join(MANIFEST);
     let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
@@ -254,14 +254,14 @@ pub(super) fn read_manifest(folder: &Path) -> Result<TablesManifest, ReleaseProb
 }
 
 /// Refuses files of a release folder that its manifest does not name: nobody counts what stands in them.
-fn check_contents(folder: &Path, manifest: &TablesManifest) -> Result<(), ReleaseProblem> {
+fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseProblem> {
     let problem = |source| ReleaseProblem::Io { path: folder.to_owned(), source };
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(problem)? {
         names.push(entry.map_err(problem)?.file_name());
     }
     names.sort_unstable();
-    let tables = &manifest.manifest.tables;
+    let tables = &manifest.tables;
     let columns = tables.iter().flat_map(|table| table.columns.values());
     let listings = columns.filter_map(|column| match &column.labels {
         Some(LabelsManifest::Hierarchy { file, .. }) => file.as_deref(),

@@ -36,7 +36,7 @@ fn a_release_holds_its_table_and_a_manifest_that_fits() {
     assert_eq!(entries(&out), ["manifest.json", "patient.csv"]);
     assert_eq!(entries(folder.path()), ["in.csv", "out"]);
     let (read, tables) = read_release(&out, &Silent).unwrap();
-    assert_eq!(read, manifest.into());
+    assert_eq!(read, manifest);
     assert_eq!(tables[0].name, "patient");
     assert_eq!(tables[0].columns[0].role, Role::Quasi);
     assert_eq!(tables[0].columns[0].value_type, ValueType::Integer);

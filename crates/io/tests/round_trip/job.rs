@@ -127,5 +127,8 @@ pub(crate) fn manifest(loaded: &LoadedTable, file: &WrittenFile, k: u64) -> Mani
         notes: Vec::new(),
         accepted_risks: Vec::new(),
         verified: true,
+        links: Vec::new(),
+        references: Vec::new(),
+        table_loss: BTreeMap::new(),
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use kohort::{Error, Job, TablesManifest};
+use kohort::{Error, Job, Manifest};
 use kohort_testkit::mutations::Sheet;
 use kohort_testkit::mutations::cells::changed_cells;
 use kohort_testkit::mutations::claims::{changed_claims, is_below};
@@ -182,14 +182,14 @@ fn every_claim_of_a_manifest_is_compared_or_named_and_none_is_named_that_is_comp
     for kind in Kind::all().into_iter().chain([Kind::beside_an_earlier_one()]) {
         let released = Released::make(&kind);
         let folder = released.folder();
-        let original: TablesManifest = serde_json::from_value(released.manifest.clone()).unwrap();
+        let original: Manifest = serde_json::from_value(released.manifest.clone()).unwrap();
         let Outcome::Accepted(named) = verify(folder, Mode::Against) else { panic!("{}", kind.name) };
         // Of each named key whether something else was tried there, and whether it was accepted.
         let mut of_named: BTreeMap<String, bool> = BTreeMap::new();
         for change in changed_claims(&released.manifest) {
             write_manifest(folder, &change.manifest);
             let name = format!("{}: {}", change.key, change.name);
-            let is_same = serde_json::from_value::<TablesManifest>(change.manifest.clone()).is_ok_and(|read| {
+            let is_same = serde_json::from_value::<Manifest>(change.manifest.clone()).is_ok_and(|read| {
                 read == original && change.name != "a key too much" && change.name != "a key renamed"
             });
             if is_same {

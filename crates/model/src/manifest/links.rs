@@ -1,26 +1,6 @@
-//! [`TablesManifest`]: what `manifest.json` holds, of one table or of several that hang together.
+//! How the tables of a release hang together.
 
-use std::collections::BTreeMap;
-
-use kohort_model::{Loss, Manifest};
 use serde::{Deserialize, Serialize};
-
-/// The manifest of any release: [`Manifest`], and for several tables how they hang together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TablesManifest {
-    /// What holds for one table as for many. Of many tables sensitive columns are named `table.column`.
-    #[serde(flatten)]
-    pub manifest: Manifest,
-    /// How the released tables join; empty for one table.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<LinkManifest>,
-    /// What became of references; empty where there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub references: Vec<ReferenceManifest>,
-    /// What recoding cost in each table, by name; empty for one table.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub table_loss: BTreeMap<String, Loss>,
-}
 
 /// How one released table points to another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,10 +48,4 @@ pub struct ReferenceManifest {
     /// Released rows that name none although their private row does: its target was left out, or the pattern of
     /// references would have told persons apart.
     pub removed: u64,
-}
-
-impl From<Manifest> for TablesManifest {
-    fn from(manifest: Manifest) -> Self {
-        TablesManifest { manifest, links: Vec::new(), references: Vec::new(), table_loss: BTreeMap::new() }
-    }
 }
