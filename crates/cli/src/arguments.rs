@@ -33,10 +33,6 @@ pub(crate) enum Command {
     /// Serve anonymization views to PostgreSQL clients (runs kohort-serve)
     #[command(disable_help_flag = true)]
     Serve(external::External),
-    /// Anonymize on several machines (runs kohort-cluster)
-    // There is no such program yet: its name is taken, and not shown.
-    #[command(disable_help_flag = true, hide = true)]
-    Cluster(external::External),
 }
 
 #[cfg(test)]
@@ -72,7 +68,7 @@ mod tests {
     #[test]
     fn examples_in_help_can_be_run_as_they_stand() {
         let command = Arguments::command();
-        let of_its_own = |command: &&clap::Command| !["sql", "serve", "cluster"].contains(&command.get_name());
+        let of_its_own = |command: &&clap::Command| !["sql", "serve"].contains(&command.get_name());
         let commands = command.get_subcommands().filter(of_its_own);
         for command in commands.flat_map(|command| std::iter::once(command).chain(command.get_subcommands())) {
             let examples = examples(command);

@@ -35,7 +35,6 @@ pub(crate) fn run() -> ExitCode {
         Command::Completions(command) => (command.run().map(|()| Verdict::Done), Output::Words),
         Command::Sql(command) => return command.run("kohort-sql"),
         Command::Serve(command) => return command.run("kohort-serve"),
-        Command::Cluster(command) => return command.run("kohort-cluster"),
     };
     match outcome {
         Ok(Verdict::Done) => ExitCode::SUCCESS,

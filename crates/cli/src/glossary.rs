@@ -64,9 +64,10 @@ pub(crate) const ENTRIES: &[Entry] = &[
                Several may be asked at once. Where they can't be reached, nothing is written.",
     },
     Entry {
-        names: &["l", "l-diversity", "distinct l-diversity"],
+        names: &["l", "p", "l-diversity", "distinct l-diversity", "p-sensitivity"],
         text: "Every class shows at least l different values of the sensitive column, so that being in it\n\
-               does not tell one's own. Written l = 3, or --sensitive disease:l=3.",
+               does not tell one's own. Written l = 3, or --sensitive disease:l=3. Others call it p-sensitivity,\n\
+               so p = 3 is the same.",
     },
     Entry {
         names: &["entropy_l", "entropy l-diversity"],

@@ -1,8 +1,8 @@
-//! [`Format`]: what kind of file a table is, told by its name.
+//! [`InputFormat`] and [`Format`]: what kinds of files tables are read from, and written to.
 
 use std::path::Path;
 
-/// What kind of file a table is.
+/// What kind of file a released table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Separated text.
@@ -53,7 +53,23 @@ impl Format {
     pub fn from_word(word: &str) -> Option<Self> {
         Format::ALL.into_iter().find(|format| format.extension() == word)
     }
+}
 
+/// What kind of file a table is read from. Whatever is written can be read. A format that can only be read has a variant here
+/// and none in [`Format`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Separated text.
+    Csv(Compression),
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, the file format.
+    ArrowFile,
+    /// Arrow IPC, the streaming format.
+    ArrowStream,
+}
+
+impl InputFormat {
     /// The format a file of this name has.
     pub fn of_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
@@ -64,11 +80,32 @@ impl Format {
         };
         let (_, extension) = stem.rsplit_once('.')?;
         match (extension, compression) {
-            ("csv" | "tsv" | "tab" | "txt", compression) => Some(Format::Csv(compression)),
-            ("parquet" | "pq", Compression::None) => Some(Format::Parquet),
-            ("arrow" | "ipc" | "feather", Compression::None) => Some(Format::ArrowFile),
-            ("arrows", Compression::None) => Some(Format::ArrowStream),
+            ("csv" | "tsv" | "tab" | "txt", compression) => Some(InputFormat::Csv(compression)),
+            ("parquet" | "pq", Compression::None) => Some(InputFormat::Parquet),
+            ("arrow" | "ipc" | "feather", Compression::None) => Some(InputFormat::ArrowFile),
+            ("arrows", Compression::None) => Some(InputFormat::ArrowStream),
             _ => None,
+        }
+    }
+
+    /// The format in which releases of such a file are written, unless another one is asked for.
+    pub fn release_format(self) -> Format {
+        match self {
+            InputFormat::Csv(compression) => Format::Csv(compression),
+            InputFormat::Parquet => Format::Parquet,
+            InputFormat::ArrowFile => Format::ArrowFile,
+            InputFormat::ArrowStream => Format::ArrowStream,
+        }
+    }
+}
+
+impl From<Format> for InputFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv(compression) => InputFormat::Csv(compression),
+            Format::Parquet => InputFormat::Parquet,
+            Format::ArrowFile => InputFormat::ArrowFile,
+            Format::ArrowStream => InputFormat::ArrowStream,
         }
     }
 }
@@ -79,15 +116,16 @@ mod tests {
 
     #[test]
     fn a_name_tells_the_format() {
-        let of = |name: &str| Format::of_path(Path::new(name));
-        assert_eq!(of("a/patient.CSV"), Some(Format::Csv(Compression::None)));
-        assert_eq!(of("patient.tsv.gz"), Some(Format::Csv(Compression::Gzip)));
-        assert_eq!(of("patient.parquet"), Some(Format::Parquet));
-        assert_eq!(of("patient.feather"), Some(Format::ArrowFile));
+        let of = |name: &str| InputFormat::of_path(Path::new(name));
+        assert_eq!(of("a/patient.CSV"), Some(InputFormat::Csv(Compression::None)));
+        assert_eq!(of("patient.tsv.gz"), Some(InputFormat::Csv(Compression::Gzip)));
+        assert_eq!(of("patient.parquet"), Some(InputFormat::Parquet));
+        assert_eq!(of("patient.feather"), Some(InputFormat::ArrowFile));
         assert_eq!(of("patient.parquet.gz"), None);
         assert_eq!(of("patient"), None);
         for format in Format::ALL {
-            assert_eq!(of(&format!("t.{}", format.extension())), Some(format));
+            assert_eq!(of(&format!("t.{}", format.extension())).map(InputFormat::release_format), Some(format));
+            assert_eq!(InputFormat::from(format).release_format(), format);
             assert_eq!(Format::from_word(format.extension()), Some(format));
         }
     }

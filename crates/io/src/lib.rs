@@ -20,7 +20,7 @@ mod write;
 
 pub use bounds::CellForm;
 pub use described::ColumnManifests;
-pub use format::{Compression, Format};
+pub use format::{Compression, Format, InputFormat};
 pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
     AuditOptions, Batches, CheckOptions, EarlierRegister, FileColumns, InMemory, JoinedBy, LoadProblem, LoadedRegister,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kohort_io::{ColumnManifests, Format, read_listing};
+use kohort_io::{ColumnManifests, InputFormat, read_listing};
 use kohort_model::register::SENSITIVE_GROUP;
 use kohort_model::spec::{HierarchySource, ReleasedHierarchies};
 use kohort_model::{
@@ -128,7 +128,7 @@ fn otherwise(entry: &TableManifest, column: &str) -> Report {
 
 /// Whether the file of a table is separated text.
 fn is_csv(entry: &TableManifest) -> bool {
-    matches!(Format::of_path(Path::new(&entry.file)), Some(Format::Csv(_)))
+    matches!(InputFormat::of_path(Path::new(&entry.file)), Some(InputFormat::Csv(_)))
 }
 
 /// A column without the name and digest of its hierarchy's file, which are compared by what the file says.

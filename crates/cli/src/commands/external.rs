@@ -1,4 +1,4 @@
-//! `kohort sql`, `serve` and `cluster`: programs of their own that stand beside this one, as git's and cargo's do.
+//! `kohort sql` and `kohort serve`: programs of their own that stand beside this one, as git's and cargo's do.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -83,7 +83,7 @@ fn programs_that_are_not_installed_are_named() {
     std::fs::hard_link(env!("CARGO_BIN_EXE_kohort"), &alone).unwrap();
     let bin = alone.parent().unwrap().canonicalize().unwrap();
     let bin = bin.display();
-    for command in ["sql", "serve", "cluster"] {
+    for command in ["sql", "serve"] {
         let ran = folder.run_program(&alone, &[command, "--help"], b"");
         assert_eq!(ran.code, 2);
         let version = env!("CARGO_PKG_VERSION");

@@ -13,7 +13,7 @@ use super::arrow::ArrowBatches;
 use super::csv::CsvBatches;
 use super::open::OpenTable;
 use super::problem::ReadProblem;
-use crate::Format;
+use crate::InputFormat;
 
 /// The rows of a file. What comes after a problem is nothing.
 pub struct TableBatches {
@@ -31,7 +31,7 @@ impl TableBatches {
     /// # Errors
     /// Where it can't be read, or its columns can't be known.
     pub fn open(path: &Path) -> Result<TableBatches, ReadProblem> {
-        let format = Format::of_path(path).ok_or(ReadProblem::UnknownFormat)?;
+        let format = InputFormat::of_path(path).ok_or(ReadProblem::UnknownFormat)?;
         let source = match OpenTable::open(path, Some(format), &CsvSpec::default(), &Silent)? {
             OpenTable::Csv(file) => Source::Csv(CsvBatches::new(file)),
             OpenTable::Arrow(file) => Source::Arrow(file.into_batches()?),

@@ -9,7 +9,7 @@ use kohort_verify::{Listing, ListingFault};
 use super::open::{CheckOptions, read_released};
 use super::problem::ReadProblems;
 use crate::write::LISTING_COLUMNS;
-use crate::{Compression, Format};
+use crate::{Compression, InputFormat};
 
 /// Why a file is no listing.
 pub(crate) enum ListingProblem {
@@ -24,7 +24,7 @@ pub(crate) enum ListingProblem {
 /// Reads which values the labels of a column stand for.
 pub(crate) fn read_listing_file(path: &Path) -> Result<Listing, ListingProblem> {
     let csv = CsvSpec { separator: Some(','), ..CsvSpec::default() };
-    let options = CheckOptions { format: Some(Format::Csv(Compression::None)), csv };
+    let options = CheckOptions { format: Some(InputFormat::Csv(Compression::None)), csv };
     let table = read_released(path, &options, &Silent).map_err(ListingProblem::Table)?;
     let [labels, values] = table.columns.as_slice() else { return Err(ListingProblem::OtherColumns) };
     if [&labels.name, &values.name] != LISTING_COLUMNS {

@@ -11,13 +11,13 @@ use super::arrow::ArrowFile;
 use super::problem::{ReadProblem, ReadProblems};
 use super::roles::check_names;
 use super::{Batches, CsvFile, Keep, Kept, RawColumn};
-use crate::{Compression, Format};
+use crate::{Compression, InputFormat};
 
 /// How a file that has no spec is read.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
     /// The file's format; its name tells it if absent.
-    pub format: Option<Format>,
+    pub format: Option<InputFormat>,
     /// How CSV is read.
     pub csv: CsvSpec,
 }
@@ -105,24 +105,26 @@ impl<'a> OpenTable<'a> {
     /// Opens a file, `-` being standard input.
     pub(crate) fn open(
         path: &Path,
-        format: Option<Format>,
+        format: Option<InputFormat>,
         csv: &CsvSpec,
         progress: &'a dyn Progress,
     ) -> Result<Self, ReadProblem> {
         let is_stdin = path == Path::new("-");
-        let default = is_stdin.then_some(Format::Csv(Compression::None));
-        let format = format.or(default).or_else(|| Format::of_path(path)).ok_or(ReadProblem::UnknownFormat)?;
+        let default = is_stdin.then_some(InputFormat::Csv(Compression::None));
+        let format = format.or(default).or_else(|| InputFormat::of_path(path)).ok_or(ReadProblem::UnknownFormat)?;
         match format {
-            Format::Csv(compression) => {
+            InputFormat::Csv(compression) => {
                 let bytes = counted_bytes(path, progress)?;
                 Ok(OpenTable::Csv(CsvFile::open(decompressed(bytes, compression)?, csv)?))
             }
-            Format::ArrowStream if is_stdin => {
+            InputFormat::ArrowStream if is_stdin => {
                 Ok(OpenTable::Arrow(ArrowFile::open_stream(counted_bytes(path, progress)?)?))
             }
-            Format::Parquet | Format::ArrowFile | Format::ArrowStream if is_stdin => Err(ReadProblem::NotFromStdin),
-            Format::Parquet => Ok(OpenTable::Arrow(ArrowFile::open_parquet(open_file(path)?, progress)?)),
-            Format::ArrowFile | Format::ArrowStream => {
+            InputFormat::Parquet | InputFormat::ArrowFile | InputFormat::ArrowStream if is_stdin => {
+                Err(ReadProblem::NotFromStdin)
+            }
+            InputFormat::Parquet => Ok(OpenTable::Arrow(ArrowFile::open_parquet(open_file(path)?, progress)?)),
+            InputFormat::ArrowFile | InputFormat::ArrowStream => {
                 Ok(OpenTable::Arrow(ArrowFile::open_ipc(open_file(path)?, progress)?))
             }
         }

@@ -21,7 +21,7 @@ use super::problem::{ReadProblem, ReadProblems};
 use super::{ListingProblem, OpenTable, read_listing_file};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
-use crate::{ErrorClass, Format};
+use crate::{ErrorClass, InputFormat};
 
 /// The file of a release folder that tells what the others are.
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -421,7 +421,7 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
 /// cells are quoted.
 fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadProblems> {
     let mut options = CheckOptions::default();
-    if !matches!(Format::of_path(path), Some(Format::Csv(_))) {
+    if !matches!(InputFormat::of_path(path), Some(InputFormat::Csv(_))) {
         return read_released(path, &options, progress);
     }
     if let Some(csv) = &entry.csv {

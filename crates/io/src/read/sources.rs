@@ -18,7 +18,7 @@ use super::OpenTable;
 use super::arrow::ArrowFile;
 use super::problem::ReadProblem;
 use crate::digest::{hexadecimal, sha256_of_file};
-use crate::{Compression, Format};
+use crate::{Compression, Format, InputFormat};
 
 /// The rows of a table in memory.
 #[derive(Clone, Debug)]
@@ -144,7 +144,8 @@ impl<'a> Sources<'a> {
         }
         let path = self.place(file);
         let open = OpenTable::open(&path, None, csv, progress)?;
-        Ok((open, Format::of_path(&path).unwrap_or(Format::Csv(Compression::None))))
+        let format = InputFormat::of_path(&path).map(InputFormat::release_format);
+        Ok((open, format.unwrap_or(Format::Csv(Compression::None))))
     }
 
     /// The digest of a file, or of what stands in for it.

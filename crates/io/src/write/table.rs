@@ -73,8 +73,8 @@ pub(super) fn read_back(
 ) -> Result<Table, WriteProblem> {
     let separator = Some(char::from(separator_of(original)));
     let csv = CsvSpec { separator, ..CsvSpec::default() };
-    let mut written =
-        read_released(path, &CheckOptions { format: Some(format), csv }, &Silent).map_err(WriteProblem::ReadBack)?;
+    let mut written = read_released(path, &CheckOptions { format: Some(format.into()), csv }, &Silent)
+        .map_err(WriteProblem::ReadBack)?;
     written.name.clone_from(&released.name);
     let form = match format {
         Format::Csv(_) => Form::Texts,

@@ -18,7 +18,7 @@ fn one(key: &'static str, value: impl Into<Value>) -> ColumnRequirement {
 pub struct LDiversity;
 
 impl LDiversity {
-    /// At least `l` distinct values. Others call this p-sensitivity.
+    /// At least `l` distinct values. Others call this p-sensitivity, and a spec takes `p` for `l`.
     pub fn distinct(l: u32) -> ColumnRequirement {
         one("l", i64::from(l))
     }

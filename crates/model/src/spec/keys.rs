@@ -53,6 +53,7 @@ pub(super) const COLUMN: &[&str] = &[
     "hierarchy",
     "sensitive_to",
     "l",
+    "p",
     "entropy_l",
     "recursive_cl",
     "t",
@@ -63,7 +64,7 @@ pub(super) const COLUMN: &[&str] = &[
 ];
 /// The keys of a column that only one that is sensitive to somebody may have; those of a coalition's column.
 pub(super) const REQUIREMENTS: &[&str] =
-    &["l", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
+    &["l", "p", "entropy_l", "recursive_cl", "t", "distance", "alpha", "beta", "enhanced_beta"];
 pub(super) const HIERARCHY: &[&str] = &["steps", "mask", "dates", "edges"];
 pub(super) const MONDRIAN: &[&str] = &["cuts", "choose"];
 pub(super) const DATAFLY: &[&str] = &["block"];

@@ -81,6 +81,9 @@ pub enum SpecFault {
     /// k and a preset.
     #[error("k and preset are both given")]
     KAndPreset,
+    /// Two names of one requirement.
+    #[error("l and p are two names of the same requirement")]
+    LAndP,
     /// Nobody may be suppressed, and leftovers shall be.
     #[error("\"suppress\" needs a max_suppressed above 0")]
     SuppressWithoutLimit,
@@ -373,6 +376,7 @@ impl SpecFault {
                 "say how many persons must look alike, for example k = 5, or preset = \"ema\" (12) or \"cms\" (11); \
                  there is no default"
             }
+            SpecFault::LAndP => "keep one of them",
             SpecFault::KAndPreset => "keep one: preset = \"ema\" means k = 12, \"cms\" means k = 11",
             SpecFault::SuppressWithoutLimit => {
                 "say which share of the persons may be left out, for example max_suppressed = 0.02"

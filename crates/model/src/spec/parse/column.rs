@@ -113,7 +113,7 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
         reader.note(&draft.sensitive_to_place, SpecFault::SensitiveToOnRole { role });
     } else if is_hidden {
         check_hidden(reader, section);
-        if !section.has("l") && !section.has("t") {
+        if !["l", "p", "t"].iter().any(|key| section.has(key)) {
             reader.note(&draft.sensitive_to_place, SpecFault::AsksNothing { example: "l = 2" });
         }
     } else if role != Role::Sensitive {
@@ -198,7 +198,7 @@ fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySo
 
 /// Of a quasi column whose cells are generalized only `l` and the equal distance are defined.
 pub(super) fn check_hidden(reader: &mut Reader<'_>, section: &Section<'_>) {
-    for key in keys::REQUIREMENTS.iter().filter(|key| !["l", "t", "distance"].contains(key)) {
+    for key in keys::REQUIREMENTS.iter().filter(|key| !["l", "p", "t", "distance"].contains(key)) {
         if section.has(key) {
             reader.note(&reader.place_of(section, key), SpecFault::NotOfLabels { what: key });
         }
@@ -218,7 +218,11 @@ pub(super) fn read_requirements(
 ) -> Vec<Requirement> {
     let column = || column.to_owned();
     let mut requirements = Vec::new();
-    if let Some(l) = reader.count(section, "l") {
+    if section.has("l") && section.has("p") {
+        reader.note(&reader.place_of(section, "p"), SpecFault::LAndP);
+    }
+    let p = reader.count(section, "p");
+    if let Some(l) = reader.count(section, "l").or(p) {
         requirements.push(Requirement::DistinctL { column: column(), l });
     }
     if let Some(l) = reader.number(section, "entropy_l", Bounds::AtLeastOne) {

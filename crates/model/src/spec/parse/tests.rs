@@ -84,6 +84,17 @@ fn hierarchies_are_released_as_far_as_labels_need_them_unless_they_are_withheld(
 }
 
 #[test]
+fn p_is_another_name_of_l() {
+    let spec = |settings: &str| {
+        let columns = format!("q = \"quasi\", d = {{ role = \"sensitive\", {settings} }}");
+        format!("k = 2\n[tables.a]\nfile = \"a.csv\"\ncolumns = {{ {columns} }}")
+    };
+    assert_eq!(Spec::parse(&spec("p = 3")).unwrap(), Spec::parse(&spec("l = 3")).unwrap());
+    let problems = Spec::parse(&spec("l = 3, p = 3")).unwrap_err();
+    assert_eq!(problems.to_string(), "line 4: tables.a.columns.d.p: l and p are two names of the same requirement");
+}
+
+#[test]
 fn a_preset_is_a_k() {
     let text = "preset = \"ema\"\n[tables.a]\nfile = \"a.csv\"\ncolumns = { q = \"quasi\" }";
     assert_eq!(Spec::parse(text).unwrap().k, 12);
