@@ -64,17 +64,18 @@ pub(crate) use readers::{ReadsView, Turn};
 pub use session::{Described, Outcome, Session};
 use windows::MeterWindows;
 
+use kohort_labels::meaning::avlike;
+use kohort_labels::rewrite::{
+    FindPairs, JoinThroughPairs, KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
+};
+
 use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, Login};
 use crate::exact::{CheckIntegers, exact_sum};
 use crate::hierarchies::Hierarchies;
-use crate::meaning::avlike;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
 use crate::postgres::{POSTGRES, PostgresTables};
-use crate::rewrite::{
-    FindPairs, JoinThroughPairs, KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
-};
 use crate::view::{AView, Generations, ShownLabels, Traced};
 use crate::worker::Workers;
 

@@ -5,15 +5,15 @@ mod state;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use kohort_io::ReadProblem;
+use kohort_labels::meaning::MeaningProblem;
+use kohort_labels::rewrite::Refusal;
 use kohort_store::StoreError;
 
 use crate::access::AccessProblem;
 use crate::hierarchies::HierarchyFault;
-use crate::meaning::MeaningProblem;
 use crate::parser::ParseProblem;
 use crate::policy::ImportProblem;
 use crate::postgres::PostgresProblem;
-use crate::rewrite::Refusal;
 use crate::view::{MaterializedProblem, ViewProblem, kind_of};
 
 /// Why a statement gave no answer.

@@ -13,8 +13,6 @@
 //! | [`store`] | tables of a data folder |
 //! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | what persons allow, and who asked for what |
-//! | [`meaning`] | what a label can stand for |
-//! | [`rewrite`] | comparisons with labels, through any query |
 //! | [`view`] | definitions, versions, the operator |
 //! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
@@ -30,12 +28,10 @@ mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
 pub mod hierarchies;
-pub mod meaning;
 pub mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;
-pub mod rewrite;
 pub mod shell;
 pub mod store;
 pub mod view;

@@ -23,17 +23,17 @@ use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, ExprWithAlias, GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, SetExpr,
     Statement as SqlStatement, TableFactor, TableWithJoins, WildcardAdditionalOptions,
 };
+use kohort_labels::meaning::CouldBe;
+use kohort_labels::rewrite::ProtectedColumns;
 use kohort_model::Role as ColumnRole;
 
 use super::growth::check_expression;
 use super::plain::plain_body;
 use super::session::Outcome;
 use super::{Role, Session, meanings_of};
-use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
 use crate::policy::UsedView;
-use crate::rewrite::ProtectedColumns;
 use crate::view::{AView, Point, State};
 
 /// What a query of this kind says.

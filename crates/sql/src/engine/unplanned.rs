@@ -14,8 +14,9 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
 };
 
+use kohort_labels::rewrite::Refusal;
+
 use crate::parser::spelled;
-use crate::rewrite::Refusal;
 use crate::view::AView;
 
 /// Where a statement computes with labels.

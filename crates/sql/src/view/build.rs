@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::Schema;
 use kohort_io::{PlainCells, PrivateRows, check_labels, read_rows, texts_by_value};
+use kohort_labels::meaning::Meaning;
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{Progress, Role, Table};
 
 use super::consent::Wishes;
@@ -24,10 +26,8 @@ use super::raise::raised_columns;
 use super::shown::ShownCells;
 use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
 use crate::hierarchies::Hierarchies;
-use crate::meaning::Meaning;
 use crate::parser::Purposes;
 use crate::policy::{PairId, Policies};
-use crate::rewrite::Meanings;
 
 /// Where the trees of columns come from.
 pub enum Trees<'a> {

@@ -43,11 +43,11 @@ mod write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kohort_core::loss::NcpOfLabels;
+use kohort_labels::rewrite::Meanings;
 use kohort_store::{ScanRequest, State};
 
 use super::{Definition, ViewProblem};
 use crate::policy::Pair;
-use crate::rewrite::Meanings;
 
 use classes::ClassTable;
 pub use follow::Changed;

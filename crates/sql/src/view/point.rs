@@ -17,12 +17,12 @@ use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::catalog::TableProvider;
 use kohort_io::write_rows;
+use kohort_labels::meaning::CouldBe;
 use kohort_model::{Block, BlockCells, NULL};
 use kohort_store::State as StoreState;
 
 use super::materialized::{PointRead, StoredRead};
 use super::{AView, State};
-use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 
 /// The answer to a question for a few classes.

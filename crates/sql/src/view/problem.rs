@@ -3,12 +3,12 @@
 use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
 use kohort_io::ReadProblem;
+use kohort_labels::meaning::MeaningProblem;
 use kohort_verify::Violations;
 
 use super::{DefinitionProblem, MaterializedProblem};
 use crate::engine::Role;
 use crate::hierarchies::HierarchyFault;
-use crate::meaning::MeaningProblem;
 use crate::policy::PolicyProblem;
 use crate::postgres::PostgresProblem;
 

@@ -19,6 +19,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use kohort_labels::rewrite::Meanings;
 use kohort_model::Role;
 
 use super::choose::{Comparison, quasi_schema};
@@ -29,7 +30,6 @@ use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::engine::Turn;
 use crate::options::ViewOptions;
-use crate::rewrite::Meanings;
 use crate::store::Reading;
 
 /// An A-view.

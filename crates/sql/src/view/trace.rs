@@ -13,10 +13,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use kohort_io::write_rows;
+use kohort_labels::rewrite::Meanings;
 
 use super::AView;
 use super::exec::external;
-use crate::rewrite::Meanings;
 
 /// The column with the identifiers.
 pub const TRACE: &str = "identifier under the row";

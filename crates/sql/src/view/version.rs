@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kohort_io::PrivateRows;
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{Hierarchy, Role};
 use rayon::prelude::*;
 
@@ -14,7 +15,6 @@ use super::shown::ShownCells;
 use super::{Definition, Fingerprint, Reader, ViewProblem};
 use crate::parser::{Answers, Purposes};
 use crate::policy::{PairId, Policies, PolicyProblem};
-use crate::rewrite::Meanings;
 
 /// A view as it was verified.
 #[derive(Debug)]

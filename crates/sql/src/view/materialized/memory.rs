@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kohort_core::changing::{
     ClassId, ClassIndex, Effect, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
 };
+use kohort_labels::meaning::Meaning;
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +17,7 @@ use super::load::empty_columns;
 use super::members::{MISSING, NewRow, asks_of_values, raised_name, tuple_columns};
 use super::problem::MaterializedProblem;
 use crate::hierarchies::Hierarchies;
-use crate::meaning::Meaning;
 use crate::policy::Pair;
-use crate::rewrite::Meanings;
 use crate::view::{Definition, ViewProblem};
 
 /// What is kept in memory of a materialized view.

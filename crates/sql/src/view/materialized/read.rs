@@ -16,6 +16,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef
 use datafusion::arrow::error::ArrowError;
 use foldhash::fast::RandomState;
 use kohort_io::{PlainCells, PrivateRows, read_rows};
+use kohort_labels::meaning::CouldBe;
 use kohort_model::{Column, NULL, Role, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
@@ -29,7 +30,6 @@ use super::memory::Counters;
 use super::policies::kept_policies;
 use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
-use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 use crate::policy::Policies;
 use crate::store::Reading;

@@ -131,7 +131,7 @@ impl PairsExec {
     }
 
     /// What a process needs to execute it, beside its inputs; `None` where it holds a function that is not ours.
-    pub(crate) fn carried(&self, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<CarriedPairs> {
+    pub fn carried(&self, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<CarriedPairs> {
         let Condition { function, left, right, is_left_first } = &self.condition;
         Some(CarriedPairs {
             function: Carried::of(function, hierarchies)?,
@@ -143,7 +143,7 @@ impl PairsExec {
     }
 
     /// The operator that was carried; `None` where it was not written by [`PairsExec::carried`].
-    pub(crate) fn of(
+    pub fn of(
         carried: CarriedPairs,
         left: Arc<dyn ExecutionPlan>,
         right: Arc<dyn ExecutionPlan>,
