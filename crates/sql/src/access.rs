@@ -27,7 +27,7 @@ pub use problem::AccessProblem;
 pub use records::{MemoryRecords, Record, Records};
 pub use verifier::{ITERATIONS, Verifier, random_bytes};
 
-use crate::engine::Role;
+use crate::role::Role;
 use grants::Grants;
 use records::Unwritten;
 

@@ -4,37 +4,12 @@
 //! nothing else, so that no statement can name what is below them. Each session has its own options; what a statement
 //! says of purpose and recipient counts for that statement alone.
 
-mod access;
-mod allowed;
-mod calendar;
-mod catalog;
-mod copy;
-mod create;
+mod change;
 mod folder;
-mod format;
-mod granted;
-mod growth;
-mod health;
-mod import;
-mod materialize;
-mod memory;
-mod pinned;
-mod plain;
-mod plans;
-mod point;
+mod limits;
 mod query;
-mod readers;
-mod recorded;
 mod session;
-mod show;
-mod stored;
-mod transactions;
-mod unplanned;
-mod unread;
-mod utility;
-mod values;
-mod warnings;
-mod windows;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -54,15 +29,13 @@ use datafusion::logical_expr::{TableScan, TableSource};
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
-use calendar::Calendar;
 use folder::Data;
 pub use folder::Lost;
-pub use format::check_format;
-use memory::QueryMemory;
-use readers::Readers;
-pub(crate) use readers::{ReadsView, Turn};
+use folder::calendar::Calendar;
+pub use folder::format::check_format;
+use limits::memory::QueryMemory;
+use limits::windows::MeterWindows;
 pub use session::{Described, Outcome, Session};
-use windows::MeterWindows;
 
 use kohort_labels::meaning::avlike;
 use kohort_labels::rewrite::{
@@ -76,6 +49,8 @@ use crate::hierarchies::Hierarchies;
 use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
 use crate::postgres::{POSTGRES, PostgresTables};
+use crate::readers::Readers;
+use crate::role::Role;
 use crate::view::{AView, Generations, ShownLabels, Traced};
 use crate::worker::Workers;
 
@@ -84,26 +59,6 @@ const SCHEMA: &str = "public";
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
-
-/// Who runs statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Whoever holds the private tables.
-    Owner,
-    /// Whoever reads views, and nothing else.
-    #[default]
-    Analyst,
-}
-
-impl Role {
-    /// The word in the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Role::Owner => "owner",
-            Role::Analyst => "analyst",
-        }
-    }
-}
 
 /// Tables, DGHs and views. Clones share them.
 #[derive(Clone)]

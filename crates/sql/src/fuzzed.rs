@@ -12,10 +12,10 @@ use chrono::NaiveDate;
 use kohort_model::{Notation, Texts, ValueType};
 
 use crate::access::{Accounts, MemoryRecords, Records, Verifier};
-use crate::engine::Role;
 use crate::hierarchies::Hierarchies;
 use crate::parser::{ParseFault, STACK, StatementText, Statements, is_complete, parse};
 use crate::policy::{ImportDefaults, import_policy};
+use crate::role::Role;
 
 /// Values hold this text in the place of `~`, and nothing that is shown or logged may hold it.
 const CANARY: &str = "Canary7c1";

@@ -18,6 +18,7 @@
 //! | [`engine`] | sessions that run statements |
 //! | `exact` | whole numbers that do not wrap around |
 //! | [`worker`] | processes that execute analysts' plans |
+//! | `role`, `readers` | who runs statements, and how many read views at once |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
@@ -32,10 +33,13 @@ pub mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;
+mod readers;
+mod role;
 pub mod shell;
 pub mod store;
 pub mod view;
 pub mod worker;
 
-pub use engine::{Clock, Engine, Lost, Outcome, Role, Session, check_format};
+pub use engine::{Clock, Engine, Lost, Outcome, Session, check_format};
 pub use error::SqlError;
+pub use role::Role;

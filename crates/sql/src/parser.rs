@@ -29,7 +29,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
 
-use crate::engine::Role;
+use crate::role::Role;
 
 pub use access::{Granted, Password};
 use cursor::Cursor;

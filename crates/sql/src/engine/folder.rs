@@ -2,7 +2,11 @@
 //!
 //! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
 //! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
-//! back as it was, or stale ([`super::pinned`]). All of that has a format, with a number ([`super::format`]).
+//! back as it was, or stale ([`pinned`]). All of that has a format, with a number ([`format`]).
+
+pub(super) mod calendar;
+pub(super) mod format;
+pub(super) mod pinned;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,17 +19,18 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::pinned::{Pinned, restored};
-use super::recorded::Ahead;
-use super::session::Outcome;
-use super::transactions::{Transaction, Turn, blocking};
-use super::{Clock, Engine, Role, Session, Shared, format};
 use crate::SqlError;
+use crate::engine::change::transactions::{Transaction, Turn, blocking};
+use crate::engine::session::Outcome;
+use crate::engine::session::recorded::Ahead;
+use crate::engine::{Clock, Engine, Session, Shared};
 use crate::hierarchies::Tried;
 use crate::parser::{Parsed, Statement, ViewStatement, parse};
 use crate::policy::ComplianceLog;
+use crate::role::Role;
 use crate::store::StoredTable;
 use crate::view::{MaterializedProblem, State, ViewProblem};
+use pinned::{Pinned, restored};
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
@@ -33,8 +38,8 @@ const IMPORTED: &str = "imported policy";
 const COUNTER: &str = "counter";
 
 /// What an engine keeps in a folder.
-pub(super) struct Data {
-    pub(super) store: Store,
+pub(in crate::engine) struct Data {
+    pub(in crate::engine) store: Store,
 }
 
 /// A view, or a table of a file, that can't be made again.
@@ -57,7 +62,7 @@ struct Made {
 }
 
 /// What a kept statement makes.
-pub(super) enum Makes {
+pub(in crate::engine) enum Makes {
     /// A table of files, or of a server.
     Table,
     /// A plain view.
@@ -178,7 +183,7 @@ fn parsed_again(name: &str, text: &str) -> Result<Parsed, SqlError> {
 }
 
 /// What the statement makes that is kept under a name.
-pub(super) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
+pub(in crate::engine) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
     let Some(record) = state.record(STATEMENT, name)? else { return Ok(None) };
     let made = read_made(name, &record)?;
     Ok(Some(Makes::of(&parsed_again(name, &made.text)?.statement)))
@@ -222,7 +227,7 @@ impl Session {
     ///
     /// # Errors
     /// Why it still can't be made.
-    pub(super) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
+    pub(in crate::engine) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
         let Some(data) = &self.shared.data else { return Ok(()) };
         let mut made = kept_statements(&data.store.read()?)?;
         if !made.iter().any(|kept| kept.name == view) {
@@ -243,7 +248,7 @@ impl Session {
     }
 
     /// Copies the data folder to a new file, while others go on.
-    pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
+    pub(in crate::engine) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
         let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
         let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
         // A copy of everything leaves.
@@ -253,24 +258,24 @@ impl Session {
     }
 
     /// Notes that a table holds imported policies.
-    pub(super) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
         Ok(transaction.change.put_record(IMPORTED, name, "")?)
     }
 
     /// Notes that a table holds imported policies no more.
-    pub(super) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
         Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
     }
 
     /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
     /// over.
-    pub(super) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
+    pub(in crate::engine) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
         self.commit_then(transaction, || ()).await
     }
 
     /// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
     /// waits: what is in memory would not be what is kept.
-    pub(super) async fn commit_then(
+    pub(in crate::engine) async fn commit_then(
         &self,
         transaction: Transaction,
         after: impl FnOnce() + Send + 'static,
@@ -282,12 +287,17 @@ impl Session {
 
 impl Transaction {
     /// What the statement makes that is kept under a name.
-    pub(super) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
+    pub(in crate::engine) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
         kept(&self.change, name)
     }
 
     /// Keeps a statement that made something of this name.
-    pub(super) fn keep_statement(&self, name: &str, text: &str, pinned: Option<Pinned>) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_statement(
+        &self,
+        name: &str,
+        text: &str,
+        pinned: Option<Pinned>,
+    ) -> Result<(), SqlError> {
         let known = self.change.records(STATEMENT)?;
         let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
         let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
@@ -295,7 +305,7 @@ impl Transaction {
     }
 
     /// Keeps what a view that is computed has become.
-    pub(super) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
         let known = self.change.record(STATEMENT, name)?;
         let known = known.ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
         self.put_made(name, &Made { pinned: Pinned::of(state), ..read_made(name, &known)? })
@@ -307,12 +317,12 @@ impl Transaction {
     }
 
     /// Forgets the statement that made something of this name, and says whether there was one.
-    pub(super) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
+    pub(in crate::engine) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
         Ok(self.change.remove_record(STATEMENT, name)?)
     }
 
     /// Keeps a DGH as it becomes, or forgets it where it is no more.
-    pub(super) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
         match &tried.record {
             Some(record) => self.change.put_record(HIERARCHY, tried.name(), record)?,
             None => drop(self.change.remove_record(HIERARCHY, tried.name())?),
@@ -345,7 +355,7 @@ impl Shared {
     }
 
     /// Keeps a transaction once it is recorded, and does what must happen then. Waits for the disk.
-    pub(super) fn keep_then(
+    pub(in crate::engine) fn keep_then(
         &self,
         transaction: Transaction,
         ahead: &Ahead,

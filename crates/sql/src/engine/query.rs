@@ -1,5 +1,13 @@
 //! Runs what is DataFusion's: queries, options, and changes of rows. What makes or drops something is in
-//! [`super::catalog`], what changes rows of the data folder in [`super::stored`].
+//! [`crate::engine::change::catalog`], what changes rows of the data folder in [`crate::engine::change::stored`].
+
+pub(super) mod plain;
+pub(super) mod plans;
+pub(super) mod point;
+pub(super) mod show;
+pub(super) mod unplanned;
+pub(super) mod unread;
+pub(super) mod utility;
 
 use std::sync::Arc;
 
@@ -16,22 +24,24 @@ use datafusion::prelude::DataFrame;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 
-use super::growth::check_growth;
-use super::plans::{changed_table, views_of, writes};
-use super::readers::{Waited, begun};
-use super::session::Outcome;
-use super::transactions::TransactionStep;
-use super::{Role, Session, allowed, unplanned};
 use crate::SqlError;
 use crate::access::AccessProblem;
+use crate::engine::Session;
+use crate::engine::change::transactions::TransactionStep;
+use crate::engine::limits::growth::check_growth;
+use crate::engine::session::Outcome;
+use crate::engine::session::allowed;
 use crate::options::ViewOptions;
 use crate::parser::{Access, StatementText};
 use crate::policy::UsedView;
+use crate::readers::{Waited, begun};
+use crate::role::Role;
 use crate::worker::Asker;
+use plans::{changed_table, views_of, writes};
 
 impl Session {
     /// Runs what is DataFusion's.
-    pub(super) async fn sql(
+    pub(in crate::engine) async fn sql(
         &mut self,
         statement: DFStatement,
         access: &Access,
@@ -188,7 +198,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn planned(
+    pub(in crate::engine) async fn planned(
         &self,
         context: &SessionContext,
         statement: &DFStatement,

@@ -1,8 +1,14 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
 //! Every statement is recorded before its answer leaves: where that fails, there is no answer. A statement that changes
-//! something is recorded before the change is kept ([`super::recorded`]). One that is stopped before it has an answer is
+//! something is recorded before the change is kept ([`recorded`]). One that is stopped before it has an answer is
 //! recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
+
+pub(super) mod access;
+pub(super) mod allowed;
+pub(super) mod granted;
+pub(super) mod health;
+pub(super) mod recorded;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,18 +25,19 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use kohort_model::{Progress, Silent};
 
-use super::granted::GrantedViews;
-use super::growth::check_growth;
-use super::recorded::{Answered, Asked, Recorder};
-use super::transactions::Transaction;
-use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::access::{Accounts, Login};
+use crate::engine::Shared;
+use crate::engine::change::transactions::Transaction;
+use crate::engine::limits::growth::check_growth;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogOutcome, UsedView};
+use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, ViewProblem};
+use granted::GrantedViews;
+use recorded::{Answered, Asked, Recorder};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -51,27 +58,27 @@ pub struct Described {
 
 /// A session of one owner or analyst.
 pub struct Session {
-    pub(super) shared: Arc<Shared>,
-    pub(super) role: Role,
+    pub(in crate::engine) shared: Arc<Shared>,
+    pub(in crate::engine) role: Role,
     /// Who logged in, where somebody did.
-    pub(super) login: Option<Login>,
-    pub(super) context: SessionContext,
-    pub(super) progress: Arc<dyn Progress + Send + Sync>,
+    pub(in crate::engine) login: Option<Login>,
+    pub(in crate::engine) context: SessionContext,
+    pub(in crate::engine) progress: Arc<dyn Progress + Send + Sync>,
     /// The change under way.
-    pub(super) transaction: Option<Transaction>,
+    pub(in crate::engine) transaction: Option<Transaction>,
     /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so that a session that only reads,
     /// or that idles after BEGIN as drivers do, keeps nobody from writing.
-    pub(super) has_begun: bool,
+    pub(in crate::engine) has_begun: bool,
     /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
-    pub(super) is_transaction_lost: bool,
+    pub(in crate::engine) is_transaction_lost: bool,
     /// Whether statements run that a data folder has kept.
-    pub(super) is_restoring: bool,
+    pub(in crate::engine) is_restoring: bool,
     /// The record of the statement that runs.
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(in crate::engine) recorder: Option<Arc<Recorder>>,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, role: Role) -> Session {
+    pub(in crate::engine) fn new(shared: Arc<Shared>, role: Role) -> Session {
         let of_role = match role {
             Role::Owner => &shared.owner,
             Role::Analyst => &shared.analyst,
@@ -82,7 +89,7 @@ impl Session {
     }
 
     /// The session of somebody who has logged in; an analyst's has a catalog of its own.
-    pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
+    pub(in crate::engine) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
         let state = match role {
             Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
             Role::Analyst => {
@@ -163,7 +170,7 @@ impl Session {
     }
 
     /// Runs a statement that a data folder has kept, as if it had never been away.
-    pub(super) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
+    pub(in crate::engine) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
         self.is_restoring = true;
         let Parsed { statement, access, text } = parsed;
         let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
@@ -213,7 +220,7 @@ impl Session {
     }
 
     /// The views it may know of, by name.
-    pub(super) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
+    pub(in crate::engine) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
         let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         match (self.role, &self.login, self.shared.accounts.get()) {
             (Role::Analyst, Some(login), Some(accounts)) => {
@@ -279,12 +286,12 @@ impl Session {
     }
 
     /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
-    pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
+    pub(in crate::engine) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
         Ok(self.scoped_to(access, self.reading()?))
     }
 
     /// The session with the purpose and recipient of one statement, reading this state of the store.
-    pub(super) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
+    pub(in crate::engine) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
         if *access == Access::default() && reading.is_none() {
             return self.context.clone();
         }
@@ -299,7 +306,7 @@ impl Session {
     }
 
     /// The one state of the store that a statement reads.
-    pub(super) fn reading(&self) -> Result<Option<Reading>, SqlError> {
+    pub(in crate::engine) fn reading(&self) -> Result<Option<Reading>, SqlError> {
         Ok(match (&self.transaction, &self.shared.data) {
             (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
             (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
@@ -307,14 +314,14 @@ impl Session {
         })
     }
 
-    pub(super) fn options(&self) -> ViewOptions {
+    pub(in crate::engine) fn options(&self) -> ViewOptions {
         let state = self.context.state_ref();
         let state = state.read();
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 
     /// Purpose and recipient of a statement: its own, else the session's.
-    pub(super) fn stated(&self, access: &Access) -> Access {
+    pub(in crate::engine) fn stated(&self, access: &Access) -> Access {
         let options = self.options();
         Access {
             purpose: access.purpose.clone().or(options.purpose),
@@ -324,12 +331,12 @@ impl Session {
 }
 
 /// `1 pair`, `2 pairs`.
-pub(super) fn counted(n: usize, noun: &str) -> String {
+pub(in crate::engine) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// A figure as it is shown.
-pub(super) fn rounded(figure: f64) -> f64 {
+pub(in crate::engine) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
@@ -348,7 +355,7 @@ fn makes_or_drops(statement: &Statement) -> bool {
 }
 
 /// One batch as an answer.
-pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
+pub(in crate::engine) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
     let schema = batch.schema();
     let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
     Ok(Outcome::Rows(Box::pin(stream)))

@@ -4,7 +4,7 @@ use super::cursor::{Cursor, either};
 use super::problem::ParseProblem;
 use super::{AccessStatement, Statement, parse_dropped};
 use crate::access::GrantedPair;
-use crate::engine::Role;
+use crate::role::Role;
 
 /// Whether the statement is about users or grants.
 pub(super) fn is_access(cursor: &Cursor<'_>) -> bool {

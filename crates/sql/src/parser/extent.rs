@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use super::DIALECT;
 use super::problem::{ParseFault, ParseProblem};
 use super::source::{Place, Places};
-use crate::engine::Role;
+use crate::role::Role;
 
 /// Bytes that are read at once. A token that is longer is read whole.
 const PIECE: usize = 64 << 10;

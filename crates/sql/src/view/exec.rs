@@ -47,8 +47,9 @@ use super::choose::{Comparison, quasi_schema};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Reader, Version, ViewProblem};
-use crate::engine::{self, ReadsView, Turn};
 use crate::parser::BlockSize;
+use crate::readers::{ReadsView, Turn};
+use crate::role;
 
 /// Small blocks are looked at some at a time.
 const LEAST_ROWS_TOGETHER: usize = 16_384;
@@ -78,7 +79,7 @@ pub(super) struct Job {
     /// What a row's own values must satisfy for its class to answer.
     pub(super) matching: Option<Comparison>,
     /// Who reads.
-    pub(super) role: engine::Role,
+    pub(super) role: role::Role,
 }
 
 impl AnonymizeExec {
@@ -130,14 +131,14 @@ impl DisplayAs for AnonymizeExec {
         let Job { version, plan, role, .. } = self.job.as_ref();
         let described = match (role, plan) {
             // How many classes there are, and how many of them hide a column, is not for readers.
-            (engine::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
+            (role::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
                 "select first, some classes".to_owned()
             }
             _ => plan.describe(self.job.n_classes_in_all()),
         };
         write!(f, "AnonymizeExec: view={}", version.definition.name)?;
         // The number of one that moves counts changes, also of those whom its rows do not show yet.
-        if *role == engine::Role::Owner || !version.definition.is_materialized {
+        if *role == role::Role::Owner || !version.definition.is_materialized {
             write!(f, ", version={}", version.number)?;
         }
         write!(f, ", plan={described}")?;
@@ -216,7 +217,7 @@ impl ExecutionPlan for AnonymizeExec {
             projection: self.projection.clone(),
             n_rows_per_batch: context.session_config().batch_size(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
-            n_classes: (self.job.role == engine::Role::Owner)
+            n_classes: (self.job.role == role::Role::Owner)
                 .then(|| MetricBuilder::new(&self.metrics).counter("classes", partition)),
         };
         let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());

@@ -31,7 +31,7 @@ use super::exec::external;
 use super::materialized::Unread;
 use super::provider::{Opened, OpenedRows};
 use super::{AView, Reader, Version, ViewProblem};
-use crate::engine;
+use crate::role;
 
 const LABEL: &str = "label";
 
@@ -92,7 +92,7 @@ struct StoredLabels {
     unread: Unread,
     reader: Reader,
     column: usize,
-    role: engine::Role,
+    role: role::Role,
     schema: SchemaRef,
 }
 

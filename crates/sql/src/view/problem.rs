@@ -7,10 +7,10 @@ use kohort_labels::meaning::MeaningProblem;
 use kohort_verify::Violations;
 
 use super::{DefinitionProblem, MaterializedProblem};
-use crate::engine::Role;
 use crate::hierarchies::HierarchyFault;
 use crate::policy::PolicyProblem;
 use crate::postgres::PostgresProblem;
+use crate::role::Role;
 
 /// Why a view can't be built or read.
 #[derive(Debug, thiserror::Error)]

@@ -28,8 +28,8 @@ use super::materialized::{Materialized, MaterializedProblem, Unread};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
-use crate::engine::Turn;
 use crate::options::ViewOptions;
+use crate::readers::Turn;
 use crate::store::Reading;
 
 /// An A-view.

@@ -28,7 +28,7 @@ use super::frames::{Begin, Failed, Frame, Kind, Next, from_json, joined, malform
 use super::leaves::{Split, is_bounded, split};
 use super::pool::{Process, Workers};
 use crate::SqlError;
-use crate::engine::{ReadsView, Turn};
+use crate::readers::{ReadsView, Turn};
 use crate::view::AnonymizeExec;
 
 /// The part of what a login may still take that its next statement gets, as a divisor.
