@@ -39,7 +39,9 @@ pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
 pub use structure::StatementText;
-pub use view::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement};
+pub use view::{
+    Answers, BlockSize, Changes, Clauses, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement,
+};
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 

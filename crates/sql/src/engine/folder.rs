@@ -130,7 +130,7 @@ impl Engine {
         shared.next_version.store(next_number, Ordering::Relaxed);
         for (Kept { name, parsed, .. }, problem) in lost {
             if let Makes::AnonymizationView(view) = Makes::of(&parsed.statement)
-                && view.materialized
+                && view.clauses.is_materialized
             {
                 if is_of_store(&problem) {
                     return Err(problem);
@@ -350,7 +350,7 @@ impl Shared {
     fn tables_of(&self, view: &ViewStatement) -> Result<BTreeSet<String>, SqlError> {
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
         let named = self.owner.state().resolve_table_references(&query)?;
-        let choices = view.policy.as_ref().map(|policy| &policy.table);
+        let choices = view.clauses.policy.as_ref().map(|policy| &policy.table);
         Ok(named.iter().chain(choices).map(|table| table.table().to_owned()).collect())
     }
 

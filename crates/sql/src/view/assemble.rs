@@ -133,14 +133,15 @@ impl Version {
         matching: Option<Matching<'_>>,
     ) -> Result<Option<VerifiedRows>, ViewProblem> {
         let (definition, policies, table) = (&self.definition, self.policies.as_deref(), private.table());
-        let pair = match definition.purposes {
+        let pair = match definition.clauses.purposes {
             crate::parser::Purposes::Apart => reader.pair,
             crate::parser::Purposes::Together => None,
         };
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
         if let Some(matching) = matching {
-            *places = matching.rows(table, &consent, definition.disclosure, class_of_row, std::mem::take(places))?;
+            *places =
+                matching.rows(table, &consent, definition.clauses.disclosure, class_of_row, std::mem::take(places))?;
         }
         if places.is_empty() {
             return Ok(None);
@@ -148,7 +149,7 @@ impl Version {
         let shown = Showing { version: self, directory, table, consent: &consent, class_of_row };
         let block = shown.block(private.batch(), places)?;
         let requirements = self.requirements_of_block();
-        let verified = verify_block(block, private, &consent, definition.disclosure, &requirements);
+        let verified = verify_block(block, private, &consent, definition.clauses.disclosure, &requirements);
         verified.map(Some).map_err(ViewProblem::Unverified)
     }
 
@@ -221,7 +222,8 @@ impl Showing<'_> {
     /// Per row the columns that say nothing: what its person refuses, or anybody in its class.
     fn silent(&self, places: &[u32]) -> Vec<u64> {
         let refused = &self.consent.refused;
-        if self.version.definition.disclosure == Disclosure::Row || places.iter().all(|&row| refused[row as usize] == 0)
+        if self.version.definition.clauses.disclosure == Disclosure::Row
+            || places.iter().all(|&row| refused[row as usize] == 0)
         {
             return places.iter().map(|&row| refused[row as usize]).collect();
         }
@@ -261,7 +263,7 @@ impl Showing<'_> {
     fn quasi_cells(&self, position: usize, places: &[u32], is_silent: &dyn Fn(usize) -> bool) -> BlockCells {
         let quasi = self.directory.quasi().iter().position(|&quasi| quasi == position).expect("it is a quasi column");
         let ids_of_classes = self.directory.label_ids(quasi);
-        let by_row = self.version.definition.disclosure == Disclosure::Row;
+        let by_row = self.version.definition.clauses.disclosure == Disclosure::Row;
         let mut labels = Texts::new();
         let everything = labels.push(self.version.everything(position));
         // Few rows show few of a view's labels.
@@ -286,7 +288,7 @@ impl Showing<'_> {
         let column = &self.table.columns[position];
         let mut labels = Texts::new();
         let everything = labels.push(self.version.everything(position));
-        let by_row = self.version.definition.disclosure == Disclosure::Row;
+        let by_row = self.version.definition.clauses.disclosure == Disclosure::Row;
         let mut known: HashMap<(u32, u8), u32> = HashMap::new();
         let mut ids = Vec::with_capacity(places.len());
         for (place, &row) in places.iter().enumerate() {

@@ -79,7 +79,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
     let table = private.into_table();
     let wishes = Wishes::of(definition, policies.map(Arc::as_ref), rows);
     check_one_policy_each(definition, &table, &wishes)?;
-    let pairs: Vec<Option<PairId>> = match (definition.purposes, policies) {
+    let pairs: Vec<Option<PairId>> = match (definition.clauses.purposes, policies) {
         (Purposes::Apart, Some(policies)) => pair_ids(policies).map(Some).collect(),
         _ => vec![None],
     };
@@ -97,7 +97,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
         summary = summary.worse(of_pair);
     }
     // A view that is built once more is not shown to anybody anew, and a materialized one keeps what it showed.
-    let is_new = matches!(trees, Trees::Catalog(_)) && !definition.is_materialized;
+    let is_new = matches!(trees, Trees::Catalog(_)) && !definition.clauses.is_materialized;
     let of_persons = || ShownCells::of(definition, policies.map(Arc::as_ref), &wishes, &table, rows);
     let shown = is_new.then(of_persons).flatten();
     let kept = fingerprint.tells_all_changes().then(|| KeptRows::pack(rows, most_kept_bytes)).flatten();

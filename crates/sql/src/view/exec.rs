@@ -138,7 +138,7 @@ impl DisplayAs for AnonymizeExec {
         };
         write!(f, "AnonymizeExec: view={}", version.definition.name)?;
         // The number of one that moves counts changes, also of those whom its rows do not show yet.
-        if *role == role::Role::Owner || !version.definition.is_materialized {
+        if *role == role::Role::Owner || !version.definition.clauses.is_materialized {
             write!(f, ", version={}", version.number)?;
         }
         write!(f, ", plan={described}")?;
@@ -442,7 +442,7 @@ impl Job {
 
     /// How many rows are looked at together.
     fn n_rows_together(&self) -> usize {
-        match self.version.definition.block {
+        match self.version.definition.clauses.block {
             BlockSize::Rows(n_rows) if self.is_pipelined() => n_rows.get().max(LEAST_ROWS_TOGETHER),
             _ => usize::MAX,
         }

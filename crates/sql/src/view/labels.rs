@@ -129,7 +129,7 @@ impl Version {
         let mut labels = BTreeSet::new();
         for (class, refused) in (0..).zip(refusals.iter()) {
             let is_refused = refused >> column & 1 == 1;
-            let by_class = self.definition.disclosure == Disclosure::Class;
+            let by_class = self.definition.clauses.disclosure == Disclosure::Class;
             if is_refused && by_class {
                 labels.insert(self.everything(column));
             }

@@ -19,7 +19,9 @@ pub(super) fn raised_columns(
     pair: Option<PairId>,
 ) -> Vec<(Column, Vec<Requirement>)> {
     let mut raised = Vec::new();
-    let Some(policies) = policies.filter(|_| definition.l.is_some() || definition.t.is_some()) else { return raised };
+    let Some(policies) = policies.filter(|_| definition.clauses.l.is_some() || definition.clauses.t.is_some()) else {
+        return raised;
+    };
     let pairs = pair_ids(policies).filter(|&of| pair.is_none_or(|pair| pair == of));
     for (number, of) in pairs.enumerate() {
         let levels = wishes.levels(policies, of);

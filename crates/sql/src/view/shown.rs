@@ -69,7 +69,7 @@ impl ShownCells {
             true => None,
             false => Some(RowConverter::new(fields).ok()?.convert_columns(&cells).ok()?),
         };
-        let choices = policies.filter(|_| definition.disclosure == Disclosure::Row).map(of_choices);
+        let choices = policies.filter(|_| definition.clauses.disclosure == Disclosure::Row).map(of_choices);
         let person_column = table.person_column()?;
         let mut of_person = vec![0u64; person_column.texts.len()];
         for (row, &person) in person_column.ids.iter().enumerate() {

@@ -55,7 +55,8 @@ impl Base {
             Plan::AnonymizeFirst => return self.planned(query.clone()).await.map(Source::Query),
             Plan::SelectFirst { chosen } => chosen,
         };
-        let is_in_blocks = self.definition.block != BlockSize::All && self.definition.purposes == Purposes::Together;
+        let is_in_blocks =
+            self.definition.clauses.block != BlockSize::All && self.definition.clauses.purposes == Purposes::Together;
         let reads_all = matches!(chosen, Chosen::All | Chosen::Complete);
         if version.kept.is_some() && !(reads_all && is_in_blocks) {
             return Ok(Source::Kept);

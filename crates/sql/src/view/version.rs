@@ -88,7 +88,7 @@ impl Summary {
 impl Version {
     /// The classes that a reader sees.
     pub fn directory(&self, pair: Option<PairId>) -> &Directory {
-        match (self.definition.purposes, pair) {
+        match (self.definition.clauses.purposes, pair) {
             (Purposes::Apart, Some(pair)) => &self.directories[pair.0],
             _ => &self.directories[0],
         }
@@ -158,6 +158,6 @@ impl Version {
 
     /// Whether only classes with a member of the asked values answer.
     pub fn answers_matching(&self) -> bool {
-        self.definition.answers == Answers::Matching
+        self.definition.clauses.answers == Answers::Matching
     }
 }

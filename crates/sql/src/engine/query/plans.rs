@@ -22,7 +22,7 @@ pub(in crate::engine) fn views_of(plan: &LogicalPlan) -> Result<Vec<UsedView>, S
         n_scans += 1;
         if let Some(view) = source_as_provider(&scan.source)?.downcast_ref::<AView>() {
             let name = view.definition.name.clone();
-            if view.definition.answers == Answers::Matching {
+            if view.definition.clauses.answers == Answers::Matching {
                 matching = Some(name.clone());
             }
             let used = UsedView { name, version: view.version().map_or(0, |version| version.number) };

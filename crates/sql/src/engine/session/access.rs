@@ -353,7 +353,7 @@ fn holds(accounts: &Accounts, login: &Login, access: &Access) -> bool {
 }
 
 fn is_apart(view: &AView) -> bool {
-    view.definition.purposes == Purposes::Apart
+    view.definition.clauses.purposes == Purposes::Apart
 }
 
 fn described(what: &Granted) -> String {

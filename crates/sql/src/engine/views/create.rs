@@ -56,7 +56,7 @@ impl Session {
         self.replaced_by(&statement)?;
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(statement.query.clone())));
         let planned = self.plan_view(&statement, query).await?;
-        let (mut change, mut state) = match statement.materialized {
+        let (mut change, mut state) = match statement.clauses.is_materialized {
             true => self.materialize(&planned).await?,
             false => {
                 let state = self.state(&planned).await?;
@@ -95,7 +95,7 @@ impl Session {
             return Err(SqlError::Exists { name });
         }
         // Whoever reads it would hold two partitions of the same persons.
-        match (known.definition.is_materialized, statement.materialized) {
+        match (known.definition.clauses.is_materialized, statement.clauses.is_materialized) {
             (true, _) => Err(SqlError::Kept { name }),
             (false, true) => Err(SqlError::Computed { name }),
             (false, false) => Ok(Some(known)),
@@ -132,7 +132,7 @@ impl Session {
         if !self.shared.view(name).is_some_and(|known| Arc::ptr_eq(&known, &view)) {
             return Err(unknown());
         }
-        if let Some(transaction) = change.transaction().filter(|_| !view.definition.is_materialized) {
+        if let Some(transaction) = change.transaction().filter(|_| !view.definition.clauses.is_materialized) {
             transaction.keep_pinned(name, &state)?;
         }
         let said = self.said(&planned, &state, Some(&view), &mut change, &told)?;
@@ -225,7 +225,7 @@ impl Session {
     }
 
     async fn plan_policies(&self, definition: &Definition) -> Result<Option<Arc<LogicalPlan>>, SqlError> {
-        let Some(policy) = &definition.policy else { return Ok(None) };
+        let Some(policy) = &definition.clauses.policy else { return Ok(None) };
         let plan = self.shared.owner.table(policy.table.clone()).await?.into_unoptimized_plan();
         check_sources(&plan)?;
         Ok(Some(Arc::new(plan)))
@@ -273,7 +273,7 @@ impl Session {
         let plans: Vec<&LogicalPlan> = std::iter::once(query.as_ref()).chain(policies.as_deref()).collect();
         let fingerprint = Fingerprint::of(&plans, &self.shared.generations)?;
         let mut choices = Vec::new();
-        let read_policies = match (policies, &definition.policy) {
+        let read_policies = match (policies, &definition.clauses.policy) {
             (Some(plan), Some(reference)) => {
                 let frame = owner.execute_logical_plan(plan.as_ref().clone()).await?;
                 choices = frame.collect().await.map_err(SqlError::while_running)?;
@@ -290,12 +290,12 @@ impl Session {
         let schema = batches.first().map_or(schema, RecordBatch::schema);
         let rows = concat_batches(&schema, &batches).map_err(|error| failed(error.into()))?;
         // The rows of a materialized view are the store's.
-        let most_kept_bytes = if definition.is_materialized { 0 } else { self.options().most_kept_bytes() };
+        let most_kept_bytes = if definition.clauses.is_materialized { 0 } else { self.options().most_kept_bytes() };
         let number = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let (definition, shared, progress) =
             (Arc::clone(definition), Arc::clone(&self.shared), Arc::clone(&self.progress));
         let is_compared =
-            self.shared.data.is_some() && !definition.is_materialized || !fingerprint.counts_all_changes();
+            self.shared.data.is_some() && !definition.clauses.is_materialized || !fingerprint.counts_all_changes();
         let built = tokio::task::spawn_blocking(move || {
             let hierarchies = shared.hierarchies.read().unwrap_or_else(PoisonError::into_inner);
             let trees = Trees::Catalog(&hierarchies);
@@ -372,7 +372,9 @@ impl Transaction {
     fn check_lost(&self, statement: &ViewStatement) -> Result<(), SqlError> {
         let name = statement.name.clone();
         match self.kept(&name)? {
-            Some(Makes::AnonymizationView(lost)) if lost.materialized != statement.materialized => {
+            Some(Makes::AnonymizationView(lost))
+                if lost.clauses.is_materialized != statement.clauses.is_materialized =>
+            {
                 Err(SqlError::Taken { name })
             }
             _ => Ok(()),
@@ -392,7 +394,7 @@ fn described_materialized(definition: &Definition, standing: &Standing) -> Strin
     if standing.n_hidden > 0 {
         message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
     }
-    if definition.changes == Changes::Paper {
+    if definition.clauses.changes == Some(Changes::Paper) {
         message += &format!("\nwarning: {UNSAFE}");
     }
     message

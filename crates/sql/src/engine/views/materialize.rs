@@ -376,7 +376,7 @@ fn origin(planned: &Planned) -> Result<Origin, SqlError> {
             _ => return Err(what("this one joins, groups or sorts")),
         };
     };
-    let policy = match (&definition.policy, planned.policies.as_deref()) {
+    let policy = match (&definition.clauses.policy, planned.policies.as_deref()) {
         (Some(policy), Some(LogicalPlan::TableScan(scan))) => {
             let name = stored_name(scan)?.ok_or_else(|| what("its choices stand in a table that is not stored"))?;
             let fields = scan.source.schema();

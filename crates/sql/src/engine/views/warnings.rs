@@ -119,17 +119,17 @@ fn of_earlier(before: &State, version: &Version) -> Option<String> {
 /// What a definition allows.
 fn of_definition(definition: &Definition) -> Vec<String> {
     let mut warnings = Vec::new();
-    if definition.policy.is_none() && definition.k_of(None) < 2 {
+    if definition.clauses.policy.is_none() && definition.k_of(None) < 2 {
         warnings.push("K 1 hides nobody: everybody is shown as they are".to_owned());
     }
-    if definition.disclosure == Disclosure::Row {
+    if definition.clauses.disclosure == Disclosure::Row {
         warnings.push("DISCLOSURE ROW is safe only while nobody knows who refused what".to_owned());
     }
-    if definition.answers == Answers::Matching {
+    if definition.clauses.answers == Answers::Matching {
         let learns = "a reader who tries all values learns each class's exact quasi values";
         warnings.push(format!("with ANSWERS MATCHING {learns}"));
     }
-    if definition.purposes == Purposes::Apart {
+    if definition.clauses.purposes == Purposes::Apart {
         let readers = "is for readers who can never hold two purposes: two partitions can be intersected";
         warnings.push(format!("PER PURPOSE {readers}"));
     }
@@ -138,7 +138,7 @@ fn of_definition(definition: &Definition) -> Vec<String> {
 
 /// Choices of persons that concern no column of the view: one whose name is misspelt would refuse nothing.
 fn of_choices(planned: &Planned) -> Option<String> {
-    let (policies, reference) = (planned.policies.as_ref()?, planned.definition.policy.as_ref()?);
+    let (policies, reference) = (planned.policies.as_ref()?, planned.definition.clauses.policy.as_ref()?);
     let columns: Vec<&str> = planned.definition.columns.iter().map(|column| column.name.as_str()).collect();
     let fields = policies.schema().fields().iter().map(|field| field.name().as_str());
     let unused = unused_choices(fields, &columns);

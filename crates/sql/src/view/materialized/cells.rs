@@ -52,7 +52,7 @@ pub(super) struct ShownRows {
 
 /// The columns of the table of rows that tell what a row shows: what its person allows, if there are policies, and cells.
 pub(super) fn shown_columns(layout: &Layout, definition: &Definition) -> Vec<String> {
-    let choice = definition.policy.iter().map(|_| CHOICE.to_owned());
+    let choice = definition.clauses.policy.iter().map(|_| CHOICE.to_owned());
     choice.chain(layout.cells.iter().cloned()).collect()
 }
 

@@ -130,7 +130,7 @@ impl Materialized {
         let renamed: Vec<&str> =
             rows.iter().map(|row| row.name.as_ref()).filter(|&name| changed.renamed.contains(name)).collect();
         let mut step = Writing { view: self, memory, change, persons: &persons, changed };
-        match self.definition.changes {
+        match self.definition.clauses.changes.unwrap_or_default() {
             Changes::Epochs => {
                 step.remember_renamed(renamed.into_iter().filter(|name| !current.contains_key(name)))?;
                 departures.extend(edits.into_iter().map(|(_, edit)| edit));

@@ -22,7 +22,7 @@ use super::trees::KnownTrees;
 use super::write::{ROWS_AT_ONCE, Writing, class_batch};
 use super::{ClassTable, Materialized, Origin};
 use crate::hierarchies::Hierarchies;
-use crate::parser::{Answers, Purposes};
+use crate::parser::{Answers, Clauses, Purposes};
 use crate::view::{Definition, Version, ViewProblem};
 
 /// The kind of records in which it is kept what was fixed when a view was made.
@@ -60,9 +60,9 @@ pub fn check(definition: &Definition) -> Result<(), MaterializedProblem> {
     if definition.policy_key.is_some_and(|key| key != definition.identifier) {
         return Err(MaterializedProblem::PolicyKey);
     }
-    let what = match definition {
-        Definition { purposes: Purposes::Apart, .. } => "PER PURPOSE",
-        Definition { answers: Answers::Matching, .. } => "ANSWERS MATCHING",
+    let what = match &definition.clauses {
+        Clauses { purposes: Purposes::Apart, .. } => "PER PURPOSE",
+        Clauses { answers: Answers::Matching, .. } => "ANSWERS MATCHING",
         _ => return Ok(()),
     };
     Err(MaterializedProblem::Option { what })
@@ -456,7 +456,7 @@ pub(super) fn fix_shares(
     let columns: Vec<ReferenceColumn> =
         names.into_iter().zip(&counts).map(|(name, counts)| ReferenceColumn { name, counts: counts.clone() }).collect();
     memory.standard = Standard::compile(&requirements(definition, &memory.pairs), &columns)?;
-    if definition.t.is_some() {
+    if definition.clauses.t.is_some() {
         memory.made.counts = counts;
     }
     Ok(())

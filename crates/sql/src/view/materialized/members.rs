@@ -59,7 +59,7 @@ pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<Stri
             names.extend(of(Role::Sensitive).map(|name| raised_name(&name, number)));
         }
     }
-    if definition.policy.is_some() {
+    if definition.clauses.policy.is_some() {
         names.push(String::new());
     }
     names
@@ -72,7 +72,7 @@ pub(super) fn raised_name(column: &str, number: usize) -> String {
 
 /// Whether anything is asked of sensitive values, so that they are looked at as readers see them, too.
 pub(super) fn asks_of_values(definition: &Definition) -> bool {
-    definition.policy.is_some() && (definition.l.is_some() || definition.t.is_some())
+    definition.clauses.policy.is_some() && (definition.clauses.l.is_some() || definition.clauses.t.is_some())
 }
 
 /// The rows of a batch. Persons whom no policy speaks of are none of the view's.

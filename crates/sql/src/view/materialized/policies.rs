@@ -41,7 +41,7 @@ impl PolicyRows {
         batches: &[RecordBatch],
         definition: &Definition,
     ) -> Result<PolicyRows, ViewProblem> {
-        let Some(reference) = &definition.policy else { return Err(ViewProblem::Stale) };
+        let Some(reference) = &definition.clauses.policy else { return Err(ViewProblem::Stale) };
         let failed =
             |error: datafusion::arrow::error::ArrowError| ViewProblem::of_query(&definition.name, &error.into());
         let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();

@@ -294,7 +294,7 @@ impl Materialized {
             }
         }
         let classes = parts.iter().flat_map(|part| part.classes.iter().copied()).collect();
-        let types = self.definition.policy.iter().map(|_| DataType::Int64);
+        let types = self.definition.clauses.policy.iter().map(|_| DataType::Int64);
         let types = types.chain(self.definition.columns.iter().map(|column| column.data_type.clone()));
         let column = |(position, data_type): (usize, DataType)| match parts.as_slice() {
             [] => Ok(new_empty_array(&data_type)),
@@ -342,7 +342,7 @@ impl Materialized {
 
     /// What persons allowed when their rows were admitted, by number.
     fn policies(&self, state: &State) -> Result<Option<Policies>, ViewProblem> {
-        let Some(reference) = &self.definition.policy else { return Ok(None) };
+        let Some(reference) = &self.definition.clauses.policy else { return Ok(None) };
         let mut batches = Vec::new();
         for batch in state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedProblem::Store)? {
             batches.push(batch.map_err(MaterializedProblem::Store)?);

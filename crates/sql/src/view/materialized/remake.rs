@@ -65,7 +65,7 @@ impl Materialized {
     /// Where readers of the old and the new could tell persons apart, unless that is forced or only what is safe is to
     /// be shown.
     pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewProblem> {
-        if how == Refresh::Partial && self.definition.changes == Changes::Paper {
+        if how == Refresh::Partial && self.definition.clauses.changes == Some(Changes::Paper) {
             return Err(MaterializedProblem::NoCrowds { view: self.definition.name.clone() }.into());
         }
         let (old_memory, _) = load(&self.definition, &self.layout, change)?;

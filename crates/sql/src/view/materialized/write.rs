@@ -52,7 +52,7 @@ impl Writing<'_> {
         arrivals: BTreeMap<MemberKey, Arrival<'_>>,
     ) -> Result<(), ViewProblem> {
         let definition = &self.view.definition;
-        let departures = match definition.departures {
+        let departures = match definition.clauses.departures.unwrap_or_default() {
             Departures::Batch => Rule::Batch,
             Departures::Withdraw => Rule::Withdraw,
         };
@@ -373,10 +373,10 @@ impl Writing<'_> {
 /// When those who wait are counted. Where values are asked for, the moment at which a crowd is shown must not depend on
 /// them; twice as many as are needed make it likely that their values suffice.
 fn closing(definition: &Definition) -> Closing {
-    if definition.l.is_none() && definition.t.is_none() {
+    if definition.clauses.l.is_none() && definition.clauses.t.is_none() {
         return Closing::Earliest;
     }
-    Closing::BySize(2 * definition.k.unwrap_or(0).max(definition.l.unwrap_or(0)).max(2))
+    Closing::BySize(2 * definition.clauses.k.unwrap_or(0).max(definition.clauses.l.unwrap_or(0)).max(2))
 }
 
 #[derive(Clone, Copy)]
