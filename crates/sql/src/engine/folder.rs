@@ -126,7 +126,7 @@ impl Engine {
             let number = kept.pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
             shared.next_version.store(number, Ordering::Relaxed);
         };
-        let lost = engine.session(Role::Owner).restore_all(made, as_before).await?;
+        let lost = restore_all(&mut engine.session(Role::Owner), made, as_before).await?;
         shared.next_version.store(next_number, Ordering::Relaxed);
         for (Kept { name, parsed, .. }, problem) in lost {
             if let Makes::AnonymizationView(view) = Makes::of(&parsed.statement)
@@ -189,100 +189,97 @@ pub(in crate::engine) fn kept(state: &kohort_store::State, name: &str) -> Result
     Ok(Some(Makes::of(&parsed_again(name, &made.text)?.statement)))
 }
 
-impl Session {
-    /// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
-    /// views are tried again as long as one more can be made; tables read nothing that is kept.
-    async fn restore_all(
-        &mut self,
-        made: Vec<Kept>,
-        before_each: impl Fn(&Kept),
-    ) -> Result<Vec<(Kept, SqlError)>, SqlError> {
-        let (mut open, mut lost_tables) = (made, Vec::new());
-        loop {
-            let (n_open, mut lost) = (open.len(), Vec::new());
-            for kept in open {
-                before_each(&kept);
-                match self.restore(kept.parsed.clone()).await {
-                    Ok(()) => {
-                        if let Some(view) = self.shared.view(&kept.name) {
-                            view.set_state(restored(kept.pinned, view.state()));
-                        }
+/// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
+/// views are tried again as long as one more can be made; tables read nothing that is kept.
+async fn restore_all(
+    session: &mut Session,
+    made: Vec<Kept>,
+    before_each: impl Fn(&Kept),
+) -> Result<Vec<(Kept, SqlError)>, SqlError> {
+    let (mut open, mut lost_tables) = (made, Vec::new());
+    loop {
+        let (n_open, mut lost) = (open.len(), Vec::new());
+        for kept in open {
+            before_each(&kept);
+            match session.restore(kept.parsed.clone()).await {
+                Ok(()) => {
+                    if let Some(view) = session.shared.view(&kept.name) {
+                        view.set_state(restored(kept.pinned, view.state()));
                     }
-                    Err(problem) => match Makes::of(&kept.parsed.statement) {
-                        Makes::Table => lost_tables.push((kept, problem)),
-                        Makes::View | Makes::AnonymizationView(_) => lost.push((kept, problem)),
-                    },
                 }
+                Err(problem) => match Makes::of(&kept.parsed.statement) {
+                    Makes::Table => lost_tables.push((kept, problem)),
+                    Makes::View | Makes::AnonymizationView(_) => lost.push((kept, problem)),
+                },
             }
-            if lost.len() == n_open || lost.is_empty() {
-                lost_tables.extend(lost);
-                return Ok(lost_tables);
-            }
-            open = lost.into_iter().map(|(kept, _)| kept).collect();
         }
-    }
-
-    /// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
-    /// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
-    ///
-    /// # Errors
-    /// Why it still can't be made.
-    pub(in crate::engine) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
-        let Some(data) = &self.shared.data else { return Ok(()) };
-        let mut made = kept_statements(&data.store.read()?)?;
-        if !made.iter().any(|kept| kept.name == view) {
-            return Ok(());
+        if lost.len() == n_open || lost.is_empty() {
+            lost_tables.extend(lost);
+            return Ok(lost_tables);
         }
-        let is_other_view =
-            |kept: &Kept| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
-        let is_there = |kept: &Kept| self.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
-        made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
-        // One of its own: whoever gives up waiting must not go on as if something were being restored.
-        let mut session = Session::new(Arc::clone(&self.shared), Role::Owner);
-        let lost = session.restore_all(made, |_| ()).await?;
-        match lost.iter().any(|(kept, _)| kept.name == view) {
-            // What it reads stands before it, and is the reason.
-            true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
-            false => Ok(()),
-        }
+        open = lost.into_iter().map(|(kept, _)| kept).collect();
     }
+}
 
-    /// Copies the data folder to a new file, while others go on.
-    pub(in crate::engine) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
-        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
-        // A copy of everything leaves.
-        self.ahead().record().map_err(SqlError::Log)?;
-        blocking(move || store.backup(&target)).await?;
-        Ok(Outcome::Done(format!("copied everything to {file}")))
+/// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
+/// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
+///
+/// # Errors
+/// Why it still can't be made.
+pub(in crate::engine) async fn restore_lost(session: &Session, view: &str) -> Result<(), SqlError> {
+    let Some(data) = &session.shared.data else { return Ok(()) };
+    let mut made = kept_statements(&data.store.read()?)?;
+    if !made.iter().any(|kept| kept.name == view) {
+        return Ok(());
     }
+    let is_other_view = |kept: &Kept| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
+    let is_there = |kept: &Kept| session.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
+    made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
+    // One of its own: whoever gives up waiting must not go on as if something were being restored.
+    let mut session = Session::new(Arc::clone(&session.shared), Role::Owner);
+    let lost = restore_all(&mut session, made, |_| ()).await?;
+    match lost.iter().any(|(kept, _)| kept.name == view) {
+        // What it reads stands before it, and is the reason.
+        true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
+        false => Ok(()),
+    }
+}
 
-    /// Notes that a table holds imported policies.
-    pub(in crate::engine) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-        Ok(transaction.change.put_record(IMPORTED, name, "")?)
-    }
+/// Copies the data folder to a new file, while others go on.
+pub(in crate::engine) async fn backup(session: &Session, file: &str) -> Result<Outcome, SqlError> {
+    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+    // A copy of everything leaves.
+    session.ahead().record().map_err(SqlError::Log)?;
+    blocking(move || store.backup(&target)).await?;
+    Ok(Outcome::Done(format!("copied everything to {file}")))
+}
 
-    /// Notes that a table holds imported policies no more.
-    pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-        Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
-    }
+/// Notes that a table holds imported policies.
+pub(in crate::engine) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    Ok(transaction.change.put_record(IMPORTED, name, "")?)
+}
 
-    /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
-    /// over.
-    pub(in crate::engine) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
-        self.commit_then(transaction, || ()).await
-    }
+/// Notes that a table holds imported policies no more.
+pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
+}
 
-    /// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
-    /// waits: what is in memory would not be what is kept.
-    pub(in crate::engine) async fn commit_then(
-        &self,
-        transaction: Transaction,
-        after: impl FnOnce() + Send + 'static,
-    ) -> Result<Turn, SqlError> {
-        let (shared, ahead) = (Arc::clone(&self.shared), self.ahead());
-        blocking(move || shared.keep_then(transaction, &ahead, after)).await
-    }
+/// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
+/// over.
+pub(in crate::engine) async fn commit(session: &Session, transaction: Transaction) -> Result<Turn, SqlError> {
+    commit_then(session, transaction, || ()).await
+}
+
+/// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
+/// waits: what is in memory would not be what is kept.
+pub(in crate::engine) async fn commit_then(
+    session: &Session,
+    transaction: Transaction,
+    after: impl FnOnce() + Send + 'static,
+) -> Result<Turn, SqlError> {
+    let (shared, ahead) = (Arc::clone(&session.shared), session.ahead());
+    blocking(move || shared.keep_then(transaction, &ahead, after)).await
 }
 
 impl Transaction {

@@ -28,8 +28,17 @@ use kohort_model::{Progress, Silent};
 use crate::SqlError;
 use crate::access::{Accounts, Login};
 use crate::engine::Shared;
-use crate::engine::change::transactions::Transaction;
+use crate::engine::change::catalog;
+use crate::engine::change::import;
+use crate::engine::change::stored;
+use crate::engine::change::transactions::{self, Transaction};
+use crate::engine::folder;
+use crate::engine::folder::calendar;
 use crate::engine::limits::growth::check_growth;
+use crate::engine::query;
+use crate::engine::query::show;
+use crate::engine::query::utility;
+use crate::engine::views::create;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogOutcome, UsedView};
@@ -149,11 +158,11 @@ impl Session {
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
-        let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
+        let granted = access::granted(self, &access).unwrap_or_else(|_| access.clone());
         let asked = Asked::new(self, &text, &self.stated(&granted));
         // A new day is no change that the statement asks for.
         self.recorder = None;
-        self.note_day().await;
+        calendar::note_day(self).await;
         self.recorder = Some(asked.recorder());
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
@@ -161,9 +170,9 @@ impl Session {
         };
         self.recorder = None;
         let entry = asked.end(answer.as_ref().map_or_else(LogOutcome::of, |_| LogOutcome::Answered), views.clone())?;
-        Ok(match answer.map_err(|error| self.told(error))? {
+        Ok(match answer.map_err(|error| access::told(self, error))? {
             Outcome::Rows(stream) => {
-                Outcome::Rows(Answered::watch(self, self.while_granted(stream, &views, granted), entry))
+                Outcome::Rows(Answered::watch(self, access::while_granted(self, stream, &views, granted), entry))
             }
             done => done,
         })
@@ -195,7 +204,7 @@ impl Session {
         if !is_query {
             return Ok(None);
         }
-        let plan = self.planned(&self.scoped(&Access::default())?, statement).await?;
+        let plan = query::planned(self, &self.scoped(&Access::default())?, statement).await?;
         if self.role == Role::Analyst {
             check_growth(&plan)?;
         }
@@ -232,7 +241,7 @@ impl Session {
     }
 
     fn check(&self, statement: &Statement) -> Result<(), SqlError> {
-        self.check_login()?;
+        access::check_login(self)?;
         match self.role {
             Role::Owner => Ok(()),
             Role::Analyst => allowed::check(statement),
@@ -247,40 +256,42 @@ impl Session {
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
         if makes_or_drops(&statement) {
-            self.outside_of_transactions()?;
+            transactions::outside_of_transactions(self)?;
         }
         match statement {
-            Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
+            Statement::Sql(statement) => query::sql(self, *statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
                 let dgh = name.clone();
-                self.change_hierarchy(&name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref())).await?;
+                catalog::change_hierarchy(self, &name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref()))
+                    .await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
                 let (dgh, n_pairs) = (name.clone(), pairs.len());
-                self.change_hierarchy(&name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
+                catalog::change_hierarchy(self, &name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
                 Ok(Outcome::Done(format!("added {} to DGH {name}", counted(n_pairs, "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
                 let dgh = name.clone();
-                let was_there = self.change_hierarchy(&name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
+                let was_there =
+                    catalog::change_hierarchy(self, &name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => self.create_view(*statement, &text.written).await,
-            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists).await,
-            Statement::RefreshView { name, how } => self.refresh_view(&name, how).await,
-            Statement::Backup { file } => self.backup(&file).await,
+            Statement::CreateView(statement) => create::create_view(self, *statement, &text.written).await,
+            Statement::DropView { name, if_exists } => create::drop_view(self, &name, if_exists).await,
+            Statement::RefreshView { name, how } => create::refresh_view(self, &name, how).await,
+            Statement::Backup { file } => folder::backup(self, &file).await,
             Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
-            Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
-            Statement::ShowViews => self.show_views(),
-            Statement::ShowDrift { view } => self.show_drift(&view).await,
-            Statement::ShowHierarchies => self.show_hierarchies(),
+            Statement::CopyFrom { table, file } => stored::copy_from(self, &table, &file).await,
+            Statement::ShowViews => show::show_views(self),
+            Statement::ShowDrift { view } => show::show_drift(self, &view).await,
+            Statement::ShowHierarchies => show::show_hierarchies(self),
             Statement::ShowLog => rows(self.shared.log().to_batch()),
-            Statement::ShowCollection { view } => self.show_collection(&view),
-            Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
-            Statement::Access(statement) => self.run_access(statement).await,
+            Statement::ShowCollection { view } => show::show_collection(self, &view),
+            Statement::ExplainUtility(query) => utility::explain_utility(self, *query, access).await,
+            Statement::Access(statement) => access::run_access(self, statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
-                self.import_policy(&file, table, &ImportDefaults { person, k }).await
+                import::import_policy(self, &file, table, &ImportDefaults { person, k }).await
             }
         }
     }

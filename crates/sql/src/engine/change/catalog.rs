@@ -13,9 +13,10 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableType};
 
-use super::transactions::{Transaction, Turn, blocking};
+use super::stored;
+use super::transactions::{self, Transaction, Turn, blocking};
 use crate::SqlError;
-use crate::engine::folder::Makes;
+use crate::engine::folder::{self, Makes};
 use crate::engine::session::Outcome;
 use crate::engine::{Session, Shared, empty_catalogs};
 use crate::hierarchies::{Hierarchies, HierarchyFault};
@@ -65,168 +66,166 @@ impl New {
     }
 }
 
-impl Session {
-    /// Waits until nobody else changes the catalog or the data folder.
-    pub(in crate::engine) async fn change_catalog(&self) -> Result<CatalogChange, SqlError> {
-        self.outside_of_transactions()?;
-        Ok(match self.shared.data.is_some() && !self.is_restoring {
-            true => CatalogChange::Kept(self.begin().await?),
-            false => CatalogChange::InMemory(self.turn().await?),
-        })
-    }
+/// Waits until nobody else changes the catalog or the data folder.
+pub(in crate::engine) async fn change_catalog(session: &Session) -> Result<CatalogChange, SqlError> {
+    transactions::outside_of_transactions(session)?;
+    Ok(match session.shared.data.is_some() && !session.is_restoring {
+        true => CatalogChange::Kept(transactions::begin(session).await?),
+        false => CatalogChange::InMemory(transactions::turn(session).await?),
+    })
+}
 
-    /// Keeps a change of the catalog, and then lets everybody know of it, whether or not somebody still waits.
-    pub(in crate::engine) async fn publish(
-        &self,
-        change: CatalogChange,
-        publish: impl FnOnce(&Shared) + Send + 'static,
-    ) -> Result<(), SqlError> {
-        match change {
-            CatalogChange::Kept(transaction) => {
-                let shared = Arc::clone(&self.shared);
-                self.commit_then(transaction, move || publish(&shared)).await.map(drop)
-            }
-            CatalogChange::InMemory(_turn) => {
-                self.ahead().record().map_err(SqlError::Log)?;
-                publish(&self.shared);
-                Ok(())
-            }
+/// Keeps a change of the catalog, and then lets everybody know of it, whether or not somebody still waits.
+pub(in crate::engine) async fn publish(
+    session: &Session,
+    change: CatalogChange,
+    publish: impl FnOnce(&Shared) + Send + 'static,
+) -> Result<(), SqlError> {
+    match change {
+        CatalogChange::Kept(transaction) => {
+            let shared = Arc::clone(&session.shared);
+            folder::commit_then(session, transaction, move || publish(&shared)).await.map(drop)
+        }
+        CatalogChange::InMemory(_turn) => {
+            session.ahead().record().map_err(SqlError::Log)?;
+            publish(&session.shared);
+            Ok(())
         }
     }
+}
 
-    /// Makes or drops what DataFusion's statements about tables and views name.
-    pub(in crate::engine) async fn define(
-        &mut self,
-        context: &SessionContext,
-        ddl: DdlStatement,
-        text: &str,
-    ) -> Result<Outcome, SqlError> {
-        self.outside_of_transactions()?;
-        let is_folder = self.shared.data.is_some();
-        match &ddl {
-            DdlStatement::CreateMemoryTable(create) if is_folder && !create.temporary => {
-                self.create_table(context, create).await
+/// Makes or drops what DataFusion's statements about tables and views name.
+pub(in crate::engine) async fn define(
+    session: &mut Session,
+    context: &SessionContext,
+    ddl: DdlStatement,
+    text: &str,
+) -> Result<Outcome, SqlError> {
+    transactions::outside_of_transactions(session)?;
+    let is_folder = session.shared.data.is_some();
+    match &ddl {
+        DdlStatement::CreateMemoryTable(create) if is_folder && !create.temporary => {
+            stored::create_table(session, context, create).await
+        }
+        DdlStatement::CreateIndex(create) if is_folder => stored::create_index(session, context, create).await,
+        DdlStatement::DropTable(drop) => drop_relation(session, &drop.name, TableType::Base, drop.if_exists).await,
+        DdlStatement::DropView(drop) => drop_relation(session, &drop.name, TableType::View, drop.if_exists).await,
+        DdlStatement::CreateCatalogSchema(_) | DdlStatement::CreateCatalog(_) | DdlStatement::DropCatalogSchema(_) => {
+            Err(SqlError::OneSchema)
+        }
+        _ => match New::of(&ddl) {
+            Some(new) => create_relation(session, context, new, ddl, text).await,
+            None => {
+                context.execute_logical_plan(LogicalPlan::Ddl(ddl)).await?.collect().await?;
+                Ok(Outcome::Done("done".to_owned()))
             }
-            DdlStatement::CreateIndex(create) if is_folder => self.create_index(context, create).await,
-            DdlStatement::DropTable(drop) => self.drop_relation(&drop.name, TableType::Base, drop.if_exists).await,
-            DdlStatement::DropView(drop) => self.drop_relation(&drop.name, TableType::View, drop.if_exists).await,
-            DdlStatement::CreateCatalogSchema(_)
-            | DdlStatement::CreateCatalog(_)
-            | DdlStatement::DropCatalogSchema(_) => Err(SqlError::OneSchema),
-            _ => match New::of(&ddl) {
-                Some(new) => self.create_relation(context, new, ddl, text).await,
-                None => {
-                    context.execute_logical_plan(LogicalPlan::Ddl(ddl)).await?.collect().await?;
-                    Ok(Outcome::Done("done".to_owned()))
-                }
-            },
-        }
+        },
     }
+}
 
-    async fn create_relation(
-        &self,
-        context: &SessionContext,
-        new: New,
-        ddl: DdlStatement,
-        text: &str,
-    ) -> Result<Outcome, SqlError> {
-        let name = new.name.table().to_owned();
-        let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
-        // Before files are opened for a name that something else has.
-        if !self.shared.has_room(&new).await? {
-            return is_there();
-        }
-        let made = made_beside(context, &new.name, ddl).await?;
-        let mut change = self.change_catalog().await?;
-        // Somebody may have taken it meanwhile.
-        if !self.shared.has_room(&new).await? {
-            return is_there();
-        }
-        if let Some(transaction) = change.transaction().filter(|_| new.is_kept) {
-            transaction.make_room(&name)?;
-            transaction.keep_statement(&name, text, None)?;
-        }
-        let done = format!("created {} {name}", new.noun);
-        self.publish(change, move |shared| {
-            shared.register(&new.name, made);
-            shared.imported().remove(&name);
-            shared.generations.bump(&name);
-        })
-        .await?;
-        Ok(Outcome::Done(done))
+async fn create_relation(
+    session: &Session,
+    context: &SessionContext,
+    new: New,
+    ddl: DdlStatement,
+    text: &str,
+) -> Result<Outcome, SqlError> {
+    let name = new.name.table().to_owned();
+    let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
+    // Before files are opened for a name that something else has.
+    if !session.shared.has_room(&new).await? {
+        return is_there();
     }
+    let made = made_beside(context, &new.name, ddl).await?;
+    let mut change = change_catalog(session).await?;
+    // Somebody may have taken it meanwhile.
+    if !session.shared.has_room(&new).await? {
+        return is_there();
+    }
+    if let Some(transaction) = change.transaction().filter(|_| new.is_kept) {
+        transaction.make_room(&name)?;
+        transaction.keep_statement(&name, text, None)?;
+    }
+    let done = format!("created {} {name}", new.noun);
+    publish(session, change, move |shared| {
+        shared.register(&new.name, made);
+        shared.imported().remove(&name);
+        shared.generations.bump(&name);
+    })
+    .await?;
+    Ok(Outcome::Done(done))
+}
 
-    /// Drops a table or a plain view; also one that a data folder keeps and could not make again.
-    async fn drop_relation(
-        &self,
-        name: &TableReference,
-        table_type: TableType,
-        if_exists: bool,
-    ) -> Result<Outcome, SqlError> {
-        let (name, noun) = (name.clone(), if table_type == TableType::View { "view" } else { "table" });
-        let bare = name.table().to_owned();
-        let mut change = self.change_catalog().await?;
-        if self.shared.view(&bare).is_some() {
-            return Err(SqlError::IsView { name: bare });
-        }
-        let there = self.shared.relation(&name).await;
-        let is_stored = there.as_ref().is_some_and(|table| table.downcast_ref::<StoredTable>().is_some());
-        let mut is_dropped = there.as_ref().is_some_and(|table| table.table_type() == table_type);
-        if let Some(transaction) = change.transaction() {
-            if is_dropped && is_stored {
-                // A view may have been made while this waited for its turn.
-                if let Some(view) = self.shared.views_of_table(&bare).into_iter().next() {
-                    return Err(SqlError::InUse { name: bare, view });
-                }
-                transaction.changed.insert(bare.clone());
-                Session::forget_imported(transaction, &bare)?;
-                let (change, table) = (Arc::clone(&transaction.change), bare.clone());
-                blocking(move || change.drop_table(&table)).await?;
-            } else if is_dropped {
-                transaction.forget_statement(&bare)?;
-            } else if there.is_none() {
-                let is_of_type = match transaction.kept(&bare)? {
-                    Some(Makes::Table) => table_type == TableType::Base,
-                    Some(Makes::View) => table_type == TableType::View,
-                    Some(Makes::AnonymizationView(_)) | None => false,
-                };
-                is_dropped = is_of_type && transaction.forget_statement(&bare)?;
+/// Drops a table or a plain view; also one that a data folder keeps and could not make again.
+async fn drop_relation(
+    session: &Session,
+    name: &TableReference,
+    table_type: TableType,
+    if_exists: bool,
+) -> Result<Outcome, SqlError> {
+    let (name, noun) = (name.clone(), if table_type == TableType::View { "view" } else { "table" });
+    let bare = name.table().to_owned();
+    let mut change = change_catalog(session).await?;
+    if session.shared.view(&bare).is_some() {
+        return Err(SqlError::IsView { name: bare });
+    }
+    let there = session.shared.relation(&name).await;
+    let is_stored = there.as_ref().is_some_and(|table| table.downcast_ref::<StoredTable>().is_some());
+    let mut is_dropped = there.as_ref().is_some_and(|table| table.table_type() == table_type);
+    if let Some(transaction) = change.transaction() {
+        if is_dropped && is_stored {
+            // A view may have been made while this waited for its turn.
+            if let Some(view) = session.shared.views_of_table(&bare).into_iter().next() {
+                return Err(SqlError::InUse { name: bare, view });
             }
-        }
-        if !is_dropped {
-            return match if_exists {
-                true => Ok(Outcome::Done(format!("there is no {noun} {bare}"))),
-                false => Err(SqlError::UnknownTable { noun, name: bare }),
+            transaction.changed.insert(bare.clone());
+            folder::forget_imported(transaction, &bare)?;
+            let (change, table) = (Arc::clone(&transaction.change), bare.clone());
+            blocking(move || change.drop_table(&table)).await?;
+        } else if is_dropped {
+            transaction.forget_statement(&bare)?;
+        } else if there.is_none() {
+            let is_of_type = match transaction.kept(&bare)? {
+                Some(Makes::Table) => table_type == TableType::Base,
+                Some(Makes::View) => table_type == TableType::View,
+                Some(Makes::AnonymizationView(_)) | None => false,
             };
+            is_dropped = is_of_type && transaction.forget_statement(&bare)?;
         }
-        let done = format!("dropped {bare}");
-        self.publish(change, move |shared| {
-            // What is not there need not go.
-            let _ = shared.owner.deregister_table(name);
-            shared.imported().remove(&bare);
-            if !is_stored {
-                shared.generations.bump(&bare);
-            }
-        })
-        .await?;
-        Ok(Outcome::Done(done))
     }
+    if !is_dropped {
+        return match if_exists {
+            true => Ok(Outcome::Done(format!("there is no {noun} {bare}"))),
+            false => Err(SqlError::UnknownTable { noun, name: bare }),
+        };
+    }
+    let done = format!("dropped {bare}");
+    publish(session, change, move |shared| {
+        // What is not there need not go.
+        let _ = shared.owner.deregister_table(name);
+        shared.imported().remove(&bare);
+        if !is_stored {
+            shared.generations.bump(&bare);
+        }
+    })
+    .await?;
+    Ok(Outcome::Done(done))
+}
 
-    /// Makes, changes or drops a DGH.
-    pub(in crate::engine) async fn change_hierarchy<T: Send + 'static>(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault> + Send + 'static,
-    ) -> Result<T, SqlError> {
-        let (name, shared) = (name.to_owned(), Arc::clone(&self.shared));
-        let mut of_catalog = self.change_catalog().await?;
-        let (done, tried) = blocking(move || shared.hierarchies_mut().tried(&name, change)).await?;
-        if let Some(transaction) = of_catalog.transaction() {
-            transaction.keep_hierarchy(&tried)?;
-        }
-        self.publish(of_catalog, move |shared| shared.hierarchies_mut().make(tried)).await?;
-        Ok(done)
+/// Makes, changes or drops a DGH.
+pub(in crate::engine) async fn change_hierarchy<T: Send + 'static>(
+    session: &Session,
+    name: &str,
+    change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault> + Send + 'static,
+) -> Result<T, SqlError> {
+    let (name, shared) = (name.to_owned(), Arc::clone(&session.shared));
+    let mut of_catalog = change_catalog(session).await?;
+    let (done, tried) = blocking(move || shared.hierarchies_mut().tried(&name, change)).await?;
+    if let Some(transaction) = of_catalog.transaction() {
+        transaction.keep_hierarchy(&tried)?;
     }
+    publish(session, of_catalog, move |shared| shared.hierarchies_mut().make(tried)).await?;
+    Ok(done)
 }
 
 impl Shared {

@@ -18,197 +18,195 @@ use datafusion::sql::parser::Statement as DFStatement;
 use futures::TryStreamExt;
 use kohort_store::{ColumnDescription, IndexDescription, ScanRequest, TableDescription, TableKind, Uniqueness};
 
-use super::catalog::CatalogChange;
-use super::transactions::{Transaction, blocking};
+use super::catalog::{self, CatalogChange};
+use super::transactions::{self, Transaction, blocking};
 use super::values::literal_rows;
 use crate::SqlError;
+use crate::engine::session::recorded;
 use crate::engine::session::{Outcome, counted, rows};
 use crate::engine::{Session, Shared};
 use crate::policy::UsedView;
 use crate::role::Role;
 use crate::store::{Reading, StoredTable, numbered, numbers_and};
 
-impl Session {
-    /// Changes rows of a stored table; `None` where the table is another.
-    pub(in crate::engine) async fn change_stored(
-        &mut self,
-        context: &SessionContext,
-        dml: &DmlStatement,
-        read: &[UsedView],
-    ) -> Result<Option<Outcome>, SqlError> {
-        let provider = source_as_provider(&dml.target)?;
-        let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
-        self.reads_for_change(read);
-        let n_rows = self.change_rows(context, dml, table).await?;
-        changed_count(n_rows).map(Some)
-    }
+/// Changes rows of a stored table; `None` where the table is another.
+pub(in crate::engine) async fn change_stored(
+    session: &mut Session,
+    context: &SessionContext,
+    dml: &DmlStatement,
+    read: &[UsedView],
+) -> Result<Option<Outcome>, SqlError> {
+    let provider = source_as_provider(&dml.target)?;
+    let Some(table) = provider.downcast_ref::<StoredTable>() else { return Ok(None) };
+    recorded::reads_for_change(session, read);
+    let n_rows = change_rows(session, context, dml, table).await?;
+    changed_count(n_rows).map(Some)
+}
 
-    /// Inserts rows of literals into a stored table; `None` where a statement is anything else.
-    pub(in crate::engine) async fn insert_literals(
-        &mut self,
-        statement: &DFStatement,
-    ) -> Result<Option<Outcome>, SqlError> {
-        if self.shared.data.is_none() || self.role != Role::Owner {
-            return Ok(None);
-        }
-        let Some(literal) = literal_rows(statement) else { return Ok(None) };
-        let Some(table) = self.stored_table(&self.context, &literal.table).await else { return Ok(None) };
-        let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
-        let Some(batch) = literal.batch(&schema) else { return Ok(None) };
-        let (name, shared) = (table.description().name.clone(), Arc::clone(&self.shared));
-        let n_rows = batch.num_rows() as u64;
-        let batch = as_table(&batch, &schema)?;
-        // A view may have been made while this waited for its turn.
-        let insert = move |transaction: &mut Transaction| {
-            transaction.touch(&name, &batch, &shared.watched(&name)?)?;
-            transaction.change.insert(&name, &batch)?;
-            Ok(())
-        };
-        match self.is_in_transaction() {
-            false => self.at_once(insert).await?,
-            true => self.in_transaction(async |transaction| insert(transaction)).await?,
-        }
-        changed_count(n_rows).map(Some)
+/// Inserts rows of literals into a stored table; `None` where a statement is anything else.
+pub(in crate::engine) async fn insert_literals(
+    session: &mut Session,
+    statement: &DFStatement,
+) -> Result<Option<Outcome>, SqlError> {
+    if session.shared.data.is_none() || session.role != Role::Owner {
+        return Ok(None);
     }
-
-    /// Reads a file into a stored table.
-    pub(in crate::engine) async fn copy_from(
-        &mut self,
-        table: &TableReference,
-        file: &str,
-    ) -> Result<Outcome, SqlError> {
-        let context = self.scoped(&crate::parser::Access::default())?;
-        let Some(stored) = self.stored_table(&context, table).await else {
-            return Err(match self.shared.data {
-                Some(_) => SqlError::NotStored { name: table.table().to_owned() },
-                None => SqlError::NoDataFolder,
-            });
-        };
-        let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
-        let (name, shared) = (table.table().to_owned(), Arc::clone(&self.shared));
-        let n_rows = self
-            .in_transaction(async |transaction| {
-                let watched = shared.watched(&name)?;
-                let stream = super::copy::read_file(file, &schema);
-                insert(transaction, &name, &schema, stream, &watched).await
-            })
-            .await?;
-        Ok(Outcome::Done(format!("copied {} into {name}", counted(n_rows as usize, "row"))))
+    let Some(literal) = literal_rows(statement) else { return Ok(None) };
+    let Some(table) = stored_table(&session.context, &literal.table).await else { return Ok(None) };
+    let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+    let Some(batch) = literal.batch(&schema) else { return Ok(None) };
+    let (name, shared) = (table.description().name.clone(), Arc::clone(&session.shared));
+    let n_rows = batch.num_rows() as u64;
+    let batch = as_table(&batch, &schema)?;
+    // A view may have been made while this waited for its turn.
+    let insert = move |transaction: &mut Transaction| {
+        transaction.touch(&name, &batch, &shared.watched(&name)?)?;
+        transaction.change.insert(&name, &batch)?;
+        Ok(())
+    };
+    match session.is_in_transaction() {
+        false => transactions::at_once(session, insert).await?,
+        true => transactions::in_transaction(session, async |transaction| insert(transaction)).await?,
     }
+    changed_count(n_rows).map(Some)
+}
 
-    /// Changes rows as a statement says, and says how many.
-    async fn change_rows(
-        &mut self,
-        context: &SessionContext,
-        dml: &DmlStatement,
-        table: &StoredTable,
-    ) -> Result<u64, SqlError> {
-        let name = table.description().name.clone();
-        let schema = datafusion::catalog::TableProvider::schema(table);
-        let input = match &dml.op {
-            // It says nothing of rows.
-            WriteOp::Truncate => {
-                LogicalPlanBuilder::scan(dml.table_name.clone(), Arc::clone(&dml.target), None)?.build()?.into()
-            }
-            _ => Arc::clone(&dml.input),
-        };
-        let (op, shared) = (dml.op.clone(), Arc::clone(&self.shared));
-        let context = context.clone();
-        self.in_transaction(async |transaction| {
-            // A view may have been made while this waited for its turn.
-            let watched = shared.watched(&name)?;
-            let context = reading(&context, transaction);
-            match op {
-                WriteOp::Insert(InsertOp::Append) => {
-                    let frame = context.execute_logical_plan(input.as_ref().clone()).await?;
-                    let stream = match reads_stored(&input)? {
-                        false => frame.execute_stream().await.map_err(SqlError::while_running)?,
-                        // What it reads would change below it.
-                        true => held(frame.collect().await.map_err(SqlError::while_running)?, &schema),
-                    };
-                    insert(transaction, &name, &schema, stream, &watched).await
-                }
-                WriteOp::Delete | WriteOp::Truncate => delete(transaction, &context, &name, &input, &watched).await,
-                WriteOp::Update => update(transaction, &context, &name, &schema, &input, &watched).await,
-                _ => Err(SqlError::NotForStored { what: "INSERT OVERWRITE and MERGE" }),
-            }
-        })
-        .await
-    }
-
-    pub(in crate::engine) async fn create_table(
-        &self,
-        context: &SessionContext,
-        create: &CreateMemoryTable,
-    ) -> Result<Outcome, SqlError> {
-        let name = create.name.table().to_owned();
-        let is_taken = || -> Result<bool, SqlError> {
-            self.shared.check_name(&name)?;
-            match context.table_exist(create.name.clone())? {
-                true if !create.if_not_exists => Err(SqlError::Taken { name: name.clone() }),
-                is_there => Ok(is_there),
-            }
-        };
-        let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
-        if is_taken()? {
-            return is_there();
-        }
-        if !create.column_defaults.is_empty() {
-            return Err(SqlError::NotForStored { what: "DEFAULT" });
-        }
-        let description = describe(create)?;
-        let data = self.shared.data.as_ref().ok_or(SqlError::NoDataFolder)?;
-        let table = Arc::new(StoredTable::new(data.store.clone(), description.clone()));
-        let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
-        let mut transaction = self.begin().await?;
-        // Somebody may have taken the name while this waited for its turn.
-        if is_taken()? {
-            return is_there();
-        }
-        transaction.make_room(&name)?;
-        let change = Arc::clone(&transaction.change);
-        blocking(move || change.create_table(&description)).await?;
-        let mut with_rows = String::new();
-        if !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
-            let frame = reading(context, &transaction).execute_logical_plan(create.input.as_ref().clone()).await?;
-            let stream = frame.execute_stream().await.map_err(SqlError::while_running)?;
-            let n_rows = insert(&mut transaction, &name, &schema, stream, &[]).await?;
-            with_rows = format!(" with {}", counted(n_rows as usize, "row"));
-        }
-        let done = format!("created table {name}{with_rows}");
-        let register = move |shared: &Shared| shared.register(&TableReference::bare(name), table);
-        self.publish(CatalogChange::Kept(transaction), register).await?;
-        Ok(Outcome::Done(done))
-    }
-
-    pub(in crate::engine) async fn create_index(
-        &mut self,
-        context: &SessionContext,
-        create: &CreateIndex,
-    ) -> Result<Outcome, SqlError> {
-        let name = create.table.table().to_owned();
-        if self.stored_table(context, &create.table).await.is_none() {
-            return Err(SqlError::NotStored { name });
-        }
-        let columns = create.columns.iter().map(|column| match &column.expr {
-            Expr::Column(column) => Ok(column.name.clone()),
-            _ => Err(SqlError::NotForStored { what: "an index over expressions" }),
+/// Reads a file into a stored table.
+pub(in crate::engine) async fn copy_from(
+    session: &mut Session,
+    table: &TableReference,
+    file: &str,
+) -> Result<Outcome, SqlError> {
+    let context = session.scoped(&crate::parser::Access::default())?;
+    let Some(stored) = stored_table(&context, table).await else {
+        return Err(match session.shared.data {
+            Some(_) => SqlError::NotStored { name: table.table().to_owned() },
+            None => SqlError::NoDataFolder,
         });
-        let columns: Vec<String> = columns.collect::<Result<_, _>>()?;
-        let uniqueness = if create.unique { Uniqueness::Unique } else { Uniqueness::Plain };
-        let table = name.clone();
-        self.in_transaction(async |transaction| {
-            let change = Arc::clone(&transaction.change);
-            blocking(move || change.create_index(&table, &columns, uniqueness)).await
-        })
-        .await?;
-        Ok(Outcome::Done(format!("created an index on {name}")))
-    }
+    };
+    let schema = datafusion::catalog::TableProvider::schema(stored.as_ref());
+    let (name, shared) = (table.table().to_owned(), Arc::clone(&session.shared));
+    let n_rows = transactions::in_transaction(session, async |transaction| {
+        let watched = shared.watched(&name)?;
+        let stream = super::copy::read_file(file, &schema);
+        insert(transaction, &name, &schema, stream, &watched).await
+    })
+    .await?;
+    Ok(Outcome::Done(format!("copied {} into {name}", counted(n_rows as usize, "row"))))
+}
 
-    async fn stored_table(&self, context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {
-        let provider = context.table_provider(table.clone()).await.ok()?;
-        provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
+/// Changes rows as a statement says, and says how many.
+async fn change_rows(
+    session: &mut Session,
+    context: &SessionContext,
+    dml: &DmlStatement,
+    table: &StoredTable,
+) -> Result<u64, SqlError> {
+    let name = table.description().name.clone();
+    let schema = datafusion::catalog::TableProvider::schema(table);
+    let input = match &dml.op {
+        // It says nothing of rows.
+        WriteOp::Truncate => {
+            LogicalPlanBuilder::scan(dml.table_name.clone(), Arc::clone(&dml.target), None)?.build()?.into()
+        }
+        _ => Arc::clone(&dml.input),
+    };
+    let (op, shared) = (dml.op.clone(), Arc::clone(&session.shared));
+    let context = context.clone();
+    transactions::in_transaction(session, async |transaction| {
+        // A view may have been made while this waited for its turn.
+        let watched = shared.watched(&name)?;
+        let context = reading(&context, transaction);
+        match op {
+            WriteOp::Insert(InsertOp::Append) => {
+                let frame = context.execute_logical_plan(input.as_ref().clone()).await?;
+                let stream = match reads_stored(&input)? {
+                    false => frame.execute_stream().await.map_err(SqlError::while_running)?,
+                    // What it reads would change below it.
+                    true => held(frame.collect().await.map_err(SqlError::while_running)?, &schema),
+                };
+                insert(transaction, &name, &schema, stream, &watched).await
+            }
+            WriteOp::Delete | WriteOp::Truncate => delete(transaction, &context, &name, &input, &watched).await,
+            WriteOp::Update => update(transaction, &context, &name, &schema, &input, &watched).await,
+            _ => Err(SqlError::NotForStored { what: "INSERT OVERWRITE and MERGE" }),
+        }
+    })
+    .await
+}
+
+pub(in crate::engine) async fn create_table(
+    session: &Session,
+    context: &SessionContext,
+    create: &CreateMemoryTable,
+) -> Result<Outcome, SqlError> {
+    let name = create.name.table().to_owned();
+    let is_taken = || -> Result<bool, SqlError> {
+        session.shared.check_name(&name)?;
+        match context.table_exist(create.name.clone())? {
+            true if !create.if_not_exists => Err(SqlError::Taken { name: name.clone() }),
+            is_there => Ok(is_there),
+        }
+    };
+    let is_there = || Ok(Outcome::Done(format!("there is a table {name} already")));
+    if is_taken()? {
+        return is_there();
     }
+    if !create.column_defaults.is_empty() {
+        return Err(SqlError::NotForStored { what: "DEFAULT" });
+    }
+    let description = describe(create)?;
+    let data = session.shared.data.as_ref().ok_or(SqlError::NoDataFolder)?;
+    let table = Arc::new(StoredTable::new(data.store.clone(), description.clone()));
+    let schema = datafusion::catalog::TableProvider::schema(table.as_ref());
+    let mut transaction = transactions::begin(session).await?;
+    // Somebody may have taken the name while this waited for its turn.
+    if is_taken()? {
+        return is_there();
+    }
+    transaction.make_room(&name)?;
+    let change = Arc::clone(&transaction.change);
+    blocking(move || change.create_table(&description)).await?;
+    let mut with_rows = String::new();
+    if !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
+        let frame = reading(context, &transaction).execute_logical_plan(create.input.as_ref().clone()).await?;
+        let stream = frame.execute_stream().await.map_err(SqlError::while_running)?;
+        let n_rows = insert(&mut transaction, &name, &schema, stream, &[]).await?;
+        with_rows = format!(" with {}", counted(n_rows as usize, "row"));
+    }
+    let done = format!("created table {name}{with_rows}");
+    let register = move |shared: &Shared| shared.register(&TableReference::bare(name), table);
+    catalog::publish(session, CatalogChange::Kept(transaction), register).await?;
+    Ok(Outcome::Done(done))
+}
+
+pub(in crate::engine) async fn create_index(
+    session: &mut Session,
+    context: &SessionContext,
+    create: &CreateIndex,
+) -> Result<Outcome, SqlError> {
+    let name = create.table.table().to_owned();
+    if stored_table(context, &create.table).await.is_none() {
+        return Err(SqlError::NotStored { name });
+    }
+    let columns = create.columns.iter().map(|column| match &column.expr {
+        Expr::Column(column) => Ok(column.name.clone()),
+        _ => Err(SqlError::NotForStored { what: "an index over expressions" }),
+    });
+    let columns: Vec<String> = columns.collect::<Result<_, _>>()?;
+    let uniqueness = if create.unique { Uniqueness::Unique } else { Uniqueness::Plain };
+    let table = name.clone();
+    transactions::in_transaction(session, async |transaction| {
+        let change = Arc::clone(&transaction.change);
+        blocking(move || change.create_index(&table, &columns, uniqueness)).await
+    })
+    .await?;
+    Ok(Outcome::Done(format!("created an index on {name}")))
+}
+
+async fn stored_table(context: &SessionContext, table: &TableReference) -> Option<Arc<StoredTable>> {
+    let provider = context.table_provider(table.clone()).await.ok()?;
+    provider.downcast_ref::<StoredTable>().map(|table| Arc::new(table.clone()))
 }
 
 /// How many rows a statement changed, as its answer.

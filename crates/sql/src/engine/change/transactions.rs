@@ -15,6 +15,7 @@ use kohort_store::{Change, Savepoint, StoreError};
 
 use crate::SqlError;
 use crate::engine::Session;
+use crate::engine::folder;
 use crate::engine::session::Outcome;
 use crate::parser::spelled;
 
@@ -76,66 +77,6 @@ impl TransactionStep {
 }
 
 impl Session {
-    /// Begins, keeps or forgets a transaction, or a part of it.
-    pub(in crate::engine) async fn transaction_step(&mut self, step: TransactionStep) -> Result<Outcome, SqlError> {
-        if self.is_transaction_lost {
-            let is_over = matches!(step, TransactionStep::Begin | TransactionStep::Commit | TransactionStep::Rollback);
-            self.is_transaction_lost = !is_over;
-            return match step {
-                TransactionStep::Rollback => done("rolled back"),
-                _ => Err(SqlError::TransactionLost),
-            };
-        }
-        if self.has_begun {
-            match &step {
-                TransactionStep::Commit | TransactionStep::Rollback => {
-                    self.has_begun = false;
-                    return done(if step == TransactionStep::Commit { "committed" } else { "rolled back" });
-                }
-                TransactionStep::Savepoint(_) => self.start_changing().await?,
-                TransactionStep::Release(name) | TransactionStep::RollbackTo(name) => {
-                    return Err(SqlError::NoSavepoint { name: name.clone() });
-                }
-                TransactionStep::Begin => return Err(SqlError::InTransaction),
-                TransactionStep::BeginReadOnly => {}
-            }
-        }
-        match (step, &mut self.transaction) {
-            (TransactionStep::Begin, None) if self.shared.data.is_none() => Err(SqlError::NoDataFolder),
-            (TransactionStep::Begin, None) => {
-                self.has_begun = true;
-                done("began a transaction")
-            }
-            (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
-            (TransactionStep::BeginReadOnly, _) => Err(SqlError::ReadOnlyTransaction),
-            (_, None) => Err(SqlError::NoTransaction),
-            (TransactionStep::Savepoint(name), Some(transaction)) => {
-                transaction.mark(name)?;
-                done("marked a savepoint")
-            }
-            (TransactionStep::Release(name), Some(transaction)) => {
-                let savepoint = transaction.take_savepoint(name)?;
-                transaction.change.release(savepoint)?;
-                done("released the savepoint")
-            }
-            (TransactionStep::RollbackTo(name), Some(transaction)) => {
-                let savepoint = transaction.take_savepoint(name.clone())?;
-                transaction.change.undo(savepoint)?;
-                transaction.mark(name)?;
-                done("rolled back to the savepoint")
-            }
-            (step @ (TransactionStep::Commit | TransactionStep::Rollback), open @ Some(_)) => {
-                let transaction = open.take().expect("it is open");
-                if step == TransactionStep::Commit {
-                    self.commit(transaction).await?;
-                    return done("committed");
-                }
-                transaction.change.rollback()?;
-                done("rolled back")
-            }
-        }
-    }
-
     /// Whether a transaction is under way.
     pub fn is_in_transaction(&self) -> bool {
         self.transaction.is_some() || self.has_begun
@@ -155,92 +96,155 @@ impl Session {
             self.transaction = None;
         }
     }
+}
 
-    /// Takes the turn of a transaction that has changed nothing yet.
-    async fn start_changing(&mut self) -> Result<(), SqlError> {
-        self.transaction = Some(self.begin().await?);
-        self.has_begun = false;
-        Ok(())
-    }
-
-    /// Waits until nobody else changes the data folder.
-    pub(in crate::engine) async fn turn(&self) -> Result<Turn, SqlError> {
-        let turn = tokio::time::timeout(WAIT, Arc::clone(&self.shared.turn).lock_owned()).await;
-        Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
-    }
-
-    pub(in crate::engine) async fn begin(&self) -> Result<Transaction, SqlError> {
-        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let turn = self.turn().await?;
-        let store = data.store.clone();
-        Ok(Transaction::new(blocking(move || store.write()).await?, turn))
-    }
-
-    /// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
-    pub(in crate::engine) async fn in_transaction<T>(
-        &mut self,
-        work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
-    ) -> Result<T, SqlError> {
-        if self.has_begun {
-            self.start_changing().await?;
-        }
-        let is_own = self.transaction.is_none();
-        let mut transaction = match self.transaction.take() {
-            Some(open) => open,
-            None => self.begin().await?,
+/// Begins, keeps or forgets a transaction, or a part of it.
+pub(in crate::engine) async fn transaction_step(
+    session: &mut Session,
+    step: TransactionStep,
+) -> Result<Outcome, SqlError> {
+    if session.is_transaction_lost {
+        let is_over = matches!(step, TransactionStep::Begin | TransactionStep::Commit | TransactionStep::Rollback);
+        session.is_transaction_lost = !is_over;
+        return match step {
+            TransactionStep::Rollback => done("rolled back"),
+            _ => Err(SqlError::TransactionLost),
         };
-        if is_own {
-            let done = work(&mut transaction).await?;
-            self.commit(transaction).await?;
-            return Ok(done);
-        }
-        // Whoever stops waiting for this takes the transaction with it.
-        self.is_transaction_lost = true;
-        let savepoint = transaction.change.savepoint()?;
-        let mut done = work(&mut transaction).await;
-        if done.is_ok()
-            && let Err(unrecorded) = self.ahead().record()
-        {
-            done = Err(SqlError::Log(unrecorded));
-        }
-        let ended = match &done {
-            Ok(_) => transaction.change.release(savepoint),
-            Err(_) => transaction.change.undo(savepoint),
-        };
-        // A full disk and some other failures end all of it. What comes next must not be taken for a part of nothing.
-        self.is_transaction_lost = ended.is_err();
-        if ended.is_ok() {
-            self.transaction = Some(transaction);
-        }
-        let done = done?;
-        ended?;
-        Ok(done)
     }
-
-    /// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one
-    /// to the next would take longer than the row. What nobody waits for any more is not kept.
-    pub(in crate::engine) async fn at_once<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Transaction) -> Result<T, SqlError> + Send + 'static,
-    ) -> Result<T, SqlError> {
-        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let turn = self.turn().await?;
-        let (store, shared, ahead) = (data.store.clone(), Arc::clone(&self.shared), self.ahead());
-        let done = blocking(move || {
-            let mut transaction = Transaction::new(store.write()?, turn);
-            let done = work(&mut transaction)?;
-            shared.keep_then(transaction, &ahead, || ())?;
-            Ok::<T, SqlError>(done)
-        });
-        done.await
-    }
-
-    pub(in crate::engine) fn outside_of_transactions(&self) -> Result<(), SqlError> {
-        match (self.is_transaction_lost, self.is_in_transaction()) {
-            (true, _) => Err(SqlError::TransactionLost),
-            (false, true) => Err(SqlError::NotInTransaction),
-            (false, false) => Ok(()),
+    if session.has_begun {
+        match &step {
+            TransactionStep::Commit | TransactionStep::Rollback => {
+                session.has_begun = false;
+                return done(if step == TransactionStep::Commit { "committed" } else { "rolled back" });
+            }
+            TransactionStep::Savepoint(_) => start_changing(session).await?,
+            TransactionStep::Release(name) | TransactionStep::RollbackTo(name) => {
+                return Err(SqlError::NoSavepoint { name: name.clone() });
+            }
+            TransactionStep::Begin => return Err(SqlError::InTransaction),
+            TransactionStep::BeginReadOnly => {}
         }
+    }
+    match (step, &mut session.transaction) {
+        (TransactionStep::Begin, None) if session.shared.data.is_none() => Err(SqlError::NoDataFolder),
+        (TransactionStep::Begin, None) => {
+            session.has_begun = true;
+            done("began a transaction")
+        }
+        (TransactionStep::Begin, Some(_)) => Err(SqlError::InTransaction),
+        (TransactionStep::BeginReadOnly, _) => Err(SqlError::ReadOnlyTransaction),
+        (_, None) => Err(SqlError::NoTransaction),
+        (TransactionStep::Savepoint(name), Some(transaction)) => {
+            transaction.mark(name)?;
+            done("marked a savepoint")
+        }
+        (TransactionStep::Release(name), Some(transaction)) => {
+            let savepoint = transaction.take_savepoint(name)?;
+            transaction.change.release(savepoint)?;
+            done("released the savepoint")
+        }
+        (TransactionStep::RollbackTo(name), Some(transaction)) => {
+            let savepoint = transaction.take_savepoint(name.clone())?;
+            transaction.change.undo(savepoint)?;
+            transaction.mark(name)?;
+            done("rolled back to the savepoint")
+        }
+        (step @ (TransactionStep::Commit | TransactionStep::Rollback), open @ Some(_)) => {
+            let transaction = open.take().expect("it is open");
+            if step == TransactionStep::Commit {
+                folder::commit(session, transaction).await?;
+                return done("committed");
+            }
+            transaction.change.rollback()?;
+            done("rolled back")
+        }
+    }
+}
+
+/// Takes the turn of a transaction that has changed nothing yet.
+async fn start_changing(session: &mut Session) -> Result<(), SqlError> {
+    session.transaction = Some(begin(session).await?);
+    session.has_begun = false;
+    Ok(())
+}
+
+/// Waits until nobody else changes the data folder.
+pub(in crate::engine) async fn turn(session: &Session) -> Result<Turn, SqlError> {
+    let turn = tokio::time::timeout(WAIT, Arc::clone(&session.shared.turn).lock_owned()).await;
+    Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
+}
+
+pub(in crate::engine) async fn begin(session: &Session) -> Result<Transaction, SqlError> {
+    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let turn = turn(session).await?;
+    let store = data.store.clone();
+    Ok(Transaction::new(blocking(move || store.write()).await?, turn))
+}
+
+/// Does something in the transaction under way, or in one of its own. What fails leaves nothing.
+pub(in crate::engine) async fn in_transaction<T>(
+    session: &mut Session,
+    work: impl AsyncFnOnce(&mut Transaction) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    if session.has_begun {
+        start_changing(session).await?;
+    }
+    let is_own = session.transaction.is_none();
+    let mut transaction = match session.transaction.take() {
+        Some(open) => open,
+        None => begin(session).await?,
+    };
+    if is_own {
+        let done = work(&mut transaction).await?;
+        folder::commit(session, transaction).await?;
+        return Ok(done);
+    }
+    // Whoever stops waiting for this takes the transaction with it.
+    session.is_transaction_lost = true;
+    let savepoint = transaction.change.savepoint()?;
+    let mut done = work(&mut transaction).await;
+    if done.is_ok()
+        && let Err(unrecorded) = session.ahead().record()
+    {
+        done = Err(SqlError::Log(unrecorded));
+    }
+    let ended = match &done {
+        Ok(_) => transaction.change.release(savepoint),
+        Err(_) => transaction.change.undo(savepoint),
+    };
+    // A full disk and some other failures end all of it. What comes next must not be taken for a part of nothing.
+    session.is_transaction_lost = ended.is_err();
+    if ended.is_ok() {
+        session.transaction = Some(transaction);
+    }
+    let done = done?;
+    ended?;
+    Ok(done)
+}
+
+/// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one
+/// to the next would take longer than the row. What nobody waits for any more is not kept.
+pub(in crate::engine) async fn at_once<T: Send + 'static>(
+    session: &Session,
+    work: impl FnOnce(&mut Transaction) -> Result<T, SqlError> + Send + 'static,
+) -> Result<T, SqlError> {
+    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let turn = turn(session).await?;
+    let (store, shared, ahead) = (data.store.clone(), Arc::clone(&session.shared), session.ahead());
+    let done = blocking(move || {
+        let mut transaction = Transaction::new(store.write()?, turn);
+        let done = work(&mut transaction)?;
+        shared.keep_then(transaction, &ahead, || ())?;
+        Ok::<T, SqlError>(done)
+    });
+    done.await
+}
+
+pub(in crate::engine) fn outside_of_transactions(session: &Session) -> Result<(), SqlError> {
+    match (session.is_transaction_lost, session.is_in_transaction()) {
+        (true, _) => Err(SqlError::TransactionLost),
+        (false, true) => Err(SqlError::NotInTransaction),
+        (false, false) => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ use kohort_store::{Change, Snapshot};
 
 use crate::SqlError;
 use crate::engine::change::transactions::Transaction;
+use crate::engine::folder;
 use crate::engine::{Clock, Session};
 
 const CALENDAR: &str = "calendar";
@@ -68,13 +69,11 @@ impl Calendar {
     }
 }
 
-impl Session {
-    /// Writes a new day down before it is used. Where somebody else writes, their change does, or the next statement; a
-    /// disk that takes nothing keeps nobody from reading.
-    pub(in crate::engine) async fn note_day(&self) {
-        let Some(data) = self.shared.data.as_ref().filter(|_| !self.shared.calendar.is_kept()) else { return };
-        let Ok(turn) = Arc::clone(&self.shared.turn).try_lock_owned() else { return };
-        let Ok(change) = data.store.write() else { return };
-        let _ = self.commit(Transaction::new(change, turn)).await;
-    }
+/// Writes a new day down before it is used. Where somebody else writes, their change does, or the next statement; a
+/// disk that takes nothing keeps nobody from reading.
+pub(in crate::engine) async fn note_day(session: &Session) {
+    let Some(data) = session.shared.data.as_ref().filter(|_| !session.shared.calendar.is_kept()) else { return };
+    let Ok(turn) = Arc::clone(&session.shared.turn).try_lock_owned() else { return };
+    let Ok(change) = data.store.write() else { return };
+    let _ = folder::commit(session, Transaction::new(change, turn)).await;
 }

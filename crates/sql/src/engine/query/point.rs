@@ -30,6 +30,7 @@ use kohort_model::Role as ColumnRole;
 use super::plain::plain_body;
 use crate::engine::limits::growth::check_expression;
 use crate::engine::session::Outcome;
+use crate::engine::session::access;
 use crate::engine::{Session, meanings_of};
 use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
@@ -95,7 +96,7 @@ impl Session {
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
         let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
-        self.check_readable(&used).await.ok()?;
+        access::check_readable(self, &used).await.ok()?;
         let point = view.point(reading.state(), &options, &questions, &projection);
         if matches!(point, Point::Rows(_)) {
             *views = used;

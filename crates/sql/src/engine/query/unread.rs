@@ -14,21 +14,19 @@ use crate::parser::Access;
 use crate::store::StoredTable;
 use crate::view::AView;
 
-impl Session {
-    /// The session that a plan runs in: the one it was planned in, without a state of the store where it reads none.
-    pub(in crate::engine) fn holding_what_is_read(
-        &self,
-        planned_in: SessionContext,
-        plan: &LogicalPlan,
-        access: &Access,
-    ) -> Result<SessionContext, SqlError> {
-        // What is prepared is known once it runs; what is set stays with the session.
-        let is_known = !matches!(plan, LogicalPlan::Statement(_) | LogicalPlan::Ddl(_));
-        if self.transaction.is_none() && is_known && !reads_store(plan)? {
-            return Ok(self.scoped_to(access, None));
-        }
-        Ok(planned_in)
+/// The session that a plan runs in: the one it was planned in, without a state of the store where it reads none.
+pub(in crate::engine) fn holding_what_is_read(
+    session: &Session,
+    planned_in: SessionContext,
+    plan: &LogicalPlan,
+    access: &Access,
+) -> Result<SessionContext, SqlError> {
+    // What is prepared is known once it runs; what is set stays with the session.
+    let is_known = !matches!(plan, LogicalPlan::Statement(_) | LogicalPlan::Ddl(_));
+    if session.transaction.is_none() && is_known && !reads_store(plan)? {
+        return Ok(session.scoped_to(access, None));
     }
+    Ok(planned_in)
 }
 
 /// Whether a plan may read the store: stored tables, views, which are made of them, and what is planned later.

@@ -31,41 +31,42 @@ struct Selection {
     condition: Option<String>,
 }
 
-impl Session {
-    pub(in crate::engine) async fn explain_utility(&self, query: Query, access: &Access) -> Result<Outcome, SqlError> {
-        let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
-        let view = self.shared.view(&name).ok_or(SqlError::UnknownView { name })?;
-        let context = self.scoped(access)?;
-        if matches!(view.state(), State::Materialized { .. }) {
-            return Err(SqlError::NoUtility);
-        }
-        let traced = Traced::read(&view, &context.state()).await?;
-        let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
-
-        let shown =
-            LogicalPlanBuilder::scan(TableReference::bare(alias.as_str()), provider_as_source(Arc::new(traced)), None)?
-                .build()?;
-        let answered = identifiers(&context, shown, condition.as_deref(), TRACE).await?;
-        let under =
-            LogicalPlanBuilder::from(base.as_ref().clone()).alias(TableReference::bare(alias.as_str()))?.build()?;
-        let identifier = &view.definition.columns[view.definition.identifier].name;
-        let truth = identifiers(&context, under, condition.as_deref(), identifier).await?;
-
-        let n_hits: u64 = truth.iter().map(|(id, n)| *n.min(answered.get(id).unwrap_or(&0))).sum();
-        let (n_answered, n_true): (u64, u64) = (answered.values().sum(), truth.values().sum());
-        let share = |part: u64, all: u64| (all > 0).then(|| rounded(part as f64 / all as f64));
-        let number = |n: u64| Arc::new(UInt64Array::from(vec![n])) as ArrayRef;
-        let figure = |figure: Option<f64>| Arc::new(Float64Array::from(vec![figure])) as ArrayRef;
-        let columns = [
-            ("rows", number(n_answered), true),
-            ("true_rows", number(n_true), true),
-            ("precision", figure(share(n_hits, n_answered)), true),
-            ("recall", figure(share(n_hits, n_true)), true),
-            ("ncp", figure(Some(rounded(version.summary.ncp))), true),
-            ("k_deviation", number(version.summary.k_deviation), true),
-        ];
-        rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)
+pub(in crate::engine) async fn explain_utility(
+    session: &Session,
+    query: Query,
+    access: &Access,
+) -> Result<Outcome, SqlError> {
+    let Selection { view: name, alias, condition } = selection(&query).ok_or(SqlError::NoUtility)?;
+    let view = session.shared.view(&name).ok_or(SqlError::UnknownView { name })?;
+    let context = session.scoped(access)?;
+    if matches!(view.state(), State::Materialized { .. }) {
+        return Err(SqlError::NoUtility);
     }
+    let traced = Traced::read(&view, &context.state()).await?;
+    let State::Usable { version, query: base, .. } = view.state() else { return Err(SqlError::NoUtility) };
+
+    let shown =
+        LogicalPlanBuilder::scan(TableReference::bare(alias.as_str()), provider_as_source(Arc::new(traced)), None)?
+            .build()?;
+    let answered = identifiers(&context, shown, condition.as_deref(), TRACE).await?;
+    let under = LogicalPlanBuilder::from(base.as_ref().clone()).alias(TableReference::bare(alias.as_str()))?.build()?;
+    let identifier = &view.definition.columns[view.definition.identifier].name;
+    let truth = identifiers(&context, under, condition.as_deref(), identifier).await?;
+
+    let n_hits: u64 = truth.iter().map(|(id, n)| *n.min(answered.get(id).unwrap_or(&0))).sum();
+    let (n_answered, n_true): (u64, u64) = (answered.values().sum(), truth.values().sum());
+    let share = |part: u64, all: u64| (all > 0).then(|| rounded(part as f64 / all as f64));
+    let number = |n: u64| Arc::new(UInt64Array::from(vec![n])) as ArrayRef;
+    let figure = |figure: Option<f64>| Arc::new(Float64Array::from(vec![figure])) as ArrayRef;
+    let columns = [
+        ("rows", number(n_answered), true),
+        ("true_rows", number(n_true), true),
+        ("precision", figure(share(n_hits, n_answered)), true),
+        ("recall", figure(share(n_hits, n_true)), true),
+        ("ncp", figure(Some(rounded(version.summary.ncp))), true),
+        ("k_deviation", number(version.summary.k_deviation), true),
+    ];
+    rows(RecordBatch::try_from_iter_with_nullable(columns).map_err(DataFusionError::from)?)
 }
 
 /// How often each identifier occurs among the rows that satisfy a condition.

@@ -22,6 +22,7 @@ use futures::StreamExt;
 
 use crate::SqlError;
 use crate::access::{AccessProblem, Accounts, GrantedPair, Login};
+use crate::engine::change::transactions;
 use crate::engine::session::{Outcome, rows};
 use crate::engine::{Session, Shared};
 use crate::parser::{Access, AccessStatement, Force, Granted, Password, Purposes};
@@ -30,203 +31,6 @@ use crate::role::Role;
 use crate::view::{AView, Version, ViewProblem, fewer_together};
 
 impl Session {
-    pub(in crate::engine) async fn run_access(&self, statement: AccessStatement) -> Result<Outcome, SqlError> {
-        let accounts = self.shared.accounts.get().ok_or(SqlError::NoAccounts)?;
-        if !matches!(statement, AccessStatement::ShowUsers | AccessStatement::ShowGrants) {
-            self.outside_of_transactions()?;
-        }
-        let done = match statement {
-            AccessStatement::CreateUser { name, role, password } => {
-                let said = format!("created {} {name}", role.word());
-                let ahead = self.ahead();
-                self.change_accounts(move |accounts| {
-                    accounts.create_user(&name, role, secret(&password), &|| ahead.record())
-                })
-                .await?;
-                said
-            }
-            AccessStatement::SetPassword { name, password } => {
-                let said = format!("changed the password of {name}");
-                let (asked_by, ahead) = (self.login.clone(), self.ahead());
-                self.with_accounts(move |accounts| {
-                    accounts.set_password(&name, secret(&password), asked_by.as_ref(), &|| ahead.record_or_owe())
-                })
-                .await?;
-                self.write_accounts().await?;
-                said
-            }
-            AccessStatement::DropUser { name, if_exists } => {
-                let ahead = self.ahead();
-                match accounts.drop_user(&name, if_exists, &|| ahead.record_or_owe())? {
-                    true => {
-                        self.write_accounts().await?;
-                        format!("dropped user {name}")
-                    }
-                    false => format!("there is no user {name}"),
-                }
-            }
-            AccessStatement::Grant { what, user, force } => {
-                self.grant(accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
-                format!("granted {} to {user}", described(&what))
-            }
-            AccessStatement::Revoke { what, user } => {
-                let ahead = self.ahead();
-                match &what {
-                    Granted::View(view) => accounts.revoke_view(&user, view, &|| ahead.record_or_owe())?,
-                    Granted::Pair(pair) => accounts.revoke_pair(&user, pair, &|| ahead.record_or_owe())?,
-                }
-                self.write_accounts().await?;
-                format!("revoked {} from {user}", described(&what))
-            }
-            AccessStatement::ShowUsers => {
-                let users = accounts.users();
-                let names = users.iter().map(|(name, _)| name.clone()).collect();
-                return texts([("user", names), ("role", users.iter().map(|(_, role)| role.word().into()).collect())]);
-            }
-            AccessStatement::ShowGrants => return self.show_grants(accounts),
-        };
-        Ok(Outcome::Done(done))
-    }
-
-    /// Takes a view away from everybody who reads it.
-    pub(in crate::engine) async fn revoke_from_all(&self, view: &str) -> Result<(), SqlError> {
-        if self.shared.accounts.get().is_none() {
-            return Ok(());
-        }
-        let (view, ahead) = (view.to_owned(), self.ahead());
-        self.change_accounts(move |accounts| accounts.forget_view(&view, &|| ahead.record())).await
-    }
-
-    /// Writes what was taken away and counts already, once nobody else changes the data folder. Whoever holds that up keeps
-    /// nothing that was revoked.
-    async fn write_accounts(&self) -> Result<(), SqlError> {
-        let written = self.change_accounts(Accounts::write).await;
-        written.map_err(|error| AccessProblem::Unwritten { why: error.to_string() }.into())
-    }
-
-    /// Changes who may do what, once nobody else changes the data folder.
-    async fn change_accounts<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
-    ) -> Result<T, SqlError> {
-        let _turn = self.turn().await?;
-        self.with_accounts(change).await
-    }
-
-    /// Works with the accounts on a thread that may wait: to hash a password and to write take a while.
-    async fn with_accounts<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
-    ) -> Result<T, SqlError> {
-        let shared = Arc::clone(&self.shared);
-        let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
-        match changed {
-            Ok(Some(Err(AccessProblem::Log(unwritten)))) => Err(SqlError::Log(unwritten)),
-            Ok(Some(changed)) => Ok(changed?),
-            _ => Err(SqlError::NoAccounts),
-        }
-    }
-
-    async fn grant(&self, accounts: &Accounts, what: &Granted, user: &str, force: Force) -> Result<(), SqlError> {
-        let role = accounts.user(user).ok_or_else(|| AccessProblem::UnknownUser { name: user.to_owned() })?.role;
-        if role == Role::Owner {
-            return Err(AccessProblem::IsOwner { name: user.to_owned() }.into());
-        }
-        // One grant after the other: two at once would not see each other.
-        let _granting = self.shared.granting.lock().await;
-        match what {
-            Granted::View(name) => {
-                let view = self.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
-                if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
-                    return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
-                }
-                if let (Some(dropped), Force::No) = (accounts.dropped_view(user), force) {
-                    let (view, user) = (name.clone(), user.to_owned());
-                    return Err(AccessProblem::Dropped { view, dropped, user }.into());
-                }
-                self.shared.audit(&view, &accounts.views_ever(user)).await?;
-                let (user, name, ahead) = (user.to_owned(), name.clone(), self.ahead());
-                self.change_accounts(move |accounts| accounts.grant_view(&user, &name, &|| ahead.record())).await
-            }
-            Granted::Pair(pair) => {
-                let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
-                let views = accounts.views_ever(user);
-                let apart = views.iter().filter_map(|name| self.shared.view(name)).find(|view| is_apart(view));
-                if let (true, Some(view)) = (is_second, apart) {
-                    return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
-                }
-                let (user, pair, ahead) = (user.to_owned(), pair.clone(), self.ahead());
-                self.change_accounts(move |accounts| accounts.grant_pair(&user, &pair, &|| ahead.record())).await
-            }
-        }
-    }
-
-    fn show_grants(&self, accounts: &Accounts) -> Result<Outcome, SqlError> {
-        let (mut users, mut granted) = (Vec::new(), Vec::new());
-        for (user, _) in accounts.users() {
-            if self.role == Role::Analyst && self.login.as_deref() != Some(user.as_str()) {
-                continue;
-            }
-            let views = accounts.views(&user).into_iter().map(Granted::View);
-            for what in views.chain(accounts.pairs(&user).into_iter().map(Granted::Pair)) {
-                users.push(user.clone());
-                granted.push(described(&what));
-            }
-        }
-        texts([("user", users), ("granted", granted)])
-    }
-
-    /// Purpose and recipient of a statement as far as they are granted: a claim counts for nothing.
-    ///
-    /// # Errors
-    /// Where they are stated and not granted.
-    pub(in crate::engine) fn granted(&self, access: &Access) -> Result<Access, AccessProblem> {
-        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
-            return Ok(access.clone());
-        };
-        let stated = self.stated(access);
-        let pairs = accounts.pairs(login);
-        let fitting: Vec<&GrantedPair> =
-            pairs.iter().filter(|pair| pair.fits(stated.purpose.as_deref(), stated.recipient.as_deref())).collect();
-        match fitting.as_slice() {
-            [pair] => Ok(Access { purpose: Some(pair.purpose.clone()), recipient: Some(pair.recipient.clone()) }),
-            [] if stated != Access::default() => {
-                Err(AccessProblem::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
-            }
-            _ => Ok(stated),
-        }
-    }
-
-    /// An error as an analyst may hear it: of purposes and recipients that people chose for, those that are theirs.
-    pub(in crate::engine) fn told(&self, mut error: SqlError) -> SqlError {
-        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
-            return error;
-        };
-        let SqlError::View(ViewProblem::Policy(problem)) = &mut error else { return error };
-        let pairs = accounts.pairs(login);
-        let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
-            pairs.iter().any(|pair| own(pair).to_lowercase() == name.to_lowercase())
-        };
-        match problem {
-            PolicyProblem::NoPurpose { known } | PolicyProblem::UnknownPurpose { known, .. } => {
-                known.retain(|name| is_own(name, |pair| &pair.purpose));
-            }
-            PolicyProblem::NoRecipient { known } | PolicyProblem::UnknownRecipient { known, .. } => {
-                known.retain(|name| is_own(name, |pair| &pair.recipient));
-            }
-            _ => return error,
-        }
-        if pairs.is_empty() { AccessProblem::PairNotGranted { granted: Vec::new() }.into() } else { error }
-    }
-
-    /// Whether a login may still do anything.
-    pub(in crate::engine) fn check_login(&self) -> Result<(), AccessProblem> {
-        match (&self.login, self.shared.accounts.get()) {
-            (Some(login), Some(accounts)) if accounts.role(login) != Some(self.role) => Err(AccessProblem::LoginGone),
-            _ => Ok(()),
-        }
-    }
-
     /// Ends once its login is no more: its user was dropped, or has another password.
     pub fn until_gone(&self) -> impl Future<Output = ()> + Send + use<> {
         let (shared, login) = (Arc::clone(&self.shared), self.login.clone());
@@ -237,73 +41,279 @@ impl Session {
             }
         }
     }
+}
 
-    /// Whether a login may read these views, beside all others it reads or has read.
-    pub(in crate::engine) async fn check_readable(&self, used: &[UsedView]) -> Result<(), SqlError> {
-        let (Role::Analyst, Some(login), Some(accounts)) = (self.role, &self.login, self.shared.accounts.get()) else {
-            return Ok(());
-        };
-        for UsedView { name, .. } in used {
-            if !accounts.may_read(login, name) {
-                return Err(AccessProblem::ViewNotGranted { view: name.clone() }.into());
+pub(in crate::engine) async fn run_access(session: &Session, statement: AccessStatement) -> Result<Outcome, SqlError> {
+    let accounts = session.shared.accounts.get().ok_or(SqlError::NoAccounts)?;
+    if !matches!(statement, AccessStatement::ShowUsers | AccessStatement::ShowGrants) {
+        transactions::outside_of_transactions(session)?;
+    }
+    let done = match statement {
+        AccessStatement::CreateUser { name, role, password } => {
+            let said = format!("created {} {name}", role.word());
+            let ahead = session.ahead();
+            change_accounts(session, move |accounts| {
+                accounts.create_user(&name, role, secret(&password), &|| ahead.record())
+            })
+            .await?;
+            said
+        }
+        AccessStatement::SetPassword { name, password } => {
+            let said = format!("changed the password of {name}");
+            let (asked_by, ahead) = (session.login.clone(), session.ahead());
+            with_accounts(session, move |accounts| {
+                accounts.set_password(&name, secret(&password), asked_by.as_ref(), &|| ahead.record_or_owe())
+            })
+            .await?;
+            write_accounts(session).await?;
+            said
+        }
+        AccessStatement::DropUser { name, if_exists } => {
+            let ahead = session.ahead();
+            match accounts.drop_user(&name, if_exists, &|| ahead.record_or_owe())? {
+                true => {
+                    write_accounts(session).await?;
+                    format!("dropped user {name}")
+                }
+                false => format!("there is no user {name}"),
             }
-            let Some(view) = self.shared.view(name) else { continue };
-            self.shared.audit(&view, &accounts.views_ever(login)).await?;
-            // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
-            if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
+        }
+        AccessStatement::Grant { what, user, force } => {
+            grant(session, accounts, &what, &user, if force { Force::Yes } else { Force::No }).await?;
+            format!("granted {} to {user}", described(&what))
+        }
+        AccessStatement::Revoke { what, user } => {
+            let ahead = session.ahead();
+            match &what {
+                Granted::View(view) => accounts.revoke_view(&user, view, &|| ahead.record_or_owe())?,
+                Granted::Pair(pair) => accounts.revoke_pair(&user, pair, &|| ahead.record_or_owe())?,
+            }
+            write_accounts(session).await?;
+            format!("revoked {} from {user}", described(&what))
+        }
+        AccessStatement::ShowUsers => {
+            let users = accounts.users();
+            let names = users.iter().map(|(name, _)| name.clone()).collect();
+            return texts([("user", names), ("role", users.iter().map(|(_, role)| role.word().into()).collect())]);
+        }
+        AccessStatement::ShowGrants => return show_grants(session, accounts),
+    };
+    Ok(Outcome::Done(done))
+}
+
+/// Takes a view away from everybody who reads it.
+pub(in crate::engine) async fn revoke_from_all(session: &Session, view: &str) -> Result<(), SqlError> {
+    if session.shared.accounts.get().is_none() {
+        return Ok(());
+    }
+    let (view, ahead) = (view.to_owned(), session.ahead());
+    change_accounts(session, move |accounts| accounts.forget_view(&view, &|| ahead.record())).await
+}
+
+/// Writes what was taken away and counts already, once nobody else changes the data folder. Whoever holds that up keeps
+/// nothing that was revoked.
+async fn write_accounts(session: &Session) -> Result<(), SqlError> {
+    let written = change_accounts(session, Accounts::write).await;
+    written.map_err(|error| AccessProblem::Unwritten { why: error.to_string() }.into())
+}
+
+/// Changes who may do what, once nobody else changes the data folder.
+async fn change_accounts<T: Send + 'static>(
+    session: &Session,
+    change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+) -> Result<T, SqlError> {
+    let _turn = transactions::turn(session).await?;
+    with_accounts(session, change).await
+}
+
+/// Works with the accounts on a thread that may wait: to hash a password and to write take a while.
+async fn with_accounts<T: Send + 'static>(
+    session: &Session,
+    change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+) -> Result<T, SqlError> {
+    let shared = Arc::clone(&session.shared);
+    let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
+    match changed {
+        Ok(Some(Err(AccessProblem::Log(unwritten)))) => Err(SqlError::Log(unwritten)),
+        Ok(Some(changed)) => Ok(changed?),
+        _ => Err(SqlError::NoAccounts),
+    }
+}
+
+async fn grant(
+    session: &Session,
+    accounts: &Accounts,
+    what: &Granted,
+    user: &str,
+    force: Force,
+) -> Result<(), SqlError> {
+    let role = accounts.user(user).ok_or_else(|| AccessProblem::UnknownUser { name: user.to_owned() })?.role;
+    if role == Role::Owner {
+        return Err(AccessProblem::IsOwner { name: user.to_owned() }.into());
+    }
+    // One grant after the other: two at once would not see each other.
+    let _granting = session.shared.granting.lock().await;
+    match what {
+        Granted::View(name) => {
+            let view = session.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
+            if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
                 return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
             }
-        }
-        Ok(())
-    }
-
-    /// Rows that end once what they are read by is revoked.
-    pub(in crate::engine) fn while_granted(
-        &self,
-        stream: SendableRecordBatchStream,
-        views: &[UsedView],
-        access: Access,
-    ) -> SendableRecordBatchStream {
-        let schema = stream.schema();
-        let state = Some((stream, Box::pin(self.until_revoked(views, access))));
-        let watched = futures::stream::unfold(state, |state| async {
-            let (mut stream, mut revoked) = state?;
-            tokio::select! {
-                biased;
-                problem = &mut revoked => {
-                    Some((Err(DataFusionError::External(Box::new(SqlError::Access(problem)))), None))
-                }
-                batch = stream.next() => Some((batch?, Some((stream, revoked)))),
+            if let (Some(dropped), Force::No) = (accounts.dropped_view(user), force) {
+                let (view, user) = (name.clone(), user.to_owned());
+                return Err(AccessProblem::Dropped { view, dropped, user }.into());
             }
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, watched))
-    }
-
-    /// Ends once views may not be read any more for what they were asked for.
-    pub(in crate::engine) fn until_revoked(
-        &self,
-        views: &[UsedView],
-        access: Access,
-    ) -> impl Future<Output = AccessProblem> + Send + use<> {
-        let (shared, role, login) = (Arc::clone(&self.shared), self.role, self.login.clone());
-        let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
-        async move {
-            let (Role::Analyst, Some(login), Some(accounts)) = (role, login, shared.accounts.get()) else {
-                return std::future::pending().await;
-            };
-            let problem = |accounts: &Accounts| {
-                let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
-                match revoked {
-                    _ if accounts.role(&login).is_none() => Some(AccessProblem::LoginGone),
-                    Some(view) => Some(AccessProblem::ViewNotGranted { view: view.clone() }),
-                    None if !names.is_empty() && !holds(accounts, &login, &access) => {
-                        Some(AccessProblem::PairNotGranted { granted: Vec::new() })
-                    }
-                    None => None,
-                }
-            };
-            accounts.once(problem).await
+            session.shared.audit(&view, &accounts.views_ever(user)).await?;
+            let (user, name, ahead) = (user.to_owned(), name.clone(), session.ahead());
+            change_accounts(session, move |accounts| accounts.grant_view(&user, &name, &|| ahead.record())).await
         }
+        Granted::Pair(pair) => {
+            let is_second = accounts.pairs_ever(user).iter().any(|known| !known.is_same(pair));
+            let views = accounts.views_ever(user);
+            let apart = views.iter().filter_map(|name| session.shared.view(name)).find(|view| is_apart(view));
+            if let (true, Some(view)) = (is_second, apart) {
+                return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
+            }
+            let (user, pair, ahead) = (user.to_owned(), pair.clone(), session.ahead());
+            change_accounts(session, move |accounts| accounts.grant_pair(&user, &pair, &|| ahead.record())).await
+        }
+    }
+}
+
+fn show_grants(session: &Session, accounts: &Accounts) -> Result<Outcome, SqlError> {
+    let (mut users, mut granted) = (Vec::new(), Vec::new());
+    for (user, _) in accounts.users() {
+        if session.role == Role::Analyst && session.login.as_deref() != Some(user.as_str()) {
+            continue;
+        }
+        let views = accounts.views(&user).into_iter().map(Granted::View);
+        for what in views.chain(accounts.pairs(&user).into_iter().map(Granted::Pair)) {
+            users.push(user.clone());
+            granted.push(described(&what));
+        }
+    }
+    texts([("user", users), ("granted", granted)])
+}
+
+/// Purpose and recipient of a statement as far as they are granted: a claim counts for nothing.
+///
+/// # Errors
+/// Where they are stated and not granted.
+pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<Access, AccessProblem> {
+    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
+    else {
+        return Ok(access.clone());
+    };
+    let stated = session.stated(access);
+    let pairs = accounts.pairs(login);
+    let fitting: Vec<&GrantedPair> =
+        pairs.iter().filter(|pair| pair.fits(stated.purpose.as_deref(), stated.recipient.as_deref())).collect();
+    match fitting.as_slice() {
+        [pair] => Ok(Access { purpose: Some(pair.purpose.clone()), recipient: Some(pair.recipient.clone()) }),
+        [] if stated != Access::default() => {
+            Err(AccessProblem::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
+        }
+        _ => Ok(stated),
+    }
+}
+
+/// An error as an analyst may hear it: of purposes and recipients that people chose for, those that are theirs.
+pub(in crate::engine) fn told(session: &Session, mut error: SqlError) -> SqlError {
+    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
+    else {
+        return error;
+    };
+    let SqlError::View(ViewProblem::Policy(problem)) = &mut error else { return error };
+    let pairs = accounts.pairs(login);
+    let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
+        pairs.iter().any(|pair| own(pair).to_lowercase() == name.to_lowercase())
+    };
+    match problem {
+        PolicyProblem::NoPurpose { known } | PolicyProblem::UnknownPurpose { known, .. } => {
+            known.retain(|name| is_own(name, |pair| &pair.purpose));
+        }
+        PolicyProblem::NoRecipient { known } | PolicyProblem::UnknownRecipient { known, .. } => {
+            known.retain(|name| is_own(name, |pair| &pair.recipient));
+        }
+        _ => return error,
+    }
+    if pairs.is_empty() { AccessProblem::PairNotGranted { granted: Vec::new() }.into() } else { error }
+}
+
+/// Whether a login may still do anything.
+pub(in crate::engine) fn check_login(session: &Session) -> Result<(), AccessProblem> {
+    match (&session.login, session.shared.accounts.get()) {
+        (Some(login), Some(accounts)) if accounts.role(login) != Some(session.role) => Err(AccessProblem::LoginGone),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a login may read these views, beside all others it reads or has read.
+pub(in crate::engine) async fn check_readable(session: &Session, used: &[UsedView]) -> Result<(), SqlError> {
+    let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
+    else {
+        return Ok(());
+    };
+    for UsedView { name, .. } in used {
+        if !accounts.may_read(login, name) {
+            return Err(AccessProblem::ViewNotGranted { view: name.clone() }.into());
+        }
+        let Some(view) = session.shared.view(name) else { continue };
+        session.shared.audit(&view, &accounts.views_ever(login)).await?;
+        // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
+        if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
+            return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Rows that end once what they are read by is revoked.
+pub(in crate::engine) fn while_granted(
+    session: &Session,
+    stream: SendableRecordBatchStream,
+    views: &[UsedView],
+    access: Access,
+) -> SendableRecordBatchStream {
+    let schema = stream.schema();
+    let state = Some((stream, Box::pin(until_revoked(session, views, access))));
+    let watched = futures::stream::unfold(state, |state| async {
+        let (mut stream, mut revoked) = state?;
+        tokio::select! {
+            biased;
+            problem = &mut revoked => {
+                Some((Err(DataFusionError::External(Box::new(SqlError::Access(problem)))), None))
+            }
+            batch = stream.next() => Some((batch?, Some((stream, revoked)))),
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, watched))
+}
+
+/// Ends once views may not be read any more for what they were asked for.
+pub(in crate::engine) fn until_revoked(
+    session: &Session,
+    views: &[UsedView],
+    access: Access,
+) -> impl Future<Output = AccessProblem> + Send + use<> {
+    let (shared, role, login) = (Arc::clone(&session.shared), session.role, session.login.clone());
+    let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
+    async move {
+        let (Role::Analyst, Some(login), Some(accounts)) = (role, login, shared.accounts.get()) else {
+            return std::future::pending().await;
+        };
+        let problem = |accounts: &Accounts| {
+            let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
+            match revoked {
+                _ if accounts.role(&login).is_none() => Some(AccessProblem::LoginGone),
+                Some(view) => Some(AccessProblem::ViewNotGranted { view: view.clone() }),
+                None if !names.is_empty() && !holds(accounts, &login, &access) => {
+                    Some(AccessProblem::PairNotGranted { granted: Vec::new() })
+                }
+                None => None,
+            }
+        };
+        accounts.once(problem).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whether an engine can answer: what every statement needs is tried.
 
+use super::access;
 use crate::SqlError;
 use crate::engine::Session;
 use crate::engine::change::transactions::blocking;
@@ -13,7 +14,7 @@ impl Session {
     /// # Errors
     /// What can't be done.
     pub async fn health(&self) -> Result<(), SqlError> {
-        self.check_login()?;
+        access::check_login(self)?;
         if let Some(data) = &self.shared.data {
             let store = data.store.clone();
             blocking(move || {

@@ -18,6 +18,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use futures::{Stream, StreamExt};
 
+use super::access;
 use crate::SqlError;
 use crate::access::Accounts;
 use crate::engine::{Described, Session, Shared};
@@ -212,12 +213,12 @@ impl Session {
         let entry = recorder.entry(LogOutcome::Answered, views);
         Ahead(Some((Arc::clone(recorder), entry)))
     }
+}
 
-    /// Notes what a statement reads that changes something.
-    pub(in crate::engine) fn reads_for_change(&self, views: &[UsedView]) {
-        if let Some(recorder) = &self.recorder {
-            *recorder.views() = views.to_vec();
-        }
+/// Notes what a statement reads that changes something.
+pub(in crate::engine) fn reads_for_change(session: &Session, views: &[UsedView]) {
+    if let Some(recorder) = &session.recorder {
+        *recorder.views() = views.to_vec();
     }
 }
 
@@ -285,7 +286,7 @@ impl Session {
     /// # Errors
     /// Where it is not allowed, or can't be planned.
     pub async fn prepare(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
-        let granted = self.granted(&parsed.access).unwrap_or_else(|_| parsed.access.clone());
+        let granted = access::granted(self, &parsed.access).unwrap_or_else(|_| parsed.access.clone());
         let asked = Asked::new(self, &parsed.text, &self.stated(&granted));
         match self.describe(parsed).await {
             Ok(described) => {
@@ -294,7 +295,7 @@ impl Session {
             }
             Err(error) => {
                 asked.end(LogOutcome::of(&error), Vec::new())?;
-                Err(self.told(error))
+                Err(access::told(self, error))
             }
         }
     }

@@ -14,11 +14,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan,
 use kohort_store::{Change, Condition, ScanRequest, StoreError, Uniqueness, Value};
 use tokio::runtime::Handle;
 
-use super::create::{Built, Planned};
+use super::create::{self, Built, Planned};
 use crate::SqlError;
-use crate::engine::change::catalog::CatalogChange;
+use crate::engine::change::catalog::{self, CatalogChange};
 use crate::engine::change::stored::reading;
-use crate::engine::change::transactions::{Touched, Transaction, blocking};
+use crate::engine::change::transactions::{self, Touched, Transaction, blocking};
 use crate::engine::{Session, Shared};
 use crate::parser::Refresh;
 use crate::store::{StoredTable, value_of};
@@ -37,78 +37,79 @@ pub(in crate::engine) struct Following {
     policies: Option<Arc<LogicalPlan>>,
 }
 
-impl Session {
-    /// Makes a materialized view, or opens it where the data folder keeps it. It is not kept yet, and nobody may change its
-    /// table before it is known to follow.
-    pub(in crate::engine) async fn materialize(&self, planned: &Planned) -> Result<(CatalogChange, State), SqlError> {
-        let Some(data) = &self.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
-        check(&planned.definition).map_err(unfit)?;
-        let origin = origin(planned)?;
-        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        let name = planned.definition.name.clone();
-        if self.is_restoring {
-            let snapshot = data.store.read()?;
-            if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
-                let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), self.options().most_kept_bytes());
-                let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
-                let state = State::Materialized { view: Arc::new(view), query, policies };
-                return Ok((self.change_catalog().await?, state));
-            }
+/// Makes a materialized view, or opens it where the data folder keeps it. It is not kept yet, and nobody may change its
+/// table before it is known to follow.
+pub(in crate::engine) async fn materialize(
+    session: &Session,
+    planned: &Planned,
+) -> Result<(CatalogChange, State), SqlError> {
+    let Some(data) = &session.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
+    check(&planned.definition).map_err(unfit)?;
+    let origin = origin(planned)?;
+    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+    let name = planned.definition.name.clone();
+    if session.is_restoring {
+        let snapshot = data.store.read()?;
+        if Materialized::is_kept(&name, &snapshot).map_err(unfit)? {
+            let (definition, most_kept_bytes) = (Arc::clone(&planned.definition), session.options().most_kept_bytes());
+            let view = blocking(move || Materialized::open(definition, origin, &snapshot, most_kept_bytes)).await?;
+            let state = State::Materialized { view: Arc::new(view), query, policies };
+            return Ok((catalog::change_catalog(session).await?, state));
         }
-        let (transaction, Remade { view, .. }) = self.make(planned, origin, None).await?;
-        let state = State::Materialized { view: Arc::new(view), query, policies };
-        Ok((CatalogChange::Kept(transaction), state))
     }
+    let (transaction, Remade { view, .. }) = make(session, planned, origin, None).await?;
+    let state = State::Materialized { view: Arc::new(view), query, policies };
+    Ok((CatalogChange::Kept(transaction), state))
+}
 
-    /// Makes a materialized view anew; it is not kept yet.
-    pub(in crate::engine) async fn rematerialize(
-        &self,
-        planned: &Planned,
-        old: Arc<Materialized>,
-        how: Refresh,
-    ) -> Result<(CatalogChange, State, Told), SqlError> {
-        let origin = origin(planned)?;
-        let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
-        let (transaction, Remade { view, told }) = self.make(planned, origin, Some((old, how))).await?;
-        let state = State::Materialized { view: Arc::new(view), query, policies };
-        Ok((CatalogChange::Kept(transaction), state, told))
-    }
+/// Makes a materialized view anew; it is not kept yet.
+pub(in crate::engine) async fn rematerialize(
+    session: &Session,
+    planned: &Planned,
+    old: Arc<Materialized>,
+    how: Refresh,
+) -> Result<(CatalogChange, State, Told), SqlError> {
+    let origin = origin(planned)?;
+    let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
+    let (transaction, Remade { view, told }) = make(session, planned, origin, Some((old, how))).await?;
+    let state = State::Materialized { view: Arc::new(view), query, policies };
+    Ok((CatalogChange::Kept(transaction), state, told))
+}
 
-    async fn make(
-        &self,
-        planned: &Planned,
-        origin: Origin,
-        old: Option<(Arc<Materialized>, Refresh)>,
-    ) -> Result<(Transaction, Remade), SqlError> {
-        self.outside_of_transactions()?;
-        // Whoever holds the change sees the rows as they stay.
-        let transaction = self.begin().await?;
-        let context = reading(&self.shared.owner, &transaction);
-        let Built { version, rows, .. } = self.version(planned).await?;
-        let policies = match &planned.policies {
-            Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
-            None => None,
+async fn make(
+    session: &Session,
+    planned: &Planned,
+    origin: Origin,
+    old: Option<(Arc<Materialized>, Refresh)>,
+) -> Result<(Transaction, Remade), SqlError> {
+    transactions::outside_of_transactions(session)?;
+    // Whoever holds the change sees the rows as they stay.
+    let transaction = transactions::begin(session).await?;
+    let context = reading(&session.shared.owner, &transaction);
+    let Built { version, rows, .. } = create::version(session, planned).await?;
+    let policies = match &planned.policies {
+        Some(plan) => Some(policy_rows(&context, plan.as_ref().clone(), &planned.definition).await?),
+        None => None,
+    };
+    let (shared, change) = (Arc::clone(&session.shared), Arc::clone(&transaction.change));
+    let (now, most_kept_bytes) = ((shared.clock)().timestamp_micros(), session.options().most_kept_bytes());
+    let made = blocking(move || {
+        index_persons(&origin, &change)?;
+        let catalog = shared.hierarchies();
+        let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now, most_kept_bytes };
+        let made = match old {
+            None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
+            Some((old, how)) => old.remake(&change, &making, how),
         };
-        let (shared, change) = (Arc::clone(&self.shared), Arc::clone(&transaction.change));
-        let (now, most_kept_bytes) = ((shared.clock)().timestamp_micros(), self.options().most_kept_bytes());
-        let made = blocking(move || {
-            index_persons(&origin, &change)?;
-            let catalog = shared.hierarchies();
-            let making = Making { version: &version, rows, policies, catalog: &catalog, origin, now, most_kept_bytes };
-            let made = match old {
-                None => Materialized::make(&change, &making).map(|view| Remade { view, told: Told::Whole }),
-                Some((old, how)) => old.remake(&change, &making, how),
-            };
-            made.map_err(SqlError::from)
-        });
-        Ok((transaction, made.await?))
-    }
+        made.map_err(SqlError::from)
+    });
+    Ok((transaction, made.await?))
+}
 
-    /// Forgets what is kept of a materialized view, within a transaction.
-    pub(in crate::engine) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
-        let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
-        blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
-    }
+/// Forgets what is kept of a materialized view, within a transaction.
+pub(in crate::engine) async fn unmaterialize(name: &str, transaction: &Transaction) -> Result<(), SqlError> {
+    let (name, change) = (name.to_owned(), Arc::clone(&transaction.change));
+    blocking(move || Materialized::drop_kept(&name, &change).map_err(unfit)).await
 }
 
 impl Shared {

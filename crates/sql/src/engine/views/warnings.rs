@@ -43,56 +43,54 @@ pub(in crate::engine) fn told_of_refresh(told: Told) -> String {
     }
 }
 
-impl Session {
-    /// What to warn of beside a view, each in a line of its own; `before` is what had its name.
-    pub(in crate::engine) fn warnings(
-        &self,
-        planned: &Planned,
-        state: &State,
-        before: Option<&Arc<AView>>,
-    ) -> Result<String, SqlError> {
-        // Nobody listens while a folder is opened.
-        if self.is_restoring {
-            return Ok(String::new());
-        }
-        let mut warnings = of_definition(&planned.definition);
-        warnings.extend(of_choices(planned));
-        if let (Some(before), State::Usable { version, .. }) = (before, state) {
-            warnings.extend(of_earlier(&before.state(), version));
-        }
-        warnings.extend(self.of_others(planned, state)?);
-        Ok(warnings.into_iter().map(|warning| format!("\nwarning: {warning}")).collect())
+/// What to warn of beside a view, each in a line of its own; `before` is what had its name.
+pub(in crate::engine) fn warnings(
+    session: &Session,
+    planned: &Planned,
+    state: &State,
+    before: Option<&Arc<AView>>,
+) -> Result<String, SqlError> {
+    // Nobody listens while a folder is opened.
+    if session.is_restoring {
+        return Ok(String::new());
     }
+    let mut warnings = of_definition(&planned.definition);
+    warnings.extend(of_choices(planned));
+    if let (Some(before), State::Usable { version, .. }) = (before, state) {
+        warnings.extend(of_earlier(&before.state(), version));
+    }
+    warnings.extend(of_others(session, planned, state)?);
+    Ok(warnings.into_iter().map(|warning| format!("\nwarning: {warning}")).collect())
+}
 
-    /// Other views of the same persons that tell more when they are read together, or may.
-    fn of_others(&self, planned: &Planned, state: &State) -> Result<Vec<String>, SqlError> {
-        let views = self.shared.views.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let own_tables = tables_of(&planned.query)?;
-        let shares_table = |query: &LogicalPlan| tables_of(query).map(|tables| !tables.is_disjoint(&own_tables));
-        let mut warnings = Vec::new();
-        for (name, other) in views.iter().filter(|(name, _)| **name != planned.definition.name) {
-            match (state, other.state()) {
-                (State::Usable { version, .. }, State::Usable { version: of_other, query, .. }) => {
-                    if let Some(n_persons) = fewer_together(&[version, &of_other]) {
-                        let told = told_together(n_persons);
-                        warnings.push(format!("whoever also reads {name} {told}: let nobody read both"));
-                    } else if shares_table(&query)? && share_nobody(version, &of_other) {
-                        let unlike = "is of the same table and names nobody alike";
-                        warnings.push(format!("{name} {unlike}: if they are the same persons, let nobody read both"));
-                    }
+/// Other views of the same persons that tell more when they are read together, or may.
+fn of_others(session: &Session, planned: &Planned, state: &State) -> Result<Vec<String>, SqlError> {
+    let views = session.shared.views.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let own_tables = tables_of(&planned.query)?;
+    let shares_table = |query: &LogicalPlan| tables_of(query).map(|tables| !tables.is_disjoint(&own_tables));
+    let mut warnings = Vec::new();
+    for (name, other) in views.iter().filter(|(name, _)| **name != planned.definition.name) {
+        match (state, other.state()) {
+            (State::Usable { version, .. }, State::Usable { version: of_other, query, .. }) => {
+                if let Some(n_persons) = fewer_together(&[version, &of_other]) {
+                    let told = told_together(n_persons);
+                    warnings.push(format!("whoever also reads {name} {told}: let nobody read both"));
+                } else if shares_table(&query)? && share_nobody(version, &of_other) {
+                    let unlike = "is of the same table and names nobody alike";
+                    warnings.push(format!("{name} {unlike}: if they are the same persons, let nobody read both"));
                 }
-                (
-                    State::Usable { .. } | State::Materialized { .. },
-                    State::Usable { query, .. } | State::Materialized { query, .. },
-                ) if shares_table(&query)? => {
-                    let moves = "is of the same table and one of them moves with it";
-                    warnings.push(format!("{name} {moves}, so what both tell is not known: let nobody read both"));
-                }
-                _ => {}
             }
+            (
+                State::Usable { .. } | State::Materialized { .. },
+                State::Usable { query, .. } | State::Materialized { query, .. },
+            ) if shares_table(&query)? => {
+                let moves = "is of the same table and one of them moves with it";
+                warnings.push(format!("{name} {moves}, so what both tell is not known: let nobody read both"));
+            }
+            _ => {}
         }
-        Ok(warnings)
     }
+    Ok(warnings)
 }
 
 /// What whoever kept what a view showed before can tell by a new version.
