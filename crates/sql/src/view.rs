@@ -45,7 +45,6 @@ pub use labels::ShownLabels;
 pub(crate) use materialized::EVERYBODY;
 pub use materialized::{
     Changed, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, Standing, Told, check,
-    forget_standings,
 };
 pub use plan::{Plan, PlanWish};
 pub use point::Point;

@@ -37,7 +37,6 @@ mod read;
 mod remake;
 mod step;
 mod trees;
-mod upgrade;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -60,7 +59,6 @@ pub use problem::MaterializedProblem;
 pub(super) use read::{PointRead, StoredRead, Unread};
 pub use remake::{Remade, Told};
 use trees::KnownTrees;
-pub use upgrade::forget_standings;
 
 /// A materialized view of a store.
 pub struct Materialized {

@@ -15,7 +15,6 @@ use std::path::Path;
 use kohort_store::{Change, State, Store, record_of};
 
 use crate::SqlError;
-use crate::view::{ViewProblem, forget_standings};
 
 const KIND: &str = "format";
 const NAME: &str = "records and hidden tables";
@@ -23,8 +22,8 @@ const NAME: &str = "records and hidden tables";
 /// What brings a folder from one format to the next. A new folder takes all of them, too.
 type Step = fn(&Change) -> Result<(), SqlError>;
 
-/// The first leads from format 1 to format 2.
-const STEPS: &[Step] = &[|change| Ok(forget_standings(change).map_err(ViewProblem::Materialized)?)];
+/// The first will lead from format 1 to format 2.
+const STEPS: &[Step] = &[];
 
 /// Brings a folder to the newest format.
 ///
