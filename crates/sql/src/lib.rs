@@ -29,6 +29,7 @@ mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
 pub mod hierarchies;
+mod leaf;
 pub mod options;
 pub mod parser;
 pub mod policy;

@@ -9,12 +9,9 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio_postgres::Row;
@@ -25,6 +22,7 @@ use super::columns::{Column, Encoding};
 use super::conditions::Conditions;
 use super::connection::Connection;
 use super::{PostgresProblem, external};
+use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
 /// Batches that may wait for the operator above.
 const WAITING_BATCHES: usize = 2;
@@ -60,13 +58,8 @@ pub(super) struct PostgresScan {
 impl PostgresScan {
     pub(super) fn new(address: Arc<Address>, asked: Asked) -> PostgresScan {
         let schema: SchemaRef = Schema::new(asked.columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        PostgresScan { address, asked, schema, properties: Arc::new(properties) }
+        let properties = properties_of_leaf(&schema, 1);
+        PostgresScan { address, asked, schema, properties }
     }
 }
 
@@ -89,31 +82,13 @@ impl ExecutionPlan for PostgresScan {
         "PostgresScan"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
+    methods_of_leaf!();
 
     fn apply_expressions(
         &self,
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -28,14 +28,12 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::filter_pushdown::{ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, Partitioning, PlanProperties,
-    ReplaceChildrenOptions, execute_stream,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, PlanProperties, execute_stream,
 };
 use futures::TryStreamExt;
 use kohort_io::{VerifiedRows, write_rows};
@@ -47,6 +45,7 @@ use super::choose::{Comparison, quasi_schema};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Reader, Version, ViewProblem};
+use crate::leaf::{methods_of_leaf, properties_of_leaf};
 use crate::parser::BlockSize;
 use crate::readers::{ReadsView, Turn};
 use crate::role;
@@ -86,13 +85,8 @@ impl AnonymizeExec {
     pub(super) fn new(job: Job, projection: Vec<usize>) -> Result<Self> {
         let schema = Arc::new(job.version.definition.schema().project(&projection)?);
         // Nothing is claimed of order, keys or distribution: labels have none of what the query below may promise.
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        let (job, properties, metrics) = (Arc::new(job), Arc::new(properties), ExecutionPlanMetricsSet::new());
+        let properties = properties_of_leaf(&schema, 1);
+        let (job, metrics) = (Arc::new(job), ExecutionPlanMetricsSet::new());
         Ok(AnonymizeExec { job, schema, projection, properties, pushed: Vec::new(), metrics })
     }
 
@@ -151,13 +145,7 @@ impl ExecutionPlan for AnonymizeExec {
         "AnonymizeExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
+    methods_of_leaf!();
 
     fn apply_expressions(
         &self,
@@ -193,18 +181,6 @@ impl ExecutionPlan for AnonymizeExec {
         }
         let narrowed = self.with_pushed_down(self.pushed.iter().cloned().chain(pushed).collect());
         Ok(propagation.with_updated_node(Arc::new(narrowed)))
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
