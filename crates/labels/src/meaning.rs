@@ -2,7 +2,7 @@
 //!
 //! A protected column of an A-view shows labels: a value, a closed range `[20,29]`, a node of the column's hierarchy,
 //! or `*`. A comparison with such a column asks whether the value behind the label *could* satisfy it. So every
-//! condition here is "there is a value the label can stand for such that ...", decided per atom.
+//! condition here is "there is a value the label can stand for such that ...", decided for each comparison by itself.
 //!
 //! # Guarantee
 //! no false "no": where a label was made from a value that satisfies a condition, the label could. And no

@@ -2,7 +2,7 @@
 //!
 //! The rule follows every column from its scan to where it is compared: through projections, aliases, subqueries, CTEs,
 //! joins, set operations, grouping. Where a protected column meets a comparison in WHERE, HAVING, ON or FILTER, the
-//! predicate is brought to negation normal form and each atom becomes a function of [`crate::meaning`]. Labels may be
+//! predicate is brought to negation normal form and each comparison becomes a function of [`crate::meaning`]. Labels may be
 //! shown, grouped, sorted and counted as the texts they are. Everything else that touches a label is refused by name.
 //!
 //! [`RefuseRawComparisons`] is the net below: it runs last, finds columns by another way, and fails a plan in which a
@@ -13,7 +13,7 @@
 //! # Paper
 //! `[EPS+12]` section 5.1, step 4, and section 6 for joins
 //! # Deviations
-//! the paper rewrites `=` only. Here every atom is asked on its own, so `a = 1 AND a <> 1` can be true of
+//! the paper rewrites `=` only. Here every comparison is asked on its own, so `a = 1 AND a <> 1` can be true of
 //! a row; `NOT IN (SELECT ...)` has no such meaning and is refused
 //! # Cost
 //! one pass over the plan; plans without protected columns are returned as they are

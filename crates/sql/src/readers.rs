@@ -44,7 +44,7 @@ impl Readers {
             permits.push(self.of_login(login).acquire_owned().await.ok()?);
         }
         permits.push(Arc::clone(&self.turns).acquire_owned().await.ok()?);
-        Some(Waited(Arc::new(Turn(Mutex::new(Held { permits, ..Held::default() })))))
+        Some(Waited(Arc::new(ReadingTurn(Mutex::new(Held { permits, ..Held::default() })))))
     }
 
     fn of_login(&self, login: &str) -> Arc<Semaphore> {
@@ -55,7 +55,7 @@ impl Readers {
 }
 
 /// The turn of one query, which its parts share.
-pub(crate) struct Turn(Mutex<Held>);
+pub(crate) struct ReadingTurn(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
@@ -68,7 +68,7 @@ struct Held {
     is_over: bool,
 }
 
-impl Turn {
+impl ReadingTurn {
     /// A view is read from now on, until this is dropped.
     pub(crate) fn reading(self: &Arc<Self>) -> ReadsView {
         self.held().n_reading += 1;
@@ -95,7 +95,7 @@ impl Held {
 }
 
 /// A view that is being read in a turn.
-pub(crate) struct ReadsView(Arc<Turn>);
+pub(crate) struct ReadsView(Arc<ReadingTurn>);
 
 impl Drop for ReadsView {
     fn drop(&mut self) {
@@ -107,7 +107,7 @@ impl Drop for ReadsView {
 }
 
 /// Work in a turn that can't be stopped.
-pub(crate) struct Works(Arc<Turn>);
+pub(crate) struct Works(Arc<ReadingTurn>);
 
 impl Drop for Works {
     fn drop(&mut self) {
@@ -118,7 +118,7 @@ impl Drop for Works {
 }
 
 /// A turn that was waited for. It is over once this is dropped.
-pub(crate) struct Waited(Arc<Turn>);
+pub(crate) struct Waited(Arc<ReadingTurn>);
 
 impl Waited {
     /// The session, whose views are read in this turn.

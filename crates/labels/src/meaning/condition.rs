@@ -1,4 +1,4 @@
-//! [`Condition`]: what is asked of the value behind a label, one atom of a predicate.
+//! [`Condition`]: what is asked of the value behind a label, one comparison of a predicate.
 //!
 //! Negations are conditions of their own, not "not could be": `x <> 5` and `x = 5` can both be true of a label.
 

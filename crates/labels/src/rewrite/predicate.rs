@@ -1,7 +1,7 @@
-//! Predicates in negation normal form, atom by atom.
+//! Predicates in negation normal form, one comparison after the other.
 //!
-//! `NOT` moves inward only as far as labels need it: what touches none keeps its shape and its three truth values. An
-//! atom on a label is never NULL, and false where a cell is NULL, so that its negation is an atom of its own.
+//! `NOT` moves inward only as far as labels need it: what touches none keeps its shape and its three truth values. A
+//! comparison with a label is never NULL, and false where a cell is NULL, so that its negation is a comparison of its own.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Polarity {
         }
     }
 
-    /// Flipped where an atom is itself negated.
+    /// Flipped where a comparison is itself negated.
     fn of(self, negated: bool) -> Polarity {
         if negated { self.flipped() } else { self }
     }
@@ -56,7 +56,7 @@ impl Polarity {
 }
 
 impl Rewriter<'_> {
-    /// A predicate, or its negation, with every atom on labels as a function.
+    /// A predicate, or its negation, with every comparison with labels as a function.
     pub(super) fn predicate(&mut self, predicate: Expr, polarity: Polarity, scope: &Scope) -> Result<Expr> {
         match predicate {
             Expr::Exists(Exists { subquery, negated }) => {

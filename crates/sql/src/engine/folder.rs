@@ -20,7 +20,7 @@ use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
 use crate::SqlError;
-use crate::engine::change::transactions::{Transaction, Turn, blocking};
+use crate::engine::change::transactions::{ChangeTurn, Transaction, blocking};
 use crate::engine::session::Outcome;
 use crate::engine::session::recorded::Ahead;
 use crate::engine::{Clock, Engine, Session, Shared};
@@ -267,7 +267,7 @@ pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) 
 
 /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
 /// over.
-pub(in crate::engine) async fn commit(session: &Session, transaction: Transaction) -> Result<Turn, SqlError> {
+pub(in crate::engine) async fn commit(session: &Session, transaction: Transaction) -> Result<ChangeTurn, SqlError> {
     commit_then(session, transaction, || ()).await
 }
 
@@ -277,7 +277,7 @@ pub(in crate::engine) async fn commit_then(
     session: &Session,
     transaction: Transaction,
     after: impl FnOnce() + Send + 'static,
-) -> Result<Turn, SqlError> {
+) -> Result<ChangeTurn, SqlError> {
     let (shared, ahead) = (Arc::clone(&session.shared), session.ahead());
     blocking(move || shared.keep_then(transaction, &ahead, after)).await
 }
@@ -357,7 +357,7 @@ impl Shared {
         transaction: Transaction,
         ahead: &Ahead,
         after: impl FnOnce(),
-    ) -> Result<Turn, SqlError> {
+    ) -> Result<ChangeTurn, SqlError> {
         let mut unkept = Unkept { shared: self, is_kept: false };
         self.keep(&transaction, ahead)?;
         unkept.is_kept = true;
@@ -367,7 +367,7 @@ impl Shared {
     }
 
     fn keep(&self, transaction: &Transaction, ahead: &Ahead) -> Result<(), SqlError> {
-        let followed = self.follow(transaction)?;
+        let followed = self.let_views_follow(transaction)?;
         let change = &transaction.change;
         for table in &transaction.changed {
             let next = self.generations.of(table) + 1;

@@ -2,7 +2,7 @@
 //!
 //! Every statement is recorded before its answer leaves: where that fails, there is no answer. A statement that changes
 //! something is recorded before the change is kept ([`recorded`]). One that is stopped before it has an answer is
-//! recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
+//! recorded too ([`AskedStatement`]), and an answer that fails while its rows leave is recorded once more.
 
 pub(super) mod access;
 pub(super) mod allowed;
@@ -46,7 +46,7 @@ use crate::role::Role;
 use crate::store::Reading;
 use crate::view::{AView, ViewProblem};
 use granted::GrantedViews;
-use recorded::{Answered, Asked, Recorder};
+use recorded::{Answered, AskedStatement, Recorder};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -159,7 +159,7 @@ impl Session {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
         let granted = access::granted(self, &access).unwrap_or_else(|_| access.clone());
-        let asked = Asked::new(self, &text, &self.stated(&granted));
+        let asked = AskedStatement::new(self, &text, &self.stated(&granted));
         // A new day is no change that the statement asks for.
         self.recorder = None;
         calendar::note_day(self).await;

@@ -29,7 +29,7 @@ const WAITING_BATCHES: usize = 2;
 
 /// What is asked of a table.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PostgresQuery {
     pub(super) columns: Vec<Column>,
     pub(super) conditions: Conditions,
     /// That the conditions were made for.
@@ -38,7 +38,7 @@ pub(super) struct Asked {
     pub(super) batch_size: usize,
 }
 
-impl Asked {
+impl PostgresQuery {
     fn sql(&self, address: &Address) -> String {
         let columns: Vec<String> = self.columns.iter().map(Column::selected).collect();
         let columns = if columns.is_empty() { "true".to_owned() } else { columns.join(", ") };
@@ -50,13 +50,13 @@ impl Asked {
 /// Reads a table of a server, in one transaction of its own.
 pub(super) struct PostgresScan {
     address: Arc<Address>,
-    asked: Asked,
+    asked: PostgresQuery,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl PostgresScan {
-    pub(super) fn new(address: Arc<Address>, asked: Asked) -> PostgresScan {
+    pub(super) fn new(address: Arc<Address>, asked: PostgresQuery) -> PostgresScan {
         let schema: SchemaRef = Schema::new(asked.columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
         let properties = properties_of_leaf(&schema, 1);
         PostgresScan { address, asked, schema, properties }
@@ -103,7 +103,7 @@ impl ExecutionPlan for PostgresScan {
 /// Sends what is asked, batch by batch, as long as somebody listens.
 async fn read(
     address: &Address,
-    asked: &Asked,
+    asked: &PostgresQuery,
     schema: &SchemaRef,
     sender: &Sender<Result<RecordBatch>>,
 ) -> Result<(), PostgresProblem> {

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::address::Address;
 use super::columns::{Column, Layout};
 use super::conditions::Conditions;
-use super::scan::{Asked, PostgresScan};
+use super::scan::{PostgresQuery, PostgresScan};
 
 /// A table of a server.
 pub(super) struct PostgresTable {
@@ -64,7 +64,7 @@ impl TableProvider for PostgresTable {
             Some(projection) => projection.iter().map(|&position| self.layout.columns[position].clone()).collect(),
             None => self.layout.columns.clone(),
         };
-        let asked = Asked {
+        let asked = PostgresQuery {
             columns,
             conditions: Conditions::of(filters, &self.layout),
             encoding: self.layout.encoding,

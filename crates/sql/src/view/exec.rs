@@ -47,7 +47,7 @@ use super::source::{Base, Source};
 use super::{Reader, Version, ViewProblem};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 use crate::parser::BlockSize;
-use crate::readers::{ReadsView, Turn};
+use crate::readers::{ReadingTurn, ReadsView};
 use crate::role;
 
 /// Small blocks are looked at some at a time.
@@ -55,7 +55,7 @@ const LEAST_ROWS_TOGETHER: usize = 16_384;
 
 /// Reads an A-view.
 pub struct AnonymizeExec {
-    job: Arc<Job>,
+    read: Arc<ViewRead>,
     schema: SchemaRef,
     /// Positions of the view's columns that are read.
     projection: Vec<usize>,
@@ -66,7 +66,7 @@ pub struct AnonymizeExec {
 }
 
 /// What is read, and from where.
-pub(super) struct Job {
+pub(super) struct ViewRead {
     pub(super) version: Arc<Version>,
     pub(super) reader: Reader,
     /// What is asked of quasi columns.
@@ -82,12 +82,12 @@ pub(super) struct Job {
 }
 
 impl AnonymizeExec {
-    pub(super) fn new(job: Job, projection: Vec<usize>) -> Result<Self> {
-        let schema = Arc::new(job.version.definition.schema().project(&projection)?);
+    pub(super) fn new(read: ViewRead, projection: Vec<usize>) -> Result<Self> {
+        let schema = Arc::new(read.version.definition.schema().project(&projection)?);
         // Nothing is claimed of order, keys or distribution: labels have none of what the query below may promise.
         let properties = properties_of_leaf(&schema, 1);
-        let (job, metrics) = (Arc::new(job), ExecutionPlanMetricsSet::new());
-        Ok(AnonymizeExec { job, schema, projection, properties, pushed: Vec::new(), metrics })
+        let (read, metrics) = (Arc::new(read), ExecutionPlanMetricsSet::new());
+        Ok(AnonymizeExec { read, schema, projection, properties, pushed: Vec::new(), metrics })
     }
 
     /// What joins above let through, where it is taken.
@@ -98,7 +98,7 @@ impl AnonymizeExec {
     /// The same, with conditions on its columns in place of those that joins above would find.
     pub(crate) fn with_pushed_down(&self, pushed: Vec<Arc<dyn PhysicalExpr>>) -> AnonymizeExec {
         AnonymizeExec {
-            job: Arc::clone(&self.job),
+            read: Arc::clone(&self.read),
             schema: Arc::clone(&self.schema),
             projection: self.projection.clone(),
             properties: Arc::clone(&self.properties),
@@ -109,26 +109,26 @@ impl AnonymizeExec {
 
     /// What joins above let through, of quasi columns alone.
     fn pushed(&self) -> Vec<Comparison> {
-        let definition = &self.job.version.definition;
+        let definition = &self.read.version.definition;
         self.pushed.iter().filter_map(|condition| Comparison::of(definition, condition)).collect()
     }
 }
 
 impl fmt::Debug for AnonymizeExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AnonymizeExec({})", self.job.version.definition.name)
+        write!(f, "AnonymizeExec({})", self.read.version.definition.name)
     }
 }
 
 impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Job { version, plan, role, .. } = self.job.as_ref();
+        let ViewRead { version, plan, role, .. } = self.read.as_ref();
         let described = match (role, plan) {
             // How many classes there are, and how many of them hide a column, is not for readers.
             (role::Role::Analyst, Plan::SelectFirst { chosen: Chosen::Classes(_) }) => {
                 "select first, some classes".to_owned()
             }
-            _ => plan.describe(self.job.n_classes_in_all()),
+            _ => plan.describe(self.read.n_classes_in_all()),
         };
         write!(f, "AnonymizeExec: view={}", version.definition.name)?;
         // The number of one that moves counts changes, also of those whom its rows do not show yet.
@@ -168,7 +168,7 @@ impl ExecutionPlan for AnonymizeExec {
         result: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let Job { version, plan, .. } = self.job.as_ref();
+        let ViewRead { version, plan, .. } = self.read.as_ref();
         let is_taken = phase == FilterPushdownPhase::Post
             && matches!(plan, Plan::SelectFirst { .. })
             && !version.answers_matching();
@@ -193,15 +193,15 @@ impl ExecutionPlan for AnonymizeExec {
             projection: self.projection.clone(),
             n_rows_per_batch: context.session_config().batch_size(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
-            n_classes: (self.job.role == role::Role::Owner)
+            n_classes: (self.read.role == role::Role::Owner)
                 .then(|| MetricBuilder::new(&self.metrics).counter("classes", partition)),
         };
         let memory = MemoryConsumer::new("AnonymizeExec").register(context.memory_pool());
-        let (job, pushed) = (Arc::clone(&self.job), self.pushed());
-        let turn = context.session_config().get_extension::<Turn>();
-        let reads = turn.as_ref().map(Turn::reading);
-        let reading = Reading { job, pushed, output, memory, input: None, waiting: Vec::new(), turn, reads };
-        let batches = futures::stream::try_unfold(reading, Reading::step).map_ok(futures::stream::iter).try_flatten();
+        let (read, pushed) = (Arc::clone(&self.read), self.pushed());
+        let turn = context.session_config().get_extension::<ReadingTurn>();
+        let reads = turn.as_ref().map(ReadingTurn::reading);
+        let reading = ReadSteps { read, pushed, output, memory, input: None, waiting: Vec::new(), turn, reads };
+        let batches = futures::stream::try_unfold(reading, ReadSteps::step).map_ok(futures::stream::iter).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 }
@@ -237,8 +237,8 @@ impl Output {
 }
 
 /// A view that is being read: everything at once, or class by class as their rows come in.
-struct Reading {
-    job: Arc<Job>,
+struct ReadSteps {
+    read: Arc<ViewRead>,
     /// What joins above let through, until it is looked at.
     pushed: Vec<Comparison>,
     output: Output,
@@ -248,29 +248,29 @@ struct Reading {
     /// Private rows that wait for others of their classes.
     waiting: Vec<RecordBatch>,
     /// The query's turn to read views, which is over where all are read.
-    turn: Option<Arc<Turn>>,
+    turn: Option<Arc<ReadingTurn>>,
     reads: Option<ReadsView>,
 }
 
-impl Reading {
+impl ReadSteps {
     /// The next batches that leave, `None` after the last.
-    async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, Reading)>> {
+    async fn step(mut self) -> Result<Option<(Vec<Result<RecordBatch>>, ReadSteps)>> {
         if self.input.is_none() {
             let pushed = std::mem::take(&mut self.pushed);
-            if let Some(begun) = self.job.begun(pushed).await? {
-                self.job = Arc::new(begun);
+            if let Some(begun) = self.read.begun(pushed).await? {
+                self.read = Arc::new(begun);
             }
             if let Some(n_classes) = &self.output.n_classes {
-                n_classes.add(self.job.n_classes());
+                n_classes.add(self.read.n_classes());
             }
         }
-        let job = Arc::clone(&self.job);
-        let failed = |error: DataFusionError| external(ViewProblem::of_query(&job.version.definition.name, &error));
+        let read = Arc::clone(&self.read);
+        let failed = |error: DataFusionError| external(ViewProblem::of_query(&read.version.definition.name, &error));
         let mut input = match self.input.take() {
             Some(input) => input,
-            None => job.open()?,
+            None => read.open()?,
         };
-        let enough = job.n_rows_together();
+        let enough = read.n_rows_together();
         let mut n_rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum::<usize>();
         let enough = enough.saturating_add(n_rows);
         let mut is_over = false;
@@ -290,19 +290,19 @@ impl Reading {
         self.waiting.clear();
         // Codes, cells and labels together are about as large again as the rows.
         self.memory.try_resize(2 * rows.get_array_memory_size())?;
-        let (worker, elapsed) = (Arc::clone(&job), self.output.metrics.elapsed_compute().clone());
+        let (worker, elapsed) = (Arc::clone(&read), self.output.metrics.elapsed_compute().clone());
         // They are kept as long as the work goes on, which may be longer than anybody waits for it.
-        let (memory, works) = (self.memory.take(), self.turn.as_ref().map(Turn::working));
+        let (memory, works) = (self.memory.take(), self.turn.as_ref().map(ReadingTurn::working));
         let shown = tokio::task::spawn_blocking(move || {
             let _timer = elapsed.timer();
             let _works = works;
             let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
             shown.map(|shown| (rows, shown, memory))
         });
-        let told = |problem: ViewProblem| external(problem.for_reader(job.role, &job.version.definition.name));
-        let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&job))?.map_err(told)?;
+        let told = |problem: ViewProblem| external(problem.for_reader(read.role, &read.version.definition.name));
+        let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&read))?.map_err(told)?;
         self.memory = memory;
-        let batches = self.output.batches(shown.block.as_ref(), &job.comparisons)?;
+        let batches = self.output.batches(shown.block.as_ref(), &read.comparisons)?;
         let batches = batches.into_iter().map(Ok).collect();
         if !shown.waiting.is_empty() {
             self.waiting.push(take_record_batch(&rows, &UInt32Array::from(shown.waiting))?);
@@ -325,9 +325,9 @@ enum Rest {
     Nothing,
 }
 
-impl Job {
+impl ViewRead {
     /// The same with more that is asked, and with the rows that a store keeps; `None` where it is ready as it is.
-    pub(super) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<Job>> {
+    pub(super) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<ViewRead>> {
         let comparisons: Vec<Comparison> = self.comparisons.iter().cloned().chain(more.iter().cloned()).collect();
         let (base, reader) = (Arc::clone(&self.base), self.reader);
         let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
@@ -338,7 +338,7 @@ impl Job {
             let stored = read.map_err(|_| interrupted(self))?.map_err(told)?;
             let (version, plan) = (Arc::clone(&stored.version), Plan::SelectFirst { chosen: Chosen::All });
             let source = Source::Stored(Box::new(stored));
-            return Ok(Some(Job { version, reader, comparisons, wish, plan, base, source, matching, role }));
+            return Ok(Some(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role }));
         }
         if more.is_empty() {
             return Ok(None);
@@ -346,7 +346,7 @@ impl Job {
         let version = Arc::clone(&self.version);
         let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
         let source = base.source(&version, reader, &plan).await?;
-        Ok(Some(Job { version, reader, comparisons, wish, plan, base, source, matching, role }))
+        Ok(Some(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role }))
     }
 
     /// How many classes are built.
@@ -399,7 +399,7 @@ impl Job {
 
     /// The rows of the chosen classes, as the version keeps them.
     fn kept_rows(&self) -> Result<RecordBatch, ViewProblem> {
-        let Job { version, reader, .. } = self;
+        let ViewRead { version, reader, .. } = self;
         let wanted = match &self.plan {
             Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
                 Some(version.directory(reader.pair).rows(classes))
@@ -485,8 +485,8 @@ impl Job {
     }
 }
 
-fn interrupted(job: &Job) -> DataFusionError {
-    external(ViewProblem::fault(&job.version.definition.name))
+fn interrupted(read: &ViewRead) -> DataFusionError {
+    external(ViewProblem::fault(&read.version.definition.name))
 }
 
 pub(super) fn external(problem: ViewProblem) -> DataFusionError {

@@ -23,13 +23,13 @@ use kohort_labels::rewrite::Meanings;
 use kohort_model::Role;
 
 use super::choose::{Comparison, quasi_schema};
-use super::exec::{AnonymizeExec, Job, external};
+use super::exec::{AnonymizeExec, ViewRead, external};
 use super::materialized::{Materialized, MaterializedProblem, Unread};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
 use crate::options::ViewOptions;
-use crate::readers::Turn;
+use crate::readers::ReadingTurn;
 use crate::store::Reading;
 
 /// An A-view.
@@ -235,7 +235,7 @@ impl AView {
         let fault = || external(ViewProblem::fault(&self.definition.name));
         let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
         let options = self.options(session);
-        let works = session.config().get_extension::<Turn>().map(|turn| turn.working());
+        let works = session.config().get_extension::<ReadingTurn>().map(|turn| turn.working());
         let unread = tokio::task::spawn_blocking(move || {
             // It goes on where nobody waits for it any more, and so does the turn.
             let _works = works;
@@ -245,7 +245,7 @@ impl AView {
     }
 
     /// What a session reads of it through these filters.
-    pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
+    pub(super) async fn view_read(&self, session: &dyn Session, filters: &[Expr]) -> Result<ViewRead> {
         let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
         let over_quasi = |filter: &Expr| -> Result<Option<Comparison>> {
             Ok(Comparison::of(&self.definition, &self.over_quasi(session, filter)?))
@@ -261,7 +261,7 @@ impl AView {
                 let (version, plan) =
                     (Arc::clone(&unread.version), Plan::SelectFirst { chosen: unread.chosen.clone() });
                 let source = Source::Unread(Box::new(unread));
-                return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+                return Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching: None, role });
             }
         };
         let matching = match conjunction(of_quasi.into_iter().cloned()) {
@@ -270,7 +270,7 @@ impl AView {
         };
         let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
         let source = base.source(&version, reader, &plan).await?;
-        Ok(Job { version, reader, comparisons, wish, plan, base, source, matching, role })
+        Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role })
     }
 
     /// What it is made of, in the state of the store that a session reads.
@@ -351,8 +351,8 @@ impl TableProvider for AView {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let job = self.job(session, filters).await?;
+        let read = self.view_read(session, filters).await?;
         let projection = projection.cloned().unwrap_or_else(|| (0..self.definition.columns.len()).collect());
-        Ok(Arc::new(AnonymizeExec::new(job, projection)?))
+        Ok(Arc::new(AnonymizeExec::new(read, projection)?))
     }
 }

@@ -34,18 +34,18 @@ impl Traced {
     /// # Errors
     /// Where it can't be read.
     pub async fn read(view: &AView, session: &dyn Session) -> Result<Traced> {
-        let job = view.job(session, &[]).await?;
-        let job = job.begun(Vec::new()).await?.unwrap_or(job);
-        let private = job.fetch().await?;
-        let data_type = private.column(job.version.definition.identifier).data_type().clone();
-        let (job, verified) = tokio::task::spawn_blocking(move || {
-            let verified = job.block(&private);
-            (job, verified)
+        let read = view.view_read(session, &[]).await?;
+        let read = read.begun(Vec::new()).await?.unwrap_or(read);
+        let private = read.fetch().await?;
+        let data_type = private.column(read.version.definition.identifier).data_type().clone();
+        let (read, verified) = tokio::task::spawn_blocking(move || {
+            let verified = read.block(&private);
+            (read, verified)
         })
         .await
         .map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
         let verified = verified.map_err(external)?;
-        let definition = &job.version.definition;
+        let definition = &read.version.definition;
         let positions: Vec<usize> = (0..definition.columns.len()).collect();
         let field = Field::new(TRACE, data_type, true);
         let fields: Vec<Arc<Field>> = definition.schema().fields().iter().cloned().chain([Arc::new(field)]).collect();

@@ -28,7 +28,7 @@ use super::frames::{Begin, Failed, Frame, Kind, Next, from_json, joined, malform
 use super::leaves::{Split, is_bounded, split};
 use super::pool::{Process, Workers};
 use crate::SqlError;
-use crate::readers::{ReadsView, Turn};
+use crate::readers::{ReadingTurn, ReadsView};
 use crate::view::AnonymizeExec;
 
 /// The part of what a login may still take that its next statement gets, as a divisor.
@@ -61,8 +61,8 @@ impl Workers {
         let hierarchies = codec.hierarchies().iter().map(nodes).collect();
         let begin =
             Begin { memory: 0, asker, options: changed_options(context.session_config().options()), hierarchies };
-        let asked = Asked { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
-        let rows = futures::stream::try_unfold(Statement::Asked(Box::new(asked)), Statement::next);
+        let unstarted = Unstarted { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
+        let rows = futures::stream::try_unfold(Statement::Unstarted(Box::new(unstarted)), Statement::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
@@ -77,8 +77,8 @@ fn changed_options(options: &ConfigOptions) -> Vec<(String, String)> {
     changed.filter_map(|entry| Some((entry.key, entry.value?))).collect()
 }
 
-/// A statement that was not looked at yet.
-struct Asked {
+/// A statement that no worker has yet.
+struct Unstarted {
     workers: Arc<Workers>,
     begin: Begin,
     plan: Vec<u8>,
@@ -88,7 +88,7 @@ struct Asked {
 
 /// A statement on its way.
 enum Statement {
-    Asked(Box<Asked>),
+    Unstarted(Box<Unstarted>),
     Running(Box<Running>),
 }
 
@@ -96,7 +96,7 @@ impl Statement {
     /// The next rows, `None` after the last.
     async fn next(self) -> Result<Option<(RecordBatch, Statement)>> {
         let mut running = match self {
-            Statement::Asked(asked) => Box::new(asked.start().await?),
+            Statement::Unstarted(plan) => Box::new(plan.start().await?),
             Statement::Running(running) => running,
         };
         let batch = running.next().await?;
@@ -104,16 +104,16 @@ impl Statement {
     }
 }
 
-impl Asked {
+impl Unstarted {
     async fn start(self) -> Result<Running> {
-        let Asked { workers, mut begin, plan, leaves, context } = self;
+        let Unstarted { workers, mut begin, plan, leaves, context } = self;
         let memory = share(context.memory_pool())?;
         begin.memory = memory.size();
         let frame = Frame::new(Kind::Begin, joined([to_json(&begin)?, plan]));
         let process = begun(&workers, &frame).await?;
         // Views are being read until the last of them was.
-        let turn = context.session_config().get_extension::<Turn>();
-        let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(Turn::reading);
+        let turn = context.session_config().get_extension::<ReadingTurn>();
+        let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(ReadingTurn::reading);
         let leaves = leaves.into_iter().map(LeafRows::new).collect();
         Ok(Running { process, leaves, context, own: begin.memory, memory, reads })
     }

@@ -85,7 +85,7 @@ fn comparison() -> impl Strategy<Value = Comparison> {
 fn predicate() -> impl Strategy<Value = Predicate> {
     let column = || proptest::sample::select(vec!['a', 'b', 'n']);
     let literal = || -1..9i64;
-    let atom = prop_oneof![
+    let comparison = prop_oneof![
         4 => (column(), comparison(), literal()).prop_map(|(c, op, x)| Predicate::Compare(c, op, x)),
         3 => (column(), comparison(), column()).prop_map(|(c, op, d)| Predicate::CompareColumns(c, op, d)),
         1 => (column(), proptest::collection::vec(literal(), 1..9)).prop_map(|(c, list)| Predicate::In(c, list)),
@@ -94,7 +94,7 @@ fn predicate() -> impl Strategy<Value = Predicate> {
         1 => (column(), literal(), literal()).prop_map(|(c, x, y)| Predicate::Between(c, x, y)),
         1 => column().prop_map(Predicate::IsNull),
     ];
-    atom.prop_recursive(4, 12, 2, |inner| {
+    comparison.prop_recursive(4, 12, 2, |inner| {
         prop_oneof![
             inner.clone().prop_map(|p| Predicate::Not(Box::new(p))),
             (inner.clone(), inner.clone()).prop_map(|(p, q)| Predicate::And(Box::new(p), Box::new(q))),
@@ -131,9 +131,9 @@ impl Row {
         }
     }
 
-    /// An atom, or its negation: whether values exist for which it holds. For a plain column this is SQL's own answer,
-    /// NULL taken for false, which WHERE does too once negations are at the atoms.
-    fn atom(&self, columns: &[char], denied: bool, holds: impl Fn(&[i64]) -> bool) -> bool {
+    /// An comparison, or its negation: whether values exist for which it holds. For a plain column this is SQL's own answer,
+    /// NULL taken for false, which WHERE does too once negations are at the comparisons.
+    fn comparison(&self, columns: &[char], denied: bool, holds: impl Fn(&[i64]) -> bool) -> bool {
         let first = self.values(columns[0]);
         let second = columns.get(1).map_or(vec![0], |&column| self.values(column));
         first.iter().any(|&x| second.iter().any(|&y| holds(&[x, y]) != denied))
@@ -141,12 +141,12 @@ impl Row {
 
     fn satisfies(&self, predicate: &Predicate, denied: bool) -> bool {
         match predicate {
-            Predicate::Compare(c, op, x) => self.atom(&[*c], denied, |v| op.holds(&v[0], x)),
+            Predicate::Compare(c, op, x) => self.comparison(&[*c], denied, |v| op.holds(&v[0], x)),
             // One plain column has one value, not two independent ones.
-            Predicate::CompareColumns('n', op, 'n') => self.atom(&['n'], denied, |v| op.holds(&v[0], &v[0])),
-            Predicate::CompareColumns(c, op, d) => self.atom(&[*c, *d], denied, |v| op.holds(&v[0], &v[1])),
-            Predicate::In(c, list) => self.atom(&[*c], denied, |v| list.contains(&v[0])),
-            Predicate::Between(c, x, y) => self.atom(&[*c], denied, |v| *x <= v[0] && v[0] <= *y),
+            Predicate::CompareColumns('n', op, 'n') => self.comparison(&['n'], denied, |v| op.holds(&v[0], &v[0])),
+            Predicate::CompareColumns(c, op, d) => self.comparison(&[*c, *d], denied, |v| op.holds(&v[0], &v[1])),
+            Predicate::In(c, list) => self.comparison(&[*c], denied, |v| list.contains(&v[0])),
+            Predicate::Between(c, x, y) => self.comparison(&[*c], denied, |v| *x <= v[0] && v[0] <= *y),
             Predicate::IsNull(c) => self.values(*c).is_empty() != denied || self.hides_null(*c) && !denied,
             Predicate::Not(p) => self.satisfies(p, !denied),
             Predicate::And(p, q) if denied => self.satisfies(p, denied) || self.satisfies(q, denied),

@@ -20,12 +20,12 @@ enum Predicate {
 fn predicate() -> impl Strategy<Value = Predicate> {
     // Beyond three values DataFusion keeps lists.
     let list = || prop_oneof![vec(0..5i64, 1..3), vec(0..9i64, 4..6)];
-    let atom = prop_oneof![
+    let comparison = prop_oneof![
         list().prop_map(Predicate::In),
         list().prop_map(Predicate::NotIn),
         (0..5i64).prop_map(Predicate::Equal)
     ];
-    atom.prop_recursive(4, 12, 2, |inner| {
+    comparison.prop_recursive(4, 12, 2, |inner| {
         prop_oneof![
             1 => inner.clone().prop_map(|p| Predicate::IsTrue(Box::new(p))),
             2 => inner.clone().prop_map(|p| Predicate::Not(Box::new(p))),

@@ -14,7 +14,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableType};
 
 use super::stored;
-use super::transactions::{self, Transaction, Turn, blocking};
+use super::transactions::{self, ChangeTurn, Transaction, blocking};
 use crate::SqlError;
 use crate::engine::folder::{self, Makes};
 use crate::engine::session::Outcome;
@@ -27,7 +27,7 @@ pub(in crate::engine) enum CatalogChange {
     /// One that is kept.
     Kept(Transaction),
     /// One of memory alone, for there is no data folder, or what it keeps is being restored.
-    InMemory(Turn),
+    InMemory(ChangeTurn),
 }
 
 impl CatalogChange {

@@ -65,7 +65,7 @@ pub(in crate::engine) async fn insert_literals(
         Ok(())
     };
     match session.is_in_transaction() {
-        false => transactions::at_once(session, insert).await?,
+        false => transactions::in_own_transaction(session, insert).await?,
         true => transactions::in_transaction(session, async |transaction| insert(transaction)).await?,
     }
     changed_count(n_rows).map(Some)

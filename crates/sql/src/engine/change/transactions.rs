@@ -29,13 +29,13 @@ pub(in crate::engine) struct Transaction {
     pub(in crate::engine) renamed: Touched,
     /// Tables whose rows changed.
     pub(in crate::engine) changed: BTreeSet<String>,
-    pub(in crate::engine) turn: Turn,
+    pub(in crate::engine) turn: ChangeTurn,
     /// Where it can go back to, oldest first.
     savepoints: Vec<(String, Savepoint)>,
 }
 
 /// Nobody else changes the data folder as long as this is held.
-pub(in crate::engine) type Turn = tokio::sync::OwnedMutexGuard<()>;
+pub(in crate::engine) type ChangeTurn = tokio::sync::OwnedMutexGuard<()>;
 
 /// How long a change waits for another to end.
 const WAIT: Duration = Duration::from_secs(10);
@@ -169,7 +169,7 @@ async fn start_changing(session: &mut Session) -> Result<(), SqlError> {
 }
 
 /// Waits until nobody else changes the data folder.
-pub(in crate::engine) async fn turn(session: &Session) -> Result<Turn, SqlError> {
+pub(in crate::engine) async fn turn(session: &Session) -> Result<ChangeTurn, SqlError> {
     let turn = tokio::time::timeout(WAIT, Arc::clone(&session.shared.turn).lock_owned()).await;
     Ok(turn.map_err(|_| StoreError::Busy { waited_ms: WAIT.as_millis() })?)
 }
@@ -224,7 +224,7 @@ pub(in crate::engine) async fn in_transaction<T>(
 
 /// Does something in a transaction of its own and keeps it, all on one thread: for a single row, handing it from one
 /// to the next would take longer than the row. What nobody waits for any more is not kept.
-pub(in crate::engine) async fn at_once<T: Send + 'static>(
+pub(in crate::engine) async fn in_own_transaction<T: Send + 'static>(
     session: &Session,
     work: impl FnOnce(&mut Transaction) -> Result<T, SqlError> + Send + 'static,
 ) -> Result<T, SqlError> {
@@ -250,7 +250,7 @@ pub(in crate::engine) fn outside_of_transactions(session: &Session) -> Result<()
 
 impl Transaction {
     /// A transaction that has changed nothing yet.
-    pub(in crate::engine) fn new(change: Change, turn: Turn) -> Transaction {
+    pub(in crate::engine) fn new(change: Change, turn: ChangeTurn) -> Transaction {
         let (touched, renamed, changed) = (Touched::new(), Touched::new(), BTreeSet::new());
         Transaction { change: Arc::new(change), touched, renamed, changed, turn, savepoints: Vec::new() }
     }

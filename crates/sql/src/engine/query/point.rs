@@ -39,7 +39,7 @@ use crate::role::Role;
 use crate::view::{AView, Point, State};
 
 /// What a query of this kind says.
-struct Asked<'a> {
+struct PointQuery<'a> {
     view: &'a Ident,
     /// `None` for all columns.
     columns: Option<Vec<&'a Ident>>,
@@ -80,7 +80,13 @@ impl Session {
     }
 
     /// Looks for the answer in the view as it is now.
-    async fn look(&self, asked: &Asked<'_>, name: &str, access: &Access, views: &mut Vec<UsedView>) -> Option<Point> {
+    async fn look(
+        &self,
+        asked: &PointQuery<'_>,
+        name: &str,
+        access: &Access,
+        views: &mut Vec<UsedView>,
+    ) -> Option<Point> {
         let schema = self.context.state_ref().read().schema_for_ref(TableReference::bare(name)).ok()?;
         // The state is taken before the view is looked at, as where it is planned.
         let reading = self.reading().ok()??;
@@ -146,7 +152,7 @@ fn question<'a>(view: &AView, part: &'a Expr) -> Option<(usize, &'a CouldBe)> {
 }
 
 /// The parts of a statement, where it has no others.
-fn asked(statement: &DFStatement) -> Option<Asked<'_>> {
+fn asked(statement: &DFStatement) -> Option<PointQuery<'_>> {
     let DFStatement::Statement(statement) = statement else { return None };
     let SqlStatement::Query(query) = statement.as_ref() else { return None };
     let SetExpr::Select(select) = plain_body(query)? else { return None };
@@ -192,7 +198,7 @@ fn asked(statement: &DFStatement) -> Option<Asked<'_>> {
     if !is_plain {
         return None;
     }
-    Some(Asked { view: view_name(from)?, columns: columns(projection)?, condition })
+    Some(PointQuery { view: view_name(from)?, columns: columns(projection)?, condition })
 }
 
 /// The one table of a FROM, by its bare name.

@@ -1,4 +1,4 @@
-//! [`Asked`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks off.
+//! [`AskedStatement`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks off.
 //!
 //! # Guarantee
 //! No change is kept without its record: a statement that changes something is recorded as answered right before that is
@@ -27,7 +27,7 @@ use crate::policy::{LogEntry, LogOutcome, UsedView};
 
 /// A statement that was asked. Dropped before it has ended, it is recorded as stopped, because it took too long or was
 /// cancelled, or as broken off, where it was recorded as answered already.
-pub(in crate::engine) struct Asked {
+pub(in crate::engine) struct AskedStatement {
     recorder: Arc<Recorder>,
 }
 
@@ -52,15 +52,15 @@ enum Stage {
     Over,
 }
 
-impl Asked {
+impl AskedStatement {
     /// A statement of a session, for what and whom it was asked.
-    pub(in crate::engine) fn new(session: &Session, text: &StatementText, access: &Access) -> Asked {
+    pub(in crate::engine) fn new(session: &Session, text: &StatementText, access: &Access) -> AskedStatement {
         let time = (session.shared.clock)();
         let entry = LogEntry::new(time, session.role.word(), "", access, LogOutcome::Stopped);
         let entry = entry.by(session.login.as_deref());
         let (shared, structure) = (Arc::clone(&session.shared), text.structure.clone());
         let (views, stage) = (Mutex::default(), Mutex::new(Stage::Asked));
-        Asked { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
+        AskedStatement { recorder: Arc::new(Recorder { shared, entry, structure, views, stage }) }
     }
 
     pub(in crate::engine) fn recorder(&self) -> Arc<Recorder> {
@@ -94,7 +94,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for AskedStatement {
     fn drop(&mut self) {
         // Nobody is left to be told where it can't be recorded.
         match self.recorder.take_stage() {
@@ -287,7 +287,7 @@ impl Session {
     /// Where it is not allowed, or can't be planned.
     pub async fn prepare(&self, parsed: &Parsed) -> Result<Option<Described>, SqlError> {
         let granted = access::granted(self, &parsed.access).unwrap_or_else(|_| parsed.access.clone());
-        let asked = Asked::new(self, &parsed.text, &self.stated(&granted));
+        let asked = AskedStatement::new(self, &parsed.text, &self.stated(&granted));
         match self.describe(parsed).await {
             Ok(described) => {
                 asked.put_off();
@@ -302,7 +302,7 @@ impl Session {
 
     /// Records a text that is no statement, and says what is wrong with it.
     pub fn unread(&self, text: &str, problem: ParseProblem) -> SqlError {
-        let asked = Asked::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
+        let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
         match asked.end(LogOutcome::Failed, Vec::new()) {
             Ok(_) => problem.into(),
             Err(unwritten) => unwritten,

@@ -114,7 +114,10 @@ pub(in crate::engine) async fn unmaterialize(name: &str, transaction: &Transacti
 
 impl Shared {
     /// Lets materialized views follow what a transaction changed, within it. Waits for the disk, and for plans.
-    pub(in crate::engine) fn follow(&self, transaction: &Transaction) -> Result<Vec<Arc<Materialized>>, SqlError> {
+    pub(in crate::engine) fn let_views_follow(
+        &self,
+        transaction: &Transaction,
+    ) -> Result<Vec<Arc<Materialized>>, SqlError> {
         let mut followed = Vec::new();
         if transaction.touched.is_empty() {
             return Ok(followed);

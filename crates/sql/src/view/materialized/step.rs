@@ -28,7 +28,7 @@ pub(super) fn verify(
 ) -> Result<Verified<Step>, MaterializedProblem> {
     let mut changing = Changing { ledger, newcomers, atoms: BTreeMap::new() };
     for effect in effects {
-        changing.follow(effect)?;
+        changing.apply(effect)?;
     }
     let founded: BTreeMap<ClassId, &Vec<u32>> = effects
         .iter()
@@ -149,7 +149,7 @@ struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    fn follow(&mut self, effect: &Effect) -> Result<(), MaterializedProblem> {
+    fn apply(&mut self, effect: &Effect) -> Result<(), MaterializedProblem> {
         match effect {
             Effect::Admit { class, atom, members } => {
                 let waiting = self.ledger.waiting_members(members.iter().copied(), self.newcomers)?;

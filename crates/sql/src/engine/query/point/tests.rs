@@ -134,7 +134,7 @@ fn change() -> impl Strategy<Value = String> {
 }
 
 /// A part of a condition.
-fn atom() -> impl Strategy<Value = String> {
+fn comparison() -> impl Strategy<Value = String> {
     let comparison = || select(&["=", "=", "=", "=", "<>", "<", "<=", ">", ">="][..]);
     let columns: [(&'static str, &'static [&'static str]); 4] =
         [("age", &AGES), ("zip", &ZIPS), ("code", &CODES), ("born", &BIRTHS)];
@@ -160,7 +160,7 @@ fn atom() -> impl Strategy<Value = String> {
 
 fn query() -> impl Strategy<Value = (String, &'static str)> {
     let columns = select(&["*", "*", "zip", "disease, age", "name, ward, zip, born", "zip, zip", "nothing"][..]);
-    (vec(atom(), 1..4), columns).prop_map(|(atoms, columns)| (atoms.join(" AND "), columns))
+    (vec(comparison(), 1..4), columns).prop_map(|(comparisons, columns)| (comparisons.join(" AND "), columns))
 }
 
 async fn run(session: &mut Session, sql: &str) -> Result<Option<RecordBatch>, SqlError> {
