@@ -75,7 +75,7 @@ enum Labels {
 /// Why labels or literals can't be read as values of a column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MeaningProblem {
+pub enum MeaningError {
     /// A leaf of the hierarchy is not of the column's type.
     #[error("column '{column}' of '{view}': {n} leaves of its hierarchy are no values of type {value_type}")]
     ForeignLeaves {
@@ -108,15 +108,15 @@ pub enum MeaningProblem {
     },
 }
 
-impl MeaningProblem {
+impl MeaningError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            MeaningProblem::ForeignLeaves { .. } => Some("give the column a hierarchy over its own values".to_owned()),
-            MeaningProblem::NotOfType { value_type, .. } => {
+            MeaningError::ForeignLeaves { .. } => Some("give the column a hierarchy over its own values".to_owned()),
+            MeaningError::NotOfType { value_type, .. } => {
                 Some(format!("labels stand for values of the base column: compare with a value of type {value_type}"))
             }
-            MeaningProblem::UnreadableLabel { .. } => Some("refresh the view".to_owned()),
+            MeaningError::UnreadableLabel { .. } => Some("refresh the view".to_owned()),
         }
     }
 }
@@ -130,9 +130,9 @@ impl Meaning {
         value_type: ValueType,
         hierarchy: Option<Arc<Hierarchy>>,
         may_be_null: bool,
-    ) -> Result<Meaning, MeaningProblem> {
+    ) -> Result<Meaning, MeaningError> {
         let tree = hierarchy.map(|hierarchy| Tree::new(hierarchy, value_type)).transpose().map_err(|n| {
-            MeaningProblem::ForeignLeaves { view: view.to_owned(), column: column.to_owned(), value_type, n }
+            MeaningError::ForeignLeaves { view: view.to_owned(), column: column.to_owned(), value_type, n }
         })?;
         let labels = tree.map_or(Labels::Ranges, Labels::Nodes);
         Ok(Meaning { view: view.to_owned(), column: column.to_owned(), value_type, labels, may_be_null })
@@ -186,8 +186,8 @@ impl Meaning {
     }
 
     /// A literal as a value of the column.
-    pub fn point(&self, text: &str) -> Result<Point, MeaningProblem> {
-        Point::parse(text, self.value_type).ok_or_else(|| MeaningProblem::NotOfType {
+    pub fn point(&self, text: &str) -> Result<Point, MeaningError> {
+        Point::parse(text, self.value_type).ok_or_else(|| MeaningError::NotOfType {
             view: self.view.clone(),
             column: self.column.clone(),
             value_type: self.value_type,
@@ -195,7 +195,7 @@ impl Meaning {
     }
 
     /// What a label can stand for.
-    pub fn possible<'a>(&'a self, label: &'a str) -> Result<Possible<'a>, MeaningProblem> {
+    pub fn possible<'a>(&'a self, label: &'a str) -> Result<Possible<'a>, MeaningError> {
         let value = || Value::parse(label, self.value_type, &Notation::default()).map(Values::one);
         let everything = || (label == ANYTHING).then(|| Values::everything(self.value_type));
         let values = match &self.labels {
@@ -207,7 +207,7 @@ impl Meaning {
             }
         };
         let values = values
-            .ok_or_else(|| MeaningProblem::UnreadableLabel { view: self.view.clone(), column: self.column.clone() })?;
+            .ok_or_else(|| MeaningError::UnreadableLabel { view: self.view.clone(), column: self.column.clone() })?;
         let is_everything = match &values {
             Values::Leaves { node, .. } => *node == 0,
             Values::Range { .. } => label == ANYTHING,

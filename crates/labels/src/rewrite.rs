@@ -19,20 +19,20 @@
 //! one pass over the plan; plans without protected columns are returned as they are
 
 mod constant;
+mod error;
 mod join;
 mod lineage;
 mod net;
 mod pairs;
 mod plan;
 mod predicate;
-mod refusal;
 mod unknown;
 mod value;
 
+pub use error::RewriteError;
 pub use join::JoinThroughPairs;
 pub use net::RefuseRawComparisons;
 pub use pairs::{CarriedPairs, FindPairs, PairsExec};
-pub use refusal::Refusal;
 pub use unknown::KeepUnknown;
 
 use std::fmt;

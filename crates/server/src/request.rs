@@ -10,7 +10,7 @@ use kohort_sql::Session;
 use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Statements};
 
 use crate::catalog::PgCatalog;
-use crate::failure::Failure;
+use crate::error::AnswerError;
 use crate::settings::{Scope, Settings, text_of};
 
 /// What a statement asks.
@@ -89,7 +89,7 @@ impl Request {
         session: &Session,
         catalog: &PgCatalog,
         settings: &Settings,
-    ) -> Result<Vec<Request>, Failure> {
+    ) -> Result<Vec<Request>, AnswerError> {
         let statements = Statements::sent_by(session.role(), text).map_err(|problem| session.unread(text, problem))?;
         let problem = match statements.parse() {
             Ok(parsed) => return parsed.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, Failure> {
+    fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, AnswerError> {
         let sql = match &parsed.statement {
             Statement::Sql(sql) => sql.as_ref(),
             own => {
@@ -284,7 +284,7 @@ fn is_option(name: &str) -> bool {
 }
 
 /// How many rows a FETCH asks for; `None` is all.
-fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
+fn fetched(direction: &FetchDirection) -> Result<Option<usize>, AnswerError> {
     let number = |limit: &Value| match limit {
         Value::Number(digits, _) => digits.parse().ok(),
         _ => None,
@@ -300,8 +300,8 @@ fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
     rows.ok_or_else(|| unsupported("FETCH in this direction"))
 }
 
-fn unsupported(what: &str) -> Failure {
-    Failure::statement("0A000", format!("{what} is not supported"))
+fn unsupported(what: &str) -> AnswerError {
+    AnswerError::statement("0A000", format!("{what} is not supported"))
 }
 
 /// The tag of a statement of ours that gives no rows.

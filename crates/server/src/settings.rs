@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use kohort_sql::Role;
 
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 
 /// The version of PostgreSQL that clients are told.
 pub(crate) const SERVER_VERSION: &str = "15.0";
@@ -220,16 +220,16 @@ impl Settings {
     ///
     /// # Errors
     /// Where it can't be that.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Option<String>, Failure> {
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Option<String>, AnswerError> {
         let name = name.to_lowercase();
         let Some((name, initial, takes)) = KNOWN.into_iter().find(|(known, ..)| *known == name) else {
-            return Err(Failure::statement("42704", format!("there is no setting \"{name}\"")));
+            return Err(AnswerError::statement("42704", format!("there is no setting \"{name}\"")));
         };
         let is_of_transaction = ["transaction_read_only", "transaction_isolation"].contains(&name);
-        let wrong = || Refusal::new("22023", format!("\"{name}\" can't be set to this"));
+        let wrong = || ErrorMessage::new("22023", format!("\"{name}\" can't be set to this"));
         let mut note = None;
         let value = match (takes, value) {
-            (Takes::Nothing, _) => return Err(Failure::statement("55P02", format!("\"{name}\" can't be changed"))),
+            (Takes::Nothing, _) => return Err(AnswerError::statement("55P02", format!("\"{name}\" can't be changed"))),
             (_, None) => self.initial.get(name).cloned().unwrap_or_default(),
             (Takes::Anything | Takes::Noted(..), Some(value)) if value.len() > 1000 => return Err(wrong().into()),
             (Takes::Anything, Some(value)) => value.to_owned(),

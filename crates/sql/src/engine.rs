@@ -43,7 +43,7 @@ use kohort_labels::rewrite::{
 };
 
 use crate::SqlError;
-use crate::access::{AccessProblem, Accounts, Login};
+use crate::access::{AccessError, Accounts, Login};
 use crate::exact::{CheckIntegers, exact_sum};
 use crate::hierarchies::Hierarchies;
 use crate::options::ViewOptions;
@@ -176,7 +176,7 @@ impl Engine {
     /// Where they are no more, or have another password since.
     pub fn session_of(&self, login: Login) -> Result<Session, SqlError> {
         let accounts = self.accounts().ok_or(SqlError::NoAccounts)?;
-        let role = accounts.role(&login).ok_or(AccessProblem::LoginGone)?;
+        let role = accounts.role(&login).ok_or(AccessError::LoginGone)?;
         Ok(Session::of_login(Arc::clone(&self.shared), role, login))
     }
 

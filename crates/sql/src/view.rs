@@ -17,6 +17,7 @@ mod consent;
 mod definition;
 mod digest;
 mod directory;
+mod error;
 mod exec;
 mod fingerprint;
 mod kept;
@@ -25,7 +26,6 @@ mod materialized;
 mod partition;
 mod plan;
 mod point;
-mod problem;
 mod provider;
 mod raise;
 mod shown;
@@ -36,20 +36,20 @@ mod version;
 
 pub use build::{Sources, Trees, build};
 pub use consent::Reader;
-pub use definition::{Definition, DefinitionProblem, ViewColumn};
+pub use definition::{Definition, DefinitionError, ViewColumn};
 pub use digest::Digest;
 pub use directory::Directory;
+pub use error::ViewError;
+pub(crate) use error::kind_of;
 pub use exec::AnonymizeExec;
 pub use fingerprint::{Fingerprint, Generations};
 pub use labels::ShownLabels;
 pub(crate) use materialized::EVERYBODY;
 pub use materialized::{
-    Changed, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, Standing, Told, check,
+    Changed, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, Standing, Told, check,
 };
 pub use plan::{Plan, PlanWish};
 pub use point::Point;
-pub use problem::ViewProblem;
-pub(crate) use problem::kind_of;
 pub use provider::{AView, Owner, State};
 pub use together::{Comparison, fewer_by_changes, fewer_together, share_nobody, told_together};
 pub use trace::{TRACE, Traced};

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use kohort_model::{Notation, Value, ValueType};
 
 use super::possible::Values;
-use super::{Comparison, Condition, Meaning, MeaningProblem, Possible};
+use super::{Comparison, Condition, Meaning, MeaningError, Possible};
 
 /// Whether the value behind a label could satisfy a condition. Its argument is the label.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl CouldBe {
     }
 
     /// Whether a label could; `None` is a cell that is NULL.
-    pub fn matches(&self, label: Option<&str>) -> Result<bool, MeaningProblem> {
+    pub fn matches(&self, label: Option<&str>) -> Result<bool, MeaningError> {
         let Some(label) = label else { return Ok(self.condition == Condition::Null) };
         let possible = self.meaning.possible(label)?;
         Ok(match (&self.condition, possible.values) {
@@ -150,7 +150,7 @@ pub enum Side {
 
 impl Side {
     /// What a cell can stand for; `None` where that is nothing.
-    pub(super) fn possible<'a>(&'a self, text: &'a str) -> Result<Option<Possible<'a>>, MeaningProblem> {
+    pub(super) fn possible<'a>(&'a self, text: &'a str) -> Result<Option<Possible<'a>>, MeaningError> {
         match self {
             Side::Protected(meaning) => meaning.possible(text).map(Some),
             Side::Raw(value_type) => Ok(Value::parse(text, *value_type, &Notation::default()).map(Possible::known)),
@@ -194,7 +194,7 @@ impl CouldMatch {
     }
 
     /// Whether two cells could; `None` is NULL and matches nothing.
-    pub fn matches(&self, left: Option<&str>, right: Option<&str>) -> Result<bool, MeaningProblem> {
+    pub fn matches(&self, left: Option<&str>, right: Option<&str>) -> Result<bool, MeaningError> {
         let (Some(left), Some(right)) = (left, right) else { return Ok(false) };
         let (left, right) = (self.left.possible(left)?, self.right.possible(right)?);
         Ok(left.zip(right).is_some_and(|(left, right)| left.could_compare(self.comparison, &right)))
@@ -282,7 +282,7 @@ impl Texts {
     }
 }
 
-fn external(problem: MeaningProblem) -> DataFusionError {
+fn external(problem: MeaningError) -> DataFusionError {
     DataFusionError::External(Box::new(problem))
 }
 

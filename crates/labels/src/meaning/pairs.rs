@@ -13,7 +13,7 @@
 use datafusion::arrow::array::{Array, StringArray};
 use kohort_model::Value;
 
-use super::{Comparison, MeaningProblem, Possible, Side};
+use super::{Comparison, MeaningError, Possible, Side};
 
 /// Finds cells that could be equal to others.
 pub struct PairFinder {
@@ -28,7 +28,7 @@ impl PairFinder {
     ///
     /// # Errors
     /// Where a cell can't be read.
-    pub fn new(cells: StringArray, kind: Side, asked: Side) -> Result<PairFinder, MeaningProblem> {
+    pub fn new(cells: StringArray, kind: Side, asked: Side) -> Result<PairFinder, MeaningError> {
         let mut spans = Vec::with_capacity(cells.len());
         for (row, cell) in (0..).zip(&cells) {
             let Some(cell) = cell else { continue };
@@ -42,7 +42,7 @@ impl PairFinder {
     ///
     /// # Errors
     /// Where a cell can't be read.
-    pub fn find(&self, cell: &str, rows: &mut Vec<u32>) -> Result<(), MeaningProblem> {
+    pub fn find(&self, cell: &str, rows: &mut Vec<u32>) -> Result<(), MeaningError> {
         let Some(asked) = self.asked.possible(cell)? else { return Ok(()) };
         let Some(span) = Span::of(&asked, 0) else { return Ok(()) };
         let mut met = Vec::new();

@@ -8,8 +8,8 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use kohort_model::ValueType;
 
-use super::Refusal;
-use crate::meaning::{Meaning, MeaningProblem, Point};
+use super::RewriteError;
+use crate::meaning::{Meaning, MeaningError, Point};
 
 /// A constant as a value of a column.
 pub(super) enum Constant {
@@ -37,7 +37,7 @@ impl Constant {
             Ok(TreeNodeRecursion::Continue)
         })?;
         if is_parameter {
-            return Err(Refusal::Parameter { column: column.to_owned() }.into());
+            return Err(RewriteError::Parameter { column: column.to_owned() }.into());
         }
         if !is_constant {
             return Ok(None);
@@ -65,7 +65,7 @@ impl Constant {
     }
 
     /// The constant as a value of a column, `None` for NULL.
-    pub(super) fn point(&self, meaning: &Meaning) -> Result<Option<Point>, MeaningProblem> {
+    pub(super) fn point(&self, meaning: &Meaning) -> Result<Option<Point>, MeaningError> {
         match self {
             Constant::Null => Ok(None),
             Constant::Text(text) => meaning.point(text).map(Some),

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Distinct, Expr, Join, JoinType, LogicalPlan, Tabl
 use datafusion::optimizer::AnalyzerRule;
 
 use super::value::asks_labels;
-use super::{ProtectedColumns, Refusal};
+use super::{ProtectedColumns, RewriteError};
 
 /// The analyzer rule that fails a plan with a plain comparison of labels. It must run after all others.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Net<'_> {
             };
             let operand = if compares(part) { self.mark(part, inputs)? } else { None };
             match in_subquery.or(operand) {
-                Some(column) => Err(Refusal::RawComparison { column }.into()),
+                Some(column) => Err(RewriteError::RawComparison { column }.into()),
                 None => Ok(TreeNodeRecursion::Continue),
             }
         })?;
@@ -207,7 +207,7 @@ impl Net<'_> {
             let (left, right) = (self.mark(left, &inputs[..1])?, self.mark(right, &inputs[1..])?);
             let by_label = join.null_equality == NullEquality::NullEqualsNull && left == right;
             if let (false, Some(column)) = (by_label, left.or(right)) {
-                return Err(Refusal::RawComparison { column }.into());
+                return Err(RewriteError::RawComparison { column }.into());
             }
         }
         Ok(())

@@ -39,7 +39,7 @@ use kohort_model::Hierarchy;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use crate::meaning::{Carried, CouldMatch, MeaningProblem, PairFinder};
+use crate::meaning::{Carried, CouldMatch, MeaningError, PairFinder};
 
 /// The rule that replaces nested loops over cells that could be equal.
 #[derive(Debug, Default)]
@@ -346,6 +346,6 @@ fn texts(rows: &RecordBatch, column: usize) -> Result<StringArray> {
     Ok(cast(rows.column(column), &DataType::Utf8)?.as_string::<i32>().clone())
 }
 
-fn external(problem: MeaningProblem) -> DataFusionError {
+fn external(problem: MeaningError) -> DataFusionError {
     DataFusionError::External(Box::new(problem))
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     Projection, RecursiveQuery, Sort, Statement, TableScan, Union, Unnest, Values, Window,
 };
 
-use super::Refusal;
+use super::RewriteError;
 use super::lineage::{Origin, Rewriter, Scope};
 use super::predicate::Polarity;
 use crate::meaning::Comparison;
@@ -162,7 +162,7 @@ impl Rewriter<'_> {
                 None => on.push((left_key, right_key)),
                 // INTERSECT and EXCEPT are joins in which NULL equals NULL: as DISTINCT does, they compare labels.
                 Some(_) if by_label && left_origin == right_origin => on.push((left_key, right_key)),
-                Some(column) if by_label => return Err(Refusal::SetOperation { column }.into()),
+                Some(column) if by_label => return Err(RewriteError::SetOperation { column }.into()),
                 Some(_) => {
                     let (left, right) = ((left_key, left_origin), (right_key, right_origin));
                     conditions.push(self.compare(left, Comparison::Equal, right, &scope)?);
@@ -268,7 +268,7 @@ fn all_raw(plan: LogicalPlan) -> (LogicalPlan, Vec<Origin>) {
 
 fn refuse_labels(origins: &[Origin], node: &str) -> Result<()> {
     match origins.iter().find_map(Origin::column) {
-        Some(column) => Err(Refusal::Node { column, node: node.to_owned() }.into()),
+        Some(column) => Err(RewriteError::Node { column, node: node.to_owned() }.into()),
         None => Ok(()),
     }
 }

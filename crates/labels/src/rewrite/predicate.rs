@@ -10,11 +10,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::{Between, Exists, InList, InSubquery, Like, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, ScalarUDF, exists, lit};
 
-use super::Refusal;
+use super::RewriteError;
 use super::constant::{Constant, reads_as};
 use super::lineage::{Origin, Rewriter, Scope};
 use crate::meaning::{
-    Comparison, Condition, CouldBe, CouldMatch, LetterCase, Meaning, MeaningProblem, Pattern, Point, Side, is_avlike,
+    Comparison, Condition, CouldBe, CouldMatch, LetterCase, Meaning, MeaningError, Pattern, Point, Side, is_avlike,
 };
 
 /// The items of `IN (SELECT ...)`.
@@ -155,7 +155,7 @@ impl Rewriter<'_> {
         scope: &Scope,
     ) -> Result<Expr> {
         match (left_origin, right_origin) {
-            (Origin::Shown(column), _) | (_, Origin::Shown(column)) => Err(Refusal::Mixed { column }.into()),
+            (Origin::Shown(column), _) | (_, Origin::Shown(column)) => Err(RewriteError::Mixed { column }.into()),
             (Origin::Protected(meaning), Origin::Raw) => compare_with_raw(left, &meaning, comparison, right, scope),
             (Origin::Raw, Origin::Protected(meaning)) => {
                 compare_with_raw(right, &meaning, comparison.swapped(), left, scope)
@@ -195,7 +195,7 @@ impl Rewriter<'_> {
             Origin::Protected(meaning) => {
                 Ok(could_be(operand, &meaning, polarity.pick(Condition::Null, Condition::NotNull)))
             }
-            Origin::Shown(column) => Err(Refusal::Mixed { column }.into()),
+            Origin::Shown(column) => Err(RewriteError::Mixed { column }.into()),
         }
     }
 
@@ -204,10 +204,10 @@ impl Rewriter<'_> {
         let (operand, origin) = self.operand(*expr, scope)?;
         let (list, origins) = self.values(list, scope)?;
         let meaning = match origin {
-            Origin::Shown(column) => return Err(Refusal::Mixed { column }.into()),
+            Origin::Shown(column) => return Err(RewriteError::Mixed { column }.into()),
             Origin::Raw => {
                 if let Some(column) = origins.iter().find_map(Origin::column) {
-                    return Err(Refusal::NotConstant { column, place: "the items of IN" }.into());
+                    return Err(RewriteError::NotConstant { column, place: "the items of IN" }.into());
                 }
                 return Ok(polarity.apply(Expr::InList(InList::new(Box::new(operand), list, negated))));
             }
@@ -232,10 +232,10 @@ impl Rewriter<'_> {
         let (low, low_origin) = self.value(*low, scope)?;
         let (high, high_origin) = self.value(*high, scope)?;
         let meaning = match origin {
-            Origin::Shown(column) => return Err(Refusal::Mixed { column }.into()),
+            Origin::Shown(column) => return Err(RewriteError::Mixed { column }.into()),
             Origin::Raw => {
                 if let Some(column) = low_origin.or(&high_origin).column() {
-                    return Err(Refusal::NotConstant { column, place: "the bounds of BETWEEN" }.into());
+                    return Err(RewriteError::NotConstant { column, place: "the bounds of BETWEEN" }.into());
                 }
                 let between = Between::new(Box::new(operand), negated, Box::new(low), Box::new(high));
                 return Ok(polarity.apply(Expr::Between(between)));
@@ -260,8 +260,8 @@ impl Rewriter<'_> {
         let (operand, origin) = self.operand(*expr, scope)?;
         let (pattern, pattern_origin) = self.value(*pattern, scope)?;
         let meaning = match (origin, pattern_origin.column()) {
-            (Origin::Shown(column), _) => return Err(Refusal::Mixed { column }.into()),
-            (_, Some(column)) => return Err(Refusal::NotConstant { column, place: "patterns of LIKE" }.into()),
+            (Origin::Shown(column), _) => return Err(RewriteError::Mixed { column }.into()),
+            (_, Some(column)) => return Err(RewriteError::NotConstant { column, place: "patterns of LIKE" }.into()),
             (Origin::Raw, None) => {
                 let like = Like::new(negated, Box::new(operand), Box::new(pattern), escape_char, case_insensitive);
                 return Ok(polarity.apply(Expr::Like(like)));
@@ -270,10 +270,10 @@ impl Rewriter<'_> {
         };
         let column = qualified(&meaning);
         if !meaning.has_texts() {
-            return Err(Refusal::LikeOfRanges { column, value_type: meaning.value_type() }.into());
+            return Err(RewriteError::LikeOfRanges { column, value_type: meaning.value_type() }.into());
         }
         let Some(pattern) = Constant::of(&pattern, &column)? else {
-            return Err(Refusal::NotConstant { column, place: "patterns of LIKE" }.into());
+            return Err(RewriteError::NotConstant { column, place: "patterns of LIKE" }.into());
         };
         let Constant::Text(pattern) = pattern else { return Ok(lit(false)) };
         let letter_case = if case_insensitive { LetterCase::Ignored } else { LetterCase::Matters };
@@ -296,7 +296,7 @@ impl Rewriter<'_> {
             return Ok(Expr::InSubquery(membership));
         }
         if let (Polarity::Denied, Some(column)) = (polarity, origin.or(&item_origin).column()) {
-            return Err(Refusal::NotInSubquery { column }.into());
+            return Err(RewriteError::NotInSubquery { column }.into());
         }
         let schema = scope.schema();
         let operand = operand.transform(|part| match part {
@@ -347,11 +347,11 @@ fn constant(item: &Expr, meaning: &Meaning, place: &'static str) -> Result<Optio
     let column = qualified(meaning);
     match Constant::of(item, &column)? {
         Some(constant) => constant.point(meaning).map_err(problem),
-        None => Err(Refusal::NotConstant { column, place }.into()),
+        None => Err(RewriteError::NotConstant { column, place }.into()),
     }
 }
 
-fn problem(problem: MeaningProblem) -> datafusion::error::DataFusionError {
+fn problem(problem: MeaningError) -> datafusion::error::DataFusionError {
     datafusion::error::DataFusionError::External(Box::new(problem))
 }
 
@@ -359,6 +359,6 @@ fn qualified(meaning: &Meaning) -> String {
     format!("{}.{}", meaning.view(), meaning.column())
 }
 
-fn types_differ(meaning: &Meaning, other: &str) -> Refusal {
-    Refusal::TypesDiffer { column: qualified(meaning), value_type: meaning.value_type(), other: other.to_owned() }
+fn types_differ(meaning: &Meaning, other: &str) -> RewriteError {
+    RewriteError::TypesDiffer { column: qualified(meaning), value_type: meaning.value_type(), other: other.to_owned() }
 }

@@ -19,7 +19,7 @@ use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use kohort_model::{Hierarchy, ValueType};
 
-use super::{KeepUnknown, Meanings, ProtectedColumns, Refusal, RefuseRawComparisons, RewriteComparisons};
+use super::{KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons, RewriteError};
 use crate::meaning::{Meaning, avlike};
 
 fn hierarchy(paths: &str) -> Arc<Hierarchy> {
@@ -136,14 +136,14 @@ async fn analyzed(context: &SessionContext, sql: &str) -> LogicalPlan {
 }
 
 /// Why a query is refused, or what happened instead.
-async fn refusal(context: &SessionContext, sql: &str) -> Result<Refusal, String> {
+async fn refusal(context: &SessionContext, sql: &str) -> Result<RewriteError, String> {
     let error = match rows(context, sql).await {
         Ok(rows) => return Err(format!("not refused: {} rows", rows.len())),
         Err(error) => error,
     };
     match error.find_root() {
-        DataFusionError::External(inner) if inner.is::<Refusal>() => {
-            Ok(inner.downcast_ref::<Refusal>().expect("asked just now").clone())
+        DataFusionError::External(inner) if inner.is::<RewriteError>() => {
+            Ok(inner.downcast_ref::<RewriteError>().expect("asked just now").clone())
         }
         other => Err(format!("not by us: {other}")),
     }

@@ -8,7 +8,7 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery};
 
-use super::Refusal;
+use super::RewriteError;
 use super::lineage::{Origin, Rewriter, Scope};
 use super::predicate::Polarity;
 use crate::meaning::{CouldBe, CouldMatch};
@@ -45,7 +45,7 @@ impl Rewriter<'_> {
             Expr::ScalarSubquery(subquery) => {
                 let (subquery, origin) = self.subquery(&subquery, scope)?;
                 if let Some(column) = label_from_outside(&subquery.subquery)? {
-                    return Err(Refusal::CorrelatedScalar { column }.into());
+                    return Err(RewriteError::CorrelatedScalar { column }.into());
                 }
                 Ok((Expr::ScalarSubquery(subquery), origin))
             }
@@ -83,8 +83,8 @@ impl Rewriter<'_> {
                     let (part, origin) = self.value(part, scope)?;
                     match origin.column() {
                         None => Ok(Transformed::yes(part)),
-                        Some(column) if is_truth => Err(Refusal::TruthValue { column, what: what.clone() }.into()),
-                        Some(column) => Err(Refusal::Expression { column, what: what.clone() }.into()),
+                        Some(column) if is_truth => Err(RewriteError::TruthValue { column, what: what.clone() }.into()),
+                        Some(column) => Err(RewriteError::Expression { column, what: what.clone() }.into()),
                     }
                 })?;
                 Ok((raw.data, Origin::Raw))
@@ -170,7 +170,7 @@ fn label_from_outside(plan: &LogicalPlan) -> Result<Option<String>> {
 fn cast_to(text: bool, origin: Origin) -> Result<Origin> {
     match origin.column() {
         Some(column) if !text => {
-            Err(Refusal::Expression { column, what: "a CAST to anything but text".to_owned() }.into())
+            Err(RewriteError::Expression { column, what: "a CAST to anything but text".to_owned() }.into())
         }
         _ => Ok(origin),
     }
@@ -178,7 +178,7 @@ fn cast_to(text: bool, origin: Origin) -> Result<Origin> {
 
 fn refuse_truth(origin: &Origin, what: &str) -> Result<()> {
     match origin.column() {
-        Some(column) => Err(Refusal::TruthValue { column, what: what.to_owned() }.into()),
+        Some(column) => Err(RewriteError::TruthValue { column, what: what.to_owned() }.into()),
         None => Ok(()),
     }
 }
@@ -191,7 +191,7 @@ fn origin_of_call(function: &str, arguments: &[Origin]) -> Result<Origin, DataFu
         ("first_value" | "last_value" | "any_value", [origin]) | ("nth_value", [origin, Origin::Raw]) => {
             Ok(origin.clone())
         }
-        _ => Err(Refusal::Aggregate { column, function: function.to_owned() }.into()),
+        _ => Err(RewriteError::Aggregate { column, function: function.to_owned() }.into()),
     }
 }
 

@@ -19,7 +19,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::Connection;
 use super::run::{Answer, check_revocations};
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 use crate::frontend::{Bind, Target};
 use crate::metrics::Metrics;
 use crate::names::ColumnNames;
@@ -163,9 +163,9 @@ impl Portal {
 }
 
 impl Connection {
-    pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), Failure> {
+    pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), AnswerError> {
         if !name.is_empty() && self.statements.contains_key(&name) {
-            return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
+            return Err(AnswerError::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
         }
         let mut requests = Request::read(query, &self.session, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
@@ -173,7 +173,7 @@ impl Connection {
             self.answer_keys(request).await;
         }
         if !requests.is_empty() {
-            return Err(Failure::statement("42601", "cannot insert multiple commands into a prepared statement"));
+            return Err(AnswerError::statement("42601", "cannot insert multiple commands into a prepared statement"));
         }
         if let Some(request) = &request {
             self.check_transaction(request.ends_transaction())?;
@@ -190,11 +190,11 @@ impl Connection {
     }
 
     /// Whether one more statement may be kept.
-    pub(super) fn check_statements(&self, more: Extent) -> Result<(), Failure> {
+    pub(super) fn check_statements(&self, more: Extent) -> Result<(), AnswerError> {
         let by_sql = self.prepared.values().map(|prepared| prepared.extent);
         let known = self.statements.values().map(|prepared| prepared.extent).chain(by_sql);
         if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, Extent::and)) {
-            return Err(Failure::statement("53400", "too many statements are prepared: close some"));
+            return Err(AnswerError::statement("53400", "too many statements are prepared: close some"));
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Connection {
         &mut self,
         request: Option<&Request>,
         oids: &[u32],
-    ) -> Result<(Vec<Type>, Option<SchemaRef>), Failure> {
+    ) -> Result<(Vec<Type>, Option<SchemaRef>), AnswerError> {
         let Some((request, parsed)) = request.and_then(|request| Some((request, request.parsed()?))) else {
             return Ok((Vec::new(), None));
         };
@@ -225,10 +225,10 @@ impl Connection {
             |position: usize| guessed.as_ref()?.parameters.get(&format!("${}", position + 1)).cloned().flatten();
         let type_of = |position: usize| match stated(position) {
             Some(oid) => Type::from_oid(oid)
-                .ok_or_else(|| Failure::statement("42704", format!("there is no type with number {oid}"))),
+                .ok_or_else(|| AnswerError::statement("42704", format!("there is no type with number {oid}"))),
             None => Ok(inferred(position).map_or(Type::TEXT, |inferred| parameter_type(&inferred))),
         };
-        let types: Result<Vec<Type>, Failure> = (0..n_parameters).map(type_of).collect();
+        let types: Result<Vec<Type>, AnswerError> = (0..n_parameters).map(type_of).collect();
         let types = types?;
         if !is_query {
             return Ok((types, None));
@@ -242,18 +242,18 @@ impl Connection {
     }
 
     /// The columns of a query that is about to run, as the client is told of them.
-    async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, Failure> {
+    async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, AnswerError> {
         let described = self.session.prepare(query).await?;
         Ok(described.map(|described| ColumnNames::of(query).give(described.schema)))
     }
 
-    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), Failure> {
+    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), AnswerError> {
         let Bind { portal, statement, formats, values, result_formats } = bind;
         let prepared = self.statements.get(&statement).ok_or_else(|| no_statement(&statement))?;
         let n_wanted = prepared.types.len();
         if values.len() != n_wanted {
             let message = format!("there are {} values for {n_wanted} parameters", values.len());
-            return Err(Failure::statement("08P01", message));
+            return Err(AnswerError::statement("08P01", message));
         }
         let format = |position: usize| match formats.as_slice() {
             [] => Ok(0),
@@ -261,7 +261,7 @@ impl Connection {
             formats => formats
                 .get(position)
                 .copied()
-                .ok_or_else(|| Failure::statement("08P01", "there are fewer formats than values")),
+                .ok_or_else(|| AnswerError::statement("08P01", "there are fewer formats than values")),
         };
         let mut literals = Vec::new();
         for (position, (value, of)) in values.iter().zip(&prepared.types).enumerate() {
@@ -290,13 +290,13 @@ impl Connection {
         }
         self.check_portals(&portal)?;
         if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, Extent::and)) {
-            return Err(Failure::statement("53400", "too many statements have values and did not run: close some"));
+            return Err(AnswerError::statement("53400", "too many statements have values and did not run: close some"));
         }
         self.portals.insert(portal, bound);
         Ok(self.wire.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))?)
     }
 
-    pub(super) async fn describe(&mut self, target: Target) -> Result<(), Failure> {
+    pub(super) async fn describe(&mut self, target: Target) -> Result<(), AnswerError> {
         match target {
             Target::Statement(name) => {
                 let prepared = Arc::clone(self.statements.get(&name).ok_or_else(|| no_statement(&name))?);
@@ -345,7 +345,7 @@ impl Connection {
         }
     }
 
-    fn put_columns(&mut self, schema: Option<&SchemaRef>, formats: &[i16]) -> Result<(), Failure> {
+    fn put_columns(&mut self, schema: Option<&SchemaRef>, formats: &[i16]) -> Result<(), AnswerError> {
         let message = match schema {
             Some(schema) => PgWireBackendMessage::RowDescription(description(&fields(schema, formats)?)),
             None => PgWireBackendMessage::NoData(NoData::new()),
@@ -354,7 +354,7 @@ impl Connection {
     }
 
     /// Runs a portal that is a query, up to its first row.
-    async fn start(&mut self, name: &str) -> Result<(), Failure> {
+    async fn start(&mut self, name: &str) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let PortalState::Ready(request) = std::mem::replace(&mut portal.state, PortalState::Finished) else {
             return Err(no_portal(name));
@@ -371,7 +371,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), Failure> {
+    pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         match &portal.state {
             PortalState::Ready(None) => {
@@ -423,7 +423,7 @@ impl Connection {
     }
 
     /// A portal that stays open from one message to the next is a cursor, for which there must be a place.
-    fn stay_open(&mut self, name: &str) -> Result<(), Failure> {
+    fn stay_open(&mut self, name: &str) -> Result<(), AnswerError> {
         if self.portals.get(name).is_none_or(|portal| portal.place.is_some()) {
             return Ok(());
         }
@@ -435,18 +435,18 @@ impl Connection {
     }
 
     /// A place for one more cursor.
-    pub(super) fn cursor_place(&self) -> Result<CursorPlace, Failure> {
+    pub(super) fn cursor_place(&self) -> Result<CursorPlace, AnswerError> {
         let place = self.server.cursors.take(self.user.clone(), self.session.role()).map_err(|problem| {
             let whose = match problem {
                 NoPlace::Full => "too many cursors are open",
                 NoPlace::Share => "too many cursors of this login are open",
             };
-            Failure::from(Refusal::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
+            AnswerError::from(ErrorMessage::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
         })?;
         Ok(CursorPlace::new(place, &self.server.metrics))
     }
 
-    pub(super) fn close(&mut self, target: &Target) -> Result<(), Failure> {
+    pub(super) fn close(&mut self, target: &Target) -> Result<(), AnswerError> {
         match target {
             Target::Statement(name) => drop(self.statements.remove(name)),
             Target::Portal(name) => drop(self.portals.remove(name)),
@@ -464,14 +464,17 @@ fn parameter_type(inferred: &DataType) -> Type {
     }
 }
 
-pub(super) fn no_statement(name: &str) -> Failure {
-    Failure::statement("26000", format!("there is no prepared statement \"{name}\""))
+pub(super) fn no_statement(name: &str) -> AnswerError {
+    AnswerError::statement("26000", format!("there is no prepared statement \"{name}\""))
 }
 
-pub(super) fn timed_out(name: &str) -> Failure {
-    Failure::statement("34000", format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"))
+pub(super) fn timed_out(name: &str) -> AnswerError {
+    AnswerError::statement(
+        "34000",
+        format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"),
+    )
 }
 
-fn no_portal(name: &str) -> Failure {
-    Failure::statement("34000", format!("there is no portal \"{name}\""))
+fn no_portal(name: &str) -> AnswerError {
+    AnswerError::statement("34000", format!("there is no portal \"{name}\""))
 }

@@ -16,7 +16,7 @@ use kohort_sql::{Role, SqlError};
 use pgwire::messages::response::TransactionStatus;
 
 use super::Connection;
-use crate::failure::Failure;
+use crate::error::AnswerError;
 use crate::request::{Request, Transaction};
 use crate::settings::{NO_TRANSACTION, Scope};
 
@@ -30,7 +30,7 @@ pub(super) struct OptionsBefore {
 
 impl Connection {
     /// Begins or ends a transaction; returns the tag it is acknowledged by.
-    pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
+    pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, AnswerError> {
         let step = match &transaction {
             Transaction::Begin { tag, modes } => {
                 self.step("BEGIN").await?;
@@ -48,7 +48,7 @@ impl Connection {
             Transaction::RollbackToSavepoint(name) => format!("ROLLBACK TO SAVEPOINT {name}"),
         };
         if self.status == TransactionStatus::Idle {
-            return Err(Failure::statement("25P01", "savepoints belong to a transaction"));
+            return Err(AnswerError::statement("25P01", "savepoints belong to a transaction"));
         }
         self.step(&step).await?;
         Ok(match transaction {
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// Ends a transaction. What a failed one would keep is given up, as in PostgreSQL.
-    async fn end(&mut self, is_commit: bool) -> Result<&'static str, Failure> {
+    async fn end(&mut self, is_commit: bool) -> Result<&'static str, AnswerError> {
         let keeps = is_commit && self.status != TransactionStatus::Error;
         // Clients end what they did not begin, and are only told so.
         let ended = match self.status {
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Sets what a transaction, or each from here on, may do.
-    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: Scope) -> Result<(), Failure> {
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: Scope) -> Result<(), AnswerError> {
         let (read_only, isolation) = match scope {
             Scope::Local => ("transaction_read_only", "transaction_isolation"),
             Scope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     /// Settings and options of views that were for a transaction alone go with it; one that is rolled back takes all along.
-    fn end_settings(&mut self, is_kept: bool) -> Result<(), Failure> {
+    fn end_settings(&mut self, is_kept: bool) -> Result<(), AnswerError> {
         if self.settings.end(is_kept) {
             self.report(None)?;
         }
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// Sets an option of views for the transaction under way.
-    pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), Failure> {
+    pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), AnswerError> {
         let before = self.option(name);
         let Some(options) = &mut self.options_before else { return self.say(NO_TRANSACTION) };
         if let Some(before) = before {
@@ -143,16 +143,16 @@ impl Connection {
     }
 
     /// Refuses what can't run after an error in a transaction.
-    pub(super) fn check_transaction(&self, ends_it: bool) -> Result<(), Failure> {
+    pub(super) fn check_transaction(&self, ends_it: bool) -> Result<(), AnswerError> {
         if self.status == TransactionStatus::Error && !ends_it {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(Failure::statement("25P02", message));
+            return Err(AnswerError::statement("25P02", message));
         }
         Ok(())
     }
 
     /// Refuses what changes something where nothing is to be changed.
-    pub(super) fn check_read_only(&self, request: &Request) -> Result<(), Failure> {
+    pub(super) fn check_read_only(&self, request: &Request) -> Result<(), AnswerError> {
         let changes = match request {
             Request::Change { .. } => true,
             Request::Command { tag, .. } => !["SET", "RESET"].contains(tag),
@@ -163,7 +163,7 @@ impl Connection {
             _ => false,
         };
         if changes && self.settings.is_read_only() {
-            return Err(Failure::statement("25006", "nothing can be changed in a read-only transaction"));
+            return Err(AnswerError::statement("25006", "nothing can be changed in a read-only transaction"));
         }
         Ok(())
     }

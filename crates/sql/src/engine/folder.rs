@@ -29,7 +29,7 @@ use crate::parser::{Parsed, Statement, ViewStatement, parse};
 use crate::policy::ComplianceLog;
 use crate::role::Role;
 use crate::store::StoredTable;
-use crate::view::{MaterializedProblem, State, ViewProblem};
+use crate::view::{MaterializedError, State, ViewError};
 use pinned::{Pinned, restored};
 
 const HIERARCHY: &str = "dgh";
@@ -158,7 +158,7 @@ impl Engine {
 
 /// Whether the file itself is what can't be read.
 fn is_of_store(problem: &SqlError) -> bool {
-    matches!(problem, SqlError::Store(_) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(_))))
+    matches!(problem, SqlError::Store(_) | SqlError::View(ViewError::Materialized(MaterializedError::Store(_))))
 }
 
 /// The statements that a data folder keeps, in the order in which they ran.

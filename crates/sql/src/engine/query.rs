@@ -25,7 +25,7 @@ use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 
 use crate::SqlError;
-use crate::access::AccessProblem;
+use crate::access::AccessError;
 use crate::engine::Session;
 use crate::engine::change::catalog;
 use crate::engine::change::stored;
@@ -118,7 +118,7 @@ async fn query(
     session: &Session,
     mut context: SessionContext,
     plan: LogicalPlan,
-    granted: Result<Access, AccessProblem>,
+    granted: Result<Access, AccessError>,
     access: &Access,
     views: &mut Vec<UsedView>,
 ) -> Result<Outcome, SqlError> {

@@ -44,7 +44,7 @@ use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogOutcome, UsedView};
 use crate::role::Role;
 use crate::store::Reading;
-use crate::view::{AView, ViewProblem};
+use crate::view::{AView, ViewError};
 use granted::GrantedViews;
 use recorded::{Answered, AskedStatement, Recorder};
 
@@ -186,7 +186,7 @@ impl Session {
         self.is_restoring = false;
         match done {
             // A view that can't be built is there, and says why.
-            Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. })) => Ok(()),
+            Ok(_) | Err(SqlError::View(ViewError::Unusable { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }

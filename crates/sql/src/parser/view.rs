@@ -10,7 +10,7 @@ use kohort_model::Disclosure;
 use kohort_model::spec::{Algorithm, Leftovers};
 
 use super::cursor::{self, Cursor};
-use super::problem::{ParseFault, ParseProblem};
+use super::error::{ParseError, ParseErrorKind};
 use super::source::{Source, find_outermost};
 
 const EXAMPLE: &str = "CREATE ANONYMIZATION_VIEW v ON SELECT name, zip, disease FROM patient WITH ANONYMIZATION_ID \
@@ -189,7 +189,7 @@ pub(super) fn is_create(cursor: &Cursor<'_>) -> bool {
     words.iter().any(|words| cursor.starts_with(words))
 }
 
-pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<ViewStatement, ParseProblem> {
+pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<ViewStatement, ParseError> {
     cursor.example(EXAMPLE).skip(1);
     let or_replace = cursor.take_word("OR");
     cursor.skip(usize::from(or_replace));
@@ -218,20 +218,20 @@ pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Resu
     }
     let end = cursor.place();
     let Read { words, identifier, quasi, sensitive, other, clauses } = read;
-    let missing = |clause| cursor.fault(end, ParseFault::Missing(clause));
+    let missing = |clause| cursor.fault(end, ParseErrorKind::Missing(clause));
     if clauses.k.is_none() && clauses.policy.is_none() {
-        return Err(cursor.fault(end, ParseFault::NoK));
+        return Err(cursor.fault(end, ParseErrorKind::NoK));
     }
     for (is_asked, clause) in [(clauses.t.is_some(), "T_CLOSENESS"), (clauses.l.is_some(), "L_DIVERSITY")] {
         if is_asked && !words.contains(&SENSITIVE_ATTR) {
-            return Err(cursor.fault(end, ParseFault::NothingSensitive(clause)));
+            return Err(cursor.fault(end, ParseErrorKind::NothingSensitive(clause)));
         }
     }
     let identifier = identifier.ok_or_else(|| missing(ID))?;
     let quasi = quasi.ok_or_else(|| missing(QUASI_ID))?;
     let view = ViewStatement { name, or_replace, query, query_text, identifier, quasi, sensitive, other, clauses };
     match view.column_twice() {
-        Some(column) => Err(cursor.fault(end, ParseFault::ColumnTwice(column.to_owned()))),
+        Some(column) => Err(cursor.fault(end, ParseErrorKind::ColumnTwice(column.to_owned()))),
         None => Ok(view),
     }
 }
@@ -246,7 +246,7 @@ impl ViewStatement {
 }
 
 impl Read {
-    fn clause(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseProblem> {
+    fn clause(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
         let place = cursor.place();
         let clauses = &mut self.clauses;
         let word = if cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, "REFERENCES")) {
@@ -306,7 +306,7 @@ impl Read {
             return Err(cursor.expected("a clause of the view"));
         };
         if self.words.contains(&word) {
-            return Err(cursor.fault(place, ParseFault::Twice(word)));
+            return Err(cursor.fault(place, ParseErrorKind::Twice(word)));
         }
         self.words.push(word);
         Ok(())
@@ -314,7 +314,7 @@ impl Read {
 }
 
 /// `(a DGH_NAME x, b)`, also without the parentheses.
-fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseProblem> {
+fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseError> {
     in_parentheses_or_not(cursor, |cursor| {
         cursor.list(|cursor| {
             let name = cursor.name("a column")?;
@@ -326,8 +326,8 @@ fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseProble
 
 fn in_parentheses_or_not<T>(
     cursor: &mut Cursor<'_>,
-    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseProblem>,
-) -> Result<T, ParseProblem> {
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseError>,
+) -> Result<T, ParseError> {
     let is_open = cursor.take(&Token::LParen);
     let content = read(cursor)?;
     if is_open {
@@ -336,7 +336,7 @@ fn in_parentheses_or_not<T>(
     Ok(content)
 }
 
-fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseProblem> {
+fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseError> {
     let person_column = cursor.name("a column")?;
     cursor.expect_word("REFERENCES")?;
     let table = cursor.table("the table of choices")?;
@@ -348,7 +348,7 @@ fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseProb
 }
 
 /// A partitioner of one table: `top_down`, or as a spec spells it, `'top-down'`.
-fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseProblem> {
+fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseError> {
     let is_for_one_table = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Miracle | Algorithm::MiracleX);
     let known: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(is_for_one_table).collect();
     let spelled: Vec<String> = known.iter().map(|algorithm| algorithm.word().replace('-', "_")).collect();

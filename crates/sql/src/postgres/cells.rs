@@ -12,7 +12,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::DataType;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::PostgresProblem;
+use super::PostgresError;
 use super::columns::{Column, Kind};
 
 /// Days from 1970-01-01 to 2000-01-01.
@@ -75,9 +75,9 @@ impl Cells {
     ///
     /// # Errors
     /// Where it has no place here.
-    pub(super) fn push(&mut self, sent: Option<Sent<'_>>, column: &Column) -> Result<(), PostgresProblem> {
+    pub(super) fn push(&mut self, sent: Option<Sent<'_>>, column: &Column) -> Result<(), PostgresError> {
         let raw = sent.map(|Sent(raw)| raw);
-        self.append(raw).map_err(|what| PostgresProblem::Value { column: column.name.clone(), what })
+        self.append(raw).map_err(|what| PostgresError::Value { column: column.name.clone(), what })
     }
 
     fn append(&mut self, raw: Option<&[u8]>) -> Result<(), &'static str> {

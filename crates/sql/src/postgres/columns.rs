@@ -15,7 +15,7 @@
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use tokio_postgres::types::Type;
 
-use super::PostgresProblem;
+use super::PostgresError;
 use super::address::{Address, quoted};
 use super::connection::Connection;
 
@@ -142,13 +142,13 @@ impl Column {
 ///
 /// # Errors
 /// Where the server can't be asked, there is no such table, or a column is of a type that is not read.
-pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresProblem> {
+pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresError> {
     let connection = Connection::begin(address).await?;
     let names = [(&address.schema as _, Type::TEXT), (&address.table as _, Type::TEXT)];
     let rows = connection.client.query_typed(COLUMNS, &names).await.map_err(|error| address.problem(&error))?;
     if rows.is_empty() {
         let (schema, table) = (address.schema.clone(), address.table.clone());
-        return Err(PostgresProblem::UnknownTable { schema, table });
+        return Err(PostgresError::UnknownTable { schema, table });
     }
     let column = |row: tokio_postgres::Row| {
         let failed = |error| address.problem(&error);
@@ -160,11 +160,11 @@ pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresProble
             Some((kind, is_cast)) => Ok(Column { name, kind, nullable: !is_not_null, is_cast }),
             None => {
                 let data_type = row.try_get(5).map_err(failed)?;
-                Err(PostgresProblem::UnsupportedType { column: name, data_type })
+                Err(PostgresError::UnsupportedType { column: name, data_type })
             }
         }
     };
-    let columns = rows.into_iter().map(column).collect::<Result<Vec<Column>, PostgresProblem>>()?;
+    let columns = rows.into_iter().map(column).collect::<Result<Vec<Column>, PostgresError>>()?;
     Ok(Layout { columns, encoding: connection.encoding })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::PostgresProblem;
+use super::PostgresError;
 
 /// Who logs in where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Login {
     ///
     /// # Errors
     /// Where a file can't be read, or others than its owner may read it.
-    pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresProblem> {
+    pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresError> {
         if let Some(file) = passfile {
             return Ok(self.find_in(&read(file)?));
         }
@@ -68,8 +68,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-fn read(file: &Path) -> Result<String, PostgresProblem> {
-    let fault = |fault| PostgresProblem::File { file: file.to_owned(), fault };
+fn read(file: &Path) -> Result<String, PostgresError> {
+    let fault = |fault| PostgresError::File { file: file.to_owned(), fault };
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

@@ -21,7 +21,7 @@ use super::cells::Cells;
 use super::columns::{Column, Encoding};
 use super::conditions::Conditions;
 use super::connection::Connection;
-use super::{PostgresProblem, external};
+use super::{PostgresError, external};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
 /// Batches that may wait for the operator above.
@@ -106,7 +106,7 @@ async fn read(
     asked: &PostgresQuery,
     schema: &SchemaRef,
     sender: &Sender<Result<RecordBatch>>,
-) -> Result<(), PostgresProblem> {
+) -> Result<(), PostgresError> {
     let failed = |error| address.problem(&error);
     let connection = Connection::begin(address).await?;
     if connection.encoding != asked.encoding {
@@ -134,11 +134,11 @@ async fn read(
 }
 
 /// The table is not what it was when it was first looked at.
-fn changed(address: &Address) -> PostgresProblem {
-    PostgresProblem::Changed { schema: address.schema.clone(), table: address.table.clone() }
+fn changed(address: &Address) -> PostgresError {
+    PostgresError::Changed { schema: address.schema.clone(), table: address.table.clone() }
 }
 
-fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -> Result<(), PostgresProblem> {
+fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -> Result<(), PostgresError> {
     for (place, (column, cells)) in columns.iter().zip(cells).enumerate() {
         if !column.sent_as().contains(row.columns()[place].type_()) {
             return Err(changed(address));

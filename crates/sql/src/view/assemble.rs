@@ -1,7 +1,7 @@
 //! [`Version::block`]: from private rows fetched for a reader to a verified block of the view.
 //!
 //! # Guarantee
-//! Classes leave whole and as they were verified, or nothing does ([`ViewProblem::Stale`]). Rows stand in the order of
+//! Classes leave whole and as they were verified, or nothing does ([`ViewError::Stale`]). Rows stand in the order of
 //! what they show: nothing of the order they were read in, or of identifiers, is left.
 //! # Deviations
 //! With `DISCLOSURE CLASS` a refusal makes the column say nothing for the whole class: the label of everything where
@@ -23,7 +23,7 @@ use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found};
 use super::materialized::StoredRead;
 use super::raise::raised_label;
-use super::{Reader, Version, ViewProblem};
+use super::{Reader, Version, ViewError};
 
 /// So many rows are not handed to other threads: that would take longer than showing them.
 const FEW_ROWS: usize = 1 << 12;
@@ -57,7 +57,7 @@ pub(super) struct Matching<'a> {
 }
 
 /// Whether each of some rows of a table matches.
-type RowMatcher<'a> = dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewProblem> + 'a;
+type RowMatcher<'a> = dyn Fn(&Table, &[u32]) -> Result<Vec<bool>, ViewError> + 'a;
 
 impl Version {
     /// The rows of the chosen classes as a reader sees them. `rows` holds all rows of those classes, and perhaps others.
@@ -71,7 +71,7 @@ impl Version {
         reader: Reader,
         chosen: &Chosen,
         matching: Option<Matching<'_>>,
-    ) -> Result<Shown, ViewProblem> {
+    ) -> Result<Shown, ViewError> {
         let definition = &self.definition;
         let mut private = read_private(definition, rows, &self.fingerprint)?;
         self.attach(&mut private)?;
@@ -111,7 +111,7 @@ impl Version {
     ///
     /// # Errors
     /// Where what is kept does not hold.
-    pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewProblem> {
+    pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewError> {
         let StoredRead { private, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
         let mut places = (0..private.table().n_rows as u32).collect();
@@ -131,7 +131,7 @@ impl Version {
         places: &mut Vec<u32>,
         reader: Reader,
         matching: Option<Matching<'_>>,
-    ) -> Result<Option<VerifiedRows>, ViewProblem> {
+    ) -> Result<Option<VerifiedRows>, ViewError> {
         let (definition, policies, table) = (&self.definition, self.policies.as_deref(), private.table());
         let pair = match definition.clauses.purposes {
             crate::parser::Purposes::Apart => reader.pair,
@@ -150,7 +150,7 @@ impl Version {
         let block = shown.block(private.batch(), places)?;
         let requirements = self.requirements_of_block();
         let verified = verify_block(block, private, &consent, definition.clauses.disclosure, &requirements);
-        verified.map(Some).map_err(ViewProblem::Unverified)
+        verified.map(Some).map_err(ViewError::Unverified)
     }
 
     /// What is asked of a block. What compares a class with the whole view was verified when the version was built,
@@ -171,7 +171,7 @@ impl Matching<'_> {
         disclosure: Disclosure,
         class_of_row: &[u32],
         places: Vec<u32>,
-    ) -> Result<Vec<u32>, ViewProblem> {
+    ) -> Result<Vec<u32>, ViewError> {
         let found = (self.matches)(table, &places)?;
         let mut answers: HashMap<u32, bool> = HashMap::new();
         for (&row, found) in places.iter().zip(found) {
@@ -195,7 +195,7 @@ struct Showing<'a> {
 
 impl Showing<'_> {
     /// The block of these rows.
-    fn block(&self, rows: &RecordBatch, places: &[u32]) -> Result<Block, ViewProblem> {
+    fn block(&self, rows: &RecordBatch, places: &[u32]) -> Result<Block, ViewError> {
         let silent = self.silent(places);
         let n_columns = self.table.columns.len();
         let together = columns_together(places.len(), n_columns);
@@ -306,7 +306,7 @@ impl Showing<'_> {
 
     /// Places by what they show: by their labels, then by their other cells. Rows that show the same are
     /// interchangeable.
-    fn order(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Vec<u32>, ViewProblem> {
+    fn order(&self, rows: &RecordBatch, places: &[u32], cells: &[BlockCells]) -> Result<Vec<u32>, ViewError> {
         let ranks: Vec<Vec<u32>> = cells
             .par_iter()
             .with_min_len(columns_together(places.len(), cells.len()))
@@ -338,8 +338,8 @@ impl Showing<'_> {
         rows: &RecordBatch,
         places: &[u32],
         cells: &[BlockCells],
-    ) -> Result<Option<datafusion::arrow::row::Rows>, ViewProblem> {
-        let failed = |_| ViewProblem::Query {
+    ) -> Result<Option<datafusion::arrow::row::Rows>, ViewError> {
+        let failed = |_| ViewError::Query {
             view: self.version.definition.name.clone(),
             kind: "a column is of a type whose values have no order",
         };

@@ -24,7 +24,7 @@ use super::kept::KeptRows;
 use super::partition::Partition;
 use super::raise::raised_columns;
 use super::shown::ShownCells;
-use super::{Definition, Fingerprint, Summary, Version, ViewProblem};
+use super::{Definition, Fingerprint, Summary, Version, ViewError};
 use crate::hierarchies::Hierarchies;
 use crate::parser::Purposes;
 use crate::policy::{PairId, Policies};
@@ -67,12 +67,12 @@ pub struct Sources<'a> {
 ///
 /// # Errors
 /// Where the columns can't have their roles or the requirement can't be reached.
-pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewProblem> {
+pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) -> Result<Version, ViewError> {
     let Sources { definition, policies, trees, fingerprint, most_kept_bytes, number } = sources;
     let identifier = rows.column(definition.identifier);
     if identifier.null_count() > 0 {
         let column = definition.columns[definition.identifier].name.clone();
-        return Err(ViewProblem::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
+        return Err(ViewError::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
     }
     let mut private = read_private(definition, rows, &fingerprint)?;
     attach(&mut private, definition, &trees)?;
@@ -123,14 +123,14 @@ pub(super) fn read_private(
     definition: &Definition,
     rows: &RecordBatch,
     fingerprint: &Fingerprint,
-) -> Result<PrivateRows, ViewProblem> {
+) -> Result<PrivateRows, ViewError> {
     let plain = if fingerprint.tells_all_changes() { PlainCells::Skipped } else { PlainCells::Read };
     let private = read_rows(rows, &definition.name, &definition.roles(), Some(definition.identifier), plain);
-    private.map_err(ViewProblem::Columns)
+    private.map_err(ViewError::Columns)
 }
 
 /// Whether all rows of a person are under one policy. Where policies are found by the identifier, they are.
-fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes) -> Result<(), ViewProblem> {
+fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes) -> Result<(), ViewError> {
     let identifier = &table.columns[definition.identifier];
     let mut policy_of: Vec<Option<Option<u32>>> = vec![None; identifier.texts.len()];
     let mut has_several = vec![false; identifier.texts.len()];
@@ -141,7 +141,7 @@ fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes
     match (n_persons, definition.policy_key) {
         (1.., Some(key)) => {
             let (column, identifier) = (definition.columns[key].name.clone(), identifier.name.clone());
-            Err(ViewProblem::SeveralPolicies { column, identifier, n_persons })
+            Err(ViewError::SeveralPolicies { column, identifier, n_persons })
         }
         _ => Ok(()),
     }
@@ -154,12 +154,7 @@ pub(super) fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
 
 /// What the labels of columns can stand for. Whether that may be null, the type of a column tells and never its rows:
 /// else asking for nulls would tell whether there is one.
-fn meanings(
-    definition: &Definition,
-    table: &Table,
-    schema: &Schema,
-    trees: &Trees<'_>,
-) -> Result<Meanings, ViewProblem> {
+fn meanings(definition: &Definition, table: &Table, schema: &Schema, trees: &Trees<'_>) -> Result<Meanings, ViewError> {
     let catalog = match trees {
         Trees::Of(version) => return Ok(version.meanings()),
         Trees::Catalog(catalog) => catalog,
@@ -176,11 +171,11 @@ fn meanings(
         })
     };
     let meanings: Result<Vec<_>, _> = (0..table.columns.len()).map(|position| meaning(position).transpose()).collect();
-    Ok(meanings.map_err(ViewProblem::Meaning)?.into())
+    Ok(meanings.map_err(ViewError::Meaning)?.into())
 }
 
 /// Gives columns their trees.
-pub(super) fn attach(private: &mut PrivateRows, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewProblem> {
+pub(super) fn attach(private: &mut PrivateRows, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewError> {
     let catalog = match trees {
         Trees::Of(version) => return version.attach(private),
         Trees::Catalog(catalog) => catalog,
@@ -192,12 +187,12 @@ pub(super) fn attach(private: &mut PrivateRows, definition: &Definition, trees: 
                 // Rules see the values in their own order, so that no tree depends on the order of rows.
                 let values = texts_by_value(column);
                 let tree = catalog.tree_for(name, None, &values, column.value_type, &column.notation);
-                let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
+                let fault = |fault| ViewError::Hierarchy { column: said.name.clone(), fault };
                 private.set_hierarchy(position, tree.map_err(fault)?);
             }
             None if said.role == Role::Quasi => {
                 if let Some(problem) = check_labels(column) {
-                    return Err(ViewProblem::Columns(vec![problem]));
+                    return Err(ViewError::Columns(vec![problem]));
                 }
             }
             None => {}

@@ -46,7 +46,7 @@ pub struct ViewColumn {
 /// Why a definition can't be one. Says everything that is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DefinitionProblem {
+pub enum DefinitionError {
     /// A column of the query stands in no clause.
     #[error("columns of the query without a clause: {}", .columns.join(", "))]
     WithoutClause {
@@ -97,17 +97,17 @@ pub enum DefinitionProblem {
     NoPurposes,
 }
 
-impl DefinitionProblem {
+impl DefinitionError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            DefinitionProblem::WithoutClause { .. } => Some(
+            DefinitionError::WithoutClause { .. } => Some(
                 "name each in ANONYMIZATION_QUASI_ID, ANONYMIZATION_SENSITIVE_ATTR or ANONYMIZATION_OTHER, or leave it out of the query",
             ),
-            DefinitionProblem::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
-            DefinitionProblem::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
-            DefinitionProblem::SameName { .. } => Some("give one of them another name: ... AS other_name"),
-            DefinitionProblem::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
+            DefinitionError::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
+            DefinitionError::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
+            DefinitionError::SameName { .. } => Some("give one of them another name: ... AS other_name"),
+            DefinitionError::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
         }
     }
@@ -118,7 +118,7 @@ impl Definition {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionProblem>> {
+    pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionError>> {
         let clauses = &statement.clauses;
         let mut problems = Vec::new();
         let mut roles: Vec<(String, Role, Option<String>)> =
@@ -132,15 +132,15 @@ impl Definition {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let twice = |name: &str| names.iter().filter(|&&other| other == name).count() > 1;
         let same: BTreeSet<&str> = names.iter().copied().filter(|&name| twice(name)).collect();
-        push_names(&mut problems, same, |columns| DefinitionProblem::SameName { columns });
+        push_names(&mut problems, same, |columns| DefinitionError::SameName { columns });
         let referred = clauses.policy.iter().map(|policy| policy.person_column.as_str());
         let unknown = roles.iter().map(|(name, ..)| name.as_str()).chain(referred).filter(|name| !names.contains(name));
-        push_names(&mut problems, unknown, |columns| DefinitionProblem::UnknownColumns { columns });
+        push_names(&mut problems, unknown, |columns| DefinitionError::UnknownColumns { columns });
         let n_clauses = |name: &str| roles.iter().filter(|(other, ..)| other == name).count();
         let repeated: BTreeSet<&str> = names.iter().copied().filter(|&name| n_clauses(name) > 1).collect();
-        push_names(&mut problems, repeated, |columns| DefinitionProblem::TwoClauses { columns });
+        push_names(&mut problems, repeated, |columns| DefinitionError::TwoClauses { columns });
         let without = names.iter().copied().filter(|&name| n_clauses(name) == 0);
-        push_names(&mut problems, without, |columns| DefinitionProblem::WithoutClause { columns });
+        push_names(&mut problems, without, |columns| DefinitionError::WithoutClause { columns });
         problems.extend(inconsistencies(statement, names.len()));
         if !problems.is_empty() {
             return Err(problems);
@@ -229,9 +229,9 @@ impl Definition {
 }
 
 fn push_names<'a>(
-    problems: &mut Vec<DefinitionProblem>,
+    problems: &mut Vec<DefinitionError>,
     names: impl IntoIterator<Item = &'a str>,
-    problem: impl FnOnce(Vec<String>) -> DefinitionProblem,
+    problem: impl FnOnce(Vec<String>) -> DefinitionError,
 ) {
     let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
     if !names.is_empty() {
@@ -240,26 +240,26 @@ fn push_names<'a>(
 }
 
 /// What is wrong whatever the columns are.
-fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<DefinitionProblem> {
+fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<DefinitionError> {
     let clauses = &statement.clauses;
     let mut problems = Vec::new();
     if n_columns > MOST_COLUMNS {
-        problems.push(DefinitionProblem::TooManyColumns { n_columns });
+        problems.push(DefinitionError::TooManyColumns { n_columns });
     }
     if clauses.k.is_none() && clauses.policy.is_none() {
-        problems.push(DefinitionProblem::NoK);
+        problems.push(DefinitionError::NoK);
     }
     if (clauses.l.is_some() || clauses.t.is_some()) && statement.sensitive.is_empty() {
-        problems.push(DefinitionProblem::NothingSensitive);
+        problems.push(DefinitionError::NothingSensitive);
     }
     if clauses.block != BlockSize::All && clauses.algorithm != Algorithm::Datafly {
-        problems.push(DefinitionProblem::BlockOfAnother { algorithm: clauses.algorithm.word() });
+        problems.push(DefinitionError::BlockOfAnother { algorithm: clauses.algorithm.word() });
     }
     if !clauses.is_materialized && (clauses.changes.is_some() || clauses.departures.is_some()) {
-        problems.push(DefinitionProblem::NotMaterialized);
+        problems.push(DefinitionError::NotMaterialized);
     }
     if clauses.purposes == Purposes::Apart && clauses.policy.is_none() {
-        problems.push(DefinitionProblem::NoPurposes);
+        problems.push(DefinitionError::NoPurposes);
     }
     problems
 }

@@ -18,7 +18,7 @@ use hashbrown::HashTable;
 use kohort_model::{Column, NULL, Table, Texts};
 use rayon::prelude::*;
 
-use super::ViewProblem;
+use super::ViewError;
 
 /// A person who is in no class: one whom no policy speaks of.
 const DENIED: u32 = u32::MAX;
@@ -270,23 +270,23 @@ impl Directory {
     ///
     /// # Errors
     /// Where somebody is there who was not when the view was verified.
-    pub(super) fn find(&self, table: &Table) -> Result<Found, ViewProblem> {
+    pub(super) fn find(&self, table: &Table) -> Result<Found, ViewError> {
         let person_column = table.person_column().expect("a view has an identifier");
         let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
             .into_par_iter()
             .map(|id| self.persons.find(person_column.texts.get(id)))
             .collect();
-        let person_of_id = person_of_id.ok_or(ViewProblem::Stale)?;
+        let person_of_id = person_of_id.ok_or(ViewError::Stale)?;
         let person_of_row: Vec<u32> = person_column.ids.iter().map(|&id| person_of_id[id as usize]).collect();
         let hashes = self.content.of_rows(table);
         let class_of = |row: usize| {
             let person = person_of_row[row];
             match self.class_of_person[person as usize] {
-                SEVERAL => self.class_of_row.get(&(person, hashes.quasi[row])).copied().ok_or(ViewProblem::Stale),
+                SEVERAL => self.class_of_row.get(&(person, hashes.quasi[row])).copied().ok_or(ViewError::Stale),
                 class => Ok(class),
             }
         };
-        let class_of_row = (0..table.n_rows).map(class_of).collect::<Result<Vec<u32>, ViewProblem>>()?;
+        let class_of_row = (0..table.n_rows).map(class_of).collect::<Result<Vec<u32>, ViewError>>()?;
         Ok(Found { class_of_row, person_of_row, hashes })
     }
 
@@ -312,7 +312,7 @@ impl Directory {
         class_of_row: &[u32],
         hashes: &RowHashes,
         is_chosen: &[bool],
-    ) -> Result<(), ViewProblem> {
+    ) -> Result<(), ViewError> {
         let mut found = vec![(0u32, 0u64); self.classes.len()];
         for (row, &class) in class_of_row.iter().enumerate().filter(|&(_, &class)| class != DENIED) {
             let (n_rows, content) = &mut found[class as usize];
@@ -322,7 +322,7 @@ impl Directory {
         let is_changed = |(entry, found): (&ClassEntry, (u32, u64))| found != (entry.n_rows, entry.content);
         let changed =
             self.classes.iter().zip(found).zip(is_chosen).any(|(class, &is_chosen)| is_chosen && is_changed(class));
-        if changed { Err(ViewProblem::Stale) } else { Ok(()) }
+        if changed { Err(ViewError::Stale) } else { Ok(()) }
     }
 
     /// Whether another directory has the same classes of the same rows. It was made with this one's [`Seed`].

@@ -44,7 +44,7 @@ use super::build::{Sources, Trees, build};
 use super::choose::{Comparison, quasi_schema};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
-use super::{Reader, Version, ViewProblem};
+use super::{Reader, Version, ViewError};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 use crate::parser::BlockSize;
 use crate::readers::{ReadingTurn, ReadsView};
@@ -265,7 +265,7 @@ impl ReadSteps {
             }
         }
         let read = Arc::clone(&self.read);
-        let failed = |error: DataFusionError| external(ViewProblem::of_query(&read.version.definition.name, &error));
+        let failed = |error: DataFusionError| external(ViewError::of_query(&read.version.definition.name, &error));
         let mut input = match self.input.take() {
             Some(input) => input,
             None => read.open()?,
@@ -299,7 +299,7 @@ impl ReadSteps {
             let shown = worker.show(&rows, if is_over { Rest::Nothing } else { Rest::MoreToCome });
             shown.map(|shown| (rows, shown, memory))
         });
-        let told = |problem: ViewProblem| external(problem.for_reader(read.role, &read.version.definition.name));
+        let told = |problem: ViewError| external(problem.for_reader(read.role, &read.version.definition.name));
         let (rows, shown, memory) = shown.await.map_err(|_| interrupted(&read))?.map_err(told)?;
         self.memory = memory;
         let batches = self.output.batches(shown.block.as_ref(), &read.comparisons)?;
@@ -334,7 +334,7 @@ impl ViewRead {
         if let Source::Unread(unread) = &self.source {
             let (unread, asked) = (unread.clone(), comparisons.clone());
             let read = tokio::task::spawn_blocking(move || unread.read(&asked)).await;
-            let told = |problem: ViewProblem| external(problem.for_reader(role, &self.version.definition.name));
+            let told = |problem: ViewError| external(problem.for_reader(role, &self.version.definition.name));
             let stored = read.map_err(|_| interrupted(self))?.map_err(told)?;
             let (version, plan) = (Arc::clone(&stored.version), Plan::SelectFirst { chosen: Chosen::All });
             let source = Source::Stored(Box::new(stored));
@@ -370,8 +370,7 @@ impl ViewRead {
         let input = self.open()?;
         let schema = input.schema();
         let batches: Result<Vec<RecordBatch>> = input.try_collect().await;
-        let batches =
-            batches.map_err(|error| external(ViewProblem::of_query(&self.version.definition.name, &error)))?;
+        let batches = batches.map_err(|error| external(ViewError::of_query(&self.version.definition.name, &error)))?;
         Ok(concat_batches(&schema, &batches)?)
     }
 
@@ -392,13 +391,13 @@ impl ViewRead {
             }
             Source::Query(query) | Source::InOrder(query) => {
                 let stream = execute_stream(Arc::clone(&query.plan), Arc::clone(&query.owner));
-                stream.map_err(|error| external(ViewProblem::of_query(name, &error)))
+                stream.map_err(|error| external(ViewError::of_query(name, &error)))
             }
         }
     }
 
     /// The rows of the chosen classes, as the version keeps them.
-    fn kept_rows(&self) -> Result<RecordBatch, ViewProblem> {
+    fn kept_rows(&self) -> Result<RecordBatch, ViewError> {
         let ViewRead { version, reader, .. } = self;
         let wanted = match &self.plan {
             Plan::SelectFirst { chosen: Chosen::Classes(classes) } => {
@@ -406,8 +405,8 @@ impl ViewRead {
             }
             Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } | Plan::AnonymizeFirst => None,
         };
-        let kept = version.kept.as_ref().ok_or(ViewProblem::Stale)?;
-        let failed = |error: ArrowError| ViewProblem::of_query(&version.definition.name, &error.into());
+        let kept = version.kept.as_ref().ok_or(ViewError::Stale)?;
+        let failed = |error: ArrowError| ViewError::of_query(&version.definition.name, &error.into());
         kept.rows(wanted, &version.definition).map_err(failed)
     }
 
@@ -425,7 +424,7 @@ impl ViewRead {
     }
 
     /// What leaves of these rows. All that are needed are there, or more come and the classes they complete leave.
-    fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewProblem> {
+    fn show(&self, rows: &RecordBatch, rest: Rest) -> Result<Shown, ViewError> {
         let matches = |table: &Table, places: &[u32]| self.matches(table, places);
         let matching =
             self.matching.as_ref().map(|comparison| Matching { columns: comparison.columns, matches: &matches });
@@ -437,7 +436,7 @@ impl ViewRead {
                 let directory = self.version.directory(self.reader.pair);
                 let chosen = if self.is_pipelined() { &Chosen::Complete } else { chosen };
                 let shown = self.version.block(directory, rows, self.reader, chosen, matching)?;
-                if rest == Rest::Nothing && !shown.waiting.is_empty() { Err(ViewProblem::Stale) } else { Ok(shown) }
+                if rest == Rest::Nothing && !shown.waiting.is_empty() { Err(ViewError::Stale) } else { Ok(shown) }
             }
             Plan::AnonymizeFirst => {
                 let built = self.rebuilt(rows)?;
@@ -447,12 +446,12 @@ impl ViewRead {
     }
 
     /// Everything the view shows, where all rows are there.
-    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewProblem> {
+    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewError> {
         self.show(rows, Rest::Nothing).map(|shown| shown.block)
     }
 
     /// The version made once more from these rows, which must give the same classes.
-    fn rebuilt(&self, rows: &RecordBatch) -> Result<Version, ViewProblem> {
+    fn rebuilt(&self, rows: &RecordBatch) -> Result<Version, ViewError> {
         let version = &self.version;
         let sources = Sources {
             definition: &version.definition,
@@ -463,18 +462,18 @@ impl ViewRead {
             number: version.number,
         };
         let built = build(sources, rows, &Silent)?;
-        if version.is_same_as(&built) { Ok(built) } else { Err(ViewProblem::Stale) }
+        if version.is_same_as(&built) { Ok(built) } else { Err(ViewError::Stale) }
     }
 
     /// Whether each of these rows satisfies the comparison by its own values.
-    fn matches(&self, table: &Table, places: &[u32]) -> Result<Vec<bool>, ViewProblem> {
+    fn matches(&self, table: &Table, places: &[u32]) -> Result<Vec<bool>, ViewError> {
         let name = &self.version.definition.name;
         let quasi = self.version.definition.with_role(Role::Quasi);
         let own = |&position: &usize| {
             let column = &table.columns[position];
             Arc::new(places.iter().map(|&row| column.cell(row as usize)).collect::<StringArray>()) as _
         };
-        let failed = |error: DataFusionError| ViewProblem::of_query(name, &error);
+        let failed = |error: DataFusionError| ViewError::of_query(name, &error);
         let values =
             RecordBatch::try_new(Arc::clone(&quasi_schema(&self.version.definition)), quasi.iter().map(own).collect())
                 .map_err(|error| failed(error.into()))?;
@@ -486,9 +485,9 @@ impl ViewRead {
 }
 
 fn interrupted(read: &ViewRead) -> DataFusionError {
-    external(ViewProblem::fault(&read.version.definition.name))
+    external(ViewError::fault(&read.version.definition.name))
 }
 
-pub(super) fn external(problem: ViewProblem) -> DataFusionError {
+pub(super) fn external(problem: ViewError) -> DataFusionError {
     DataFusionError::External(Box::new(problem))
 }

@@ -30,7 +30,7 @@ use super::consent::refused_columns;
 use super::exec::external;
 use super::materialized::Unread;
 use super::provider::{Opened, OpenedRows};
-use super::{AView, Reader, Version, ViewProblem};
+use super::{AView, Reader, Version, ViewError};
 use crate::role;
 
 const LABEL: &str = "label";
@@ -112,7 +112,7 @@ impl PartitionStream for StoredLabels {
         let (schema, name) = (Arc::clone(&self.schema), self.unread.version.definition.name.clone());
         let batch = async move {
             let labels = tokio::task::spawn_blocking(move || unread.shown_labels(reader, column)).await;
-            let labels = labels.unwrap_or_else(|_| Err(ViewProblem::fault(&name)));
+            let labels = labels.unwrap_or_else(|_| Err(ViewError::fault(&name)));
             let labels = labels.map_err(|problem| external(problem.for_reader(role, &name)))?;
             Ok(RecordBatch::try_new(schema, vec![Arc::new(StringArray::from_iter_values(labels))])?)
         };

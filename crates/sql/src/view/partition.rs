@@ -9,7 +9,7 @@ use kohort_verify::{SuppressionLimit, verify_release};
 use super::assign::Assigner;
 use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found, PolicyKey, Seed};
-use super::{Definition, Summary, ViewProblem};
+use super::{Definition, Summary, ViewError};
 
 /// The name of the column with each person's own k, in tables that leave this module only to be verified.
 const OWN_K: &str = "k of the person";
@@ -26,7 +26,7 @@ pub(super) struct Partition<'a> {
 }
 
 impl Partition<'_> {
-    pub(super) fn directory(&self, progress: &dyn Progress) -> Result<(Directory, Summary), ViewProblem> {
+    pub(super) fn directory(&self, progress: &dyn Progress) -> Result<(Directory, Summary), ViewError> {
         let quasi = self.definition.with_role(Role::Quasi);
         let sensitive = self.definition.with_role(Role::Sensitive);
         let in_classes: Vec<u32> =
@@ -39,10 +39,10 @@ impl Partition<'_> {
             requirements.push(Requirement::PersonK { column: OWN_K.to_owned() });
             requirements.extend(self.raised.iter().flat_map(|(_, requirements)| requirements.clone()));
             let spec = self.definition.spec();
-            let made = anonymize(&part, &spec, &requirements, progress).map_err(ViewProblem::Unreachable)?;
+            let made = anonymize(&part, &spec, &requirements, progress).map_err(ViewError::Unreachable)?;
             let loss = made.loss.ncp;
             let limit = SuppressionLimit::share(spec.max_suppressed);
-            let release = verify_release(made.release, &part, &requirements, limit).map_err(ViewProblem::Unverified)?;
+            let release = verify_release(made.release, &part, &requirements, limit).map_err(ViewError::Unverified)?;
             let findings = release.findings();
             (summary.k, summary.n_classes, summary.ncp) = (findings.k, findings.classes, loss);
             assigned.classes(release.get(), &in_classes);

@@ -24,10 +24,10 @@ use kohort_model::Role;
 
 use super::choose::{Comparison, quasi_schema};
 use super::exec::{AnonymizeExec, ViewRead, external};
-use super::materialized::{Materialized, MaterializedProblem, Unread};
+use super::materialized::{Materialized, MaterializedError, Unread};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
-use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
+use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewError};
 use crate::options::ViewOptions;
 use crate::readers::ReadingTurn;
 use crate::store::Reading;
@@ -182,22 +182,22 @@ impl AView {
             State::Usable { version, query, policies, digest } => (version, query, policies, digest),
             State::Materialized { .. } if options.plan == PlanWish::AnonymizeFirst => {
                 let what = "kohort.plan = 'anonymize_first', as it keeps its classes";
-                return Err(external(ViewProblem::Materialized(MaterializedProblem::Option { what })));
+                return Err(external(ViewError::Materialized(MaterializedError::Option { what })));
             }
             State::Materialized { view, query, .. } => {
                 let unread = self.unread(session, view, comparisons.to_vec()).await?;
                 let reader = self.reader(&unread.version, &options)?;
                 return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
             }
-            State::Stale(_) => return Err(external(ViewProblem::Stale)),
+            State::Stale(_) => return Err(external(ViewError::Stale)),
             State::Unusable { reason, .. } => {
-                let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
+                let problem = ViewError::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }
         };
         let is_stale = self.is_stale_version(&version, &query, policies.as_deref())?;
         if is_stale || !self.has_its_choices(policies.as_deref(), digest.as_ref()).await? {
-            return Err(external(ViewProblem::Stale));
+            return Err(external(ViewError::Stale));
         }
         let reader = self.reader(&version, &options)?;
         Ok(Opened { rows: OpenedRows::Of(version), reader, query, options })
@@ -209,7 +209,7 @@ impl AView {
         if Fingerprint::of(&[policies], &self.owner.generations)?.counts_all_changes() {
             return Ok(true);
         }
-        let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
+        let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
         let plan = self.owner.session.create_physical_plan(policies).await.map_err(failed)?;
         let choices = collect(plan, self.owner.session.task_ctx()).await.map_err(failed)?;
         Ok(digest.is_some_and(|digest| digest.has_choices(&choices)))
@@ -232,7 +232,7 @@ impl AView {
         view: Arc<Materialized>,
         comparisons: Vec<Comparison>,
     ) -> Result<Unread> {
-        let fault = || external(ViewProblem::fault(&self.definition.name));
+        let fault = || external(ViewError::fault(&self.definition.name));
         let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
         let options = self.options(session);
         let works = session.config().get_extension::<ReadingTurn>().map(|turn| turn.working());

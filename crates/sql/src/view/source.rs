@@ -12,7 +12,7 @@ use super::assemble::Chosen;
 use super::exec::external;
 use super::materialized::{StoredRead, Unread};
 use super::plan::Plan;
-use super::{Definition, Directory, Owner, Reader, Version, ViewProblem};
+use super::{Definition, Directory, Owner, Reader, Version, ViewError};
 use crate::parser::{BlockSize, Purposes};
 
 /// Up to so many persons rows are asked for by name; beyond, all are read and looked up.
@@ -79,7 +79,7 @@ impl Base {
 
     /// A query, ready to run in the owner's session.
     async fn planned(&self, query: LogicalPlan) -> Result<Planned> {
-        let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
+        let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
         let plan = self.owner.session.create_physical_plan(&query).await.map_err(failed)?;
         Ok(Planned { plan, owner: self.owner.session.task_ctx() })
     }

@@ -12,9 +12,9 @@ use super::consent::refused_columns;
 use super::directory::Directory;
 use super::kept::KeptRows;
 use super::shown::ShownCells;
-use super::{Definition, Fingerprint, Reader, ViewProblem};
+use super::{Definition, Fingerprint, Reader, ViewError};
 use crate::parser::{Answers, Purposes};
-use crate::policy::{PairId, Policies, PolicyProblem};
+use crate::policy::{PairId, Policies, PolicyError};
 
 /// A view as it was verified.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Version {
     ///
     /// # Errors
     /// Where the policies do not know them, or need them and there are none.
-    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyProblem> {
+    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyError> {
         self.policies.as_ref().map(|policies| policies.pair(purpose, recipient)).transpose()
     }
 
@@ -127,13 +127,13 @@ impl Version {
     ///
     /// # Errors
     /// Where a value is there that was not when the view was verified.
-    pub(super) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewProblem> {
+    pub(super) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewError> {
         for (position, &value_type) in self.value_types.iter().enumerate() {
             private.set_type(position, value_type);
             let Some(hierarchy) = &self.hierarchies[position] else { continue };
             let column = &private.table().columns[position];
             if column.role != Role::Plain && column.texts.iter().any(|text| hierarchy.leaf(text).is_none()) {
-                return Err(ViewProblem::Stale);
+                return Err(ViewError::Stale);
             }
             private.set_hierarchy(position, Arc::clone(hierarchy));
         }

@@ -19,7 +19,7 @@ use crate::SqlError;
 use crate::engine::folder::{self, Makes};
 use crate::engine::session::Outcome;
 use crate::engine::{Session, Shared, empty_catalogs};
-use crate::hierarchies::{Hierarchies, HierarchyFault};
+use crate::hierarchies::{Hierarchies, HierarchyError};
 use crate::store::StoredTable;
 
 /// A change of the catalog under way: nobody else changes it, nor the data folder.
@@ -216,7 +216,7 @@ async fn drop_relation(
 pub(in crate::engine) async fn change_hierarchy<T: Send + 'static>(
     session: &Session,
     name: &str,
-    change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault> + Send + 'static,
+    change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyError> + Send + 'static,
 ) -> Result<T, SqlError> {
     let (name, shared) = (name.to_owned(), Arc::clone(&session.shared));
     let mut of_catalog = change_catalog(session).await?;

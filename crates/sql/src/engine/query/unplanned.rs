@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor, visit_expressions, visit_relations,
 };
 
-use kohort_labels::rewrite::Refusal;
+use kohort_labels::rewrite::RewriteError;
 
 use crate::parser::spelled;
 use crate::view::AView;
@@ -24,7 +24,7 @@ pub(in crate::engine) fn refusal(
     statement: &DFStatement,
     view: impl Fn(&str) -> Option<Arc<AView>>,
     is_aggregate: impl Fn(&str) -> bool,
-) -> Option<Refusal> {
+) -> Option<RewriteError> {
     let statement = asked(statement)?;
     let mut labels = Labels::default();
     let _: ControlFlow<()> = visit_relations(statement, |name| {
@@ -121,8 +121,8 @@ fn asked(statement: &DFStatement) -> Option<&Statement> {
     }
 }
 
-fn computed(expression: &Expr, labels: &Labels, is_aggregate: &dyn Fn(&str) -> bool) -> Option<Refusal> {
-    let expression_of = |column: String, what: String| Refusal::Expression { column, what };
+fn computed(expression: &Expr, labels: &Labels, is_aggregate: &dyn Fn(&str) -> bool) -> Option<RewriteError> {
+    let expression_of = |column: String, what: String| RewriteError::Expression { column, what };
     match expression {
         Expr::BinaryOp { left, op, right } if is_arithmetic(op) => {
             let column = labels.of(left).or_else(|| labels.of(right))?;
@@ -140,7 +140,7 @@ fn computed(expression: &Expr, labels: &Labels, is_aggregate: &dyn Fn(&str) -> b
             })?;
             let function = spelled(call.name.0.last()?.as_ident()?);
             Some(match is_aggregate(&function) {
-                true => Refusal::Aggregate { column, function },
+                true => RewriteError::Aggregate { column, function },
                 false => expression_of(column, format!("the function {function}")),
             })
         }

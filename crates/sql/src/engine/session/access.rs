@@ -21,14 +21,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use crate::SqlError;
-use crate::access::{AccessProblem, Accounts, GrantedPair, Login};
+use crate::access::{AccessError, Accounts, GrantedPair, Login};
 use crate::engine::change::transactions;
 use crate::engine::session::{Outcome, rows};
 use crate::engine::{Session, Shared};
 use crate::parser::{Access, AccessStatement, Force, Granted, Password, Purposes};
-use crate::policy::{PolicyProblem, UsedView};
+use crate::policy::{PolicyError, UsedView};
 use crate::role::Role;
-use crate::view::{AView, Version, ViewProblem, fewer_together};
+use crate::view::{AView, Version, ViewError, fewer_together};
 
 impl Session {
     /// Ends once its login is no more: its user was dropped, or has another password.
@@ -114,13 +114,13 @@ pub(in crate::engine) async fn revoke_from_all(session: &Session, view: &str) ->
 /// nothing that was revoked.
 async fn write_accounts(session: &Session) -> Result<(), SqlError> {
     let written = change_accounts(session, Accounts::write).await;
-    written.map_err(|error| AccessProblem::Unwritten { why: error.to_string() }.into())
+    written.map_err(|error| AccessError::Unwritten { why: error.to_string() }.into())
 }
 
 /// Changes who may do what, once nobody else changes the data folder.
 async fn change_accounts<T: Send + 'static>(
     session: &Session,
-    change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+    change: impl FnOnce(&Accounts) -> Result<T, AccessError> + Send + 'static,
 ) -> Result<T, SqlError> {
     let _turn = transactions::turn(session).await?;
     with_accounts(session, change).await
@@ -129,12 +129,12 @@ async fn change_accounts<T: Send + 'static>(
 /// Works with the accounts on a thread that may wait: to hash a password and to write take a while.
 async fn with_accounts<T: Send + 'static>(
     session: &Session,
-    change: impl FnOnce(&Accounts) -> Result<T, AccessProblem> + Send + 'static,
+    change: impl FnOnce(&Accounts) -> Result<T, AccessError> + Send + 'static,
 ) -> Result<T, SqlError> {
     let shared = Arc::clone(&session.shared);
     let changed = tokio::task::spawn_blocking(move || shared.accounts.get().map(change)).await;
     match changed {
-        Ok(Some(Err(AccessProblem::Log(unwritten)))) => Err(SqlError::Log(unwritten)),
+        Ok(Some(Err(AccessError::Log(unwritten)))) => Err(SqlError::Log(unwritten)),
         Ok(Some(changed)) => Ok(changed?),
         _ => Err(SqlError::NoAccounts),
     }
@@ -147,9 +147,9 @@ async fn grant(
     user: &str,
     force: Force,
 ) -> Result<(), SqlError> {
-    let role = accounts.user(user).ok_or_else(|| AccessProblem::UnknownUser { name: user.to_owned() })?.role;
+    let role = accounts.user(user).ok_or_else(|| AccessError::UnknownUser { name: user.to_owned() })?.role;
     if role == Role::Owner {
-        return Err(AccessProblem::IsOwner { name: user.to_owned() }.into());
+        return Err(AccessError::IsOwner { name: user.to_owned() }.into());
     }
     // One grant after the other: two at once would not see each other.
     let _granting = session.shared.granting.lock().await;
@@ -157,11 +157,11 @@ async fn grant(
         Granted::View(name) => {
             let view = session.shared.view(name).ok_or_else(|| SqlError::UnknownView { name: name.clone() })?;
             if is_apart(&view) && accounts.pairs_ever(user).len() > 1 {
-                return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
+                return Err(AccessError::SeveralPairs { view: name.clone() }.into());
             }
             if let (Some(dropped), Force::No) = (accounts.dropped_view(user), force) {
                 let (view, user) = (name.clone(), user.to_owned());
-                return Err(AccessProblem::Dropped { view, dropped, user }.into());
+                return Err(AccessError::Dropped { view, dropped, user }.into());
             }
             session.shared.audit(&view, &accounts.views_ever(user)).await?;
             let (user, name, ahead) = (user.to_owned(), name.clone(), session.ahead());
@@ -172,7 +172,7 @@ async fn grant(
             let views = accounts.views_ever(user);
             let apart = views.iter().filter_map(|name| session.shared.view(name)).find(|view| is_apart(view));
             if let (true, Some(view)) = (is_second, apart) {
-                return Err(AccessProblem::SeveralPairs { view: view.definition.name.clone() }.into());
+                return Err(AccessError::SeveralPairs { view: view.definition.name.clone() }.into());
             }
             let (user, pair, ahead) = (user.to_owned(), pair.clone(), session.ahead());
             change_accounts(session, move |accounts| accounts.grant_pair(&user, &pair, &|| ahead.record())).await
@@ -199,7 +199,7 @@ fn show_grants(session: &Session, accounts: &Accounts) -> Result<Outcome, SqlErr
 ///
 /// # Errors
 /// Where they are stated and not granted.
-pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<Access, AccessProblem> {
+pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<Access, AccessError> {
     let (Role::Analyst, Some(login), Some(accounts)) = (session.role, &session.login, session.shared.accounts.get())
     else {
         return Ok(access.clone());
@@ -211,7 +211,7 @@ pub(in crate::engine) fn granted(session: &Session, access: &Access) -> Result<A
     match fitting.as_slice() {
         [pair] => Ok(Access { purpose: Some(pair.purpose.clone()), recipient: Some(pair.recipient.clone()) }),
         [] if stated != Access::default() => {
-            Err(AccessProblem::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
+            Err(AccessError::PairNotGranted { granted: pairs.iter().map(ToString::to_string).collect() })
         }
         _ => Ok(stated),
     }
@@ -223,27 +223,27 @@ pub(in crate::engine) fn told(session: &Session, mut error: SqlError) -> SqlErro
     else {
         return error;
     };
-    let SqlError::View(ViewProblem::Policy(problem)) = &mut error else { return error };
+    let SqlError::View(ViewError::Policy(problem)) = &mut error else { return error };
     let pairs = accounts.pairs(login);
     let is_own = |name: &str, own: fn(&GrantedPair) -> &String| {
         pairs.iter().any(|pair| own(pair).to_lowercase() == name.to_lowercase())
     };
     match problem {
-        PolicyProblem::NoPurpose { known } | PolicyProblem::UnknownPurpose { known, .. } => {
+        PolicyError::NoPurpose { known } | PolicyError::UnknownPurpose { known, .. } => {
             known.retain(|name| is_own(name, |pair| &pair.purpose));
         }
-        PolicyProblem::NoRecipient { known } | PolicyProblem::UnknownRecipient { known, .. } => {
+        PolicyError::NoRecipient { known } | PolicyError::UnknownRecipient { known, .. } => {
             known.retain(|name| is_own(name, |pair| &pair.recipient));
         }
         _ => return error,
     }
-    if pairs.is_empty() { AccessProblem::PairNotGranted { granted: Vec::new() }.into() } else { error }
+    if pairs.is_empty() { AccessError::PairNotGranted { granted: Vec::new() }.into() } else { error }
 }
 
 /// Whether a login may still do anything.
-pub(in crate::engine) fn check_login(session: &Session) -> Result<(), AccessProblem> {
+pub(in crate::engine) fn check_login(session: &Session) -> Result<(), AccessError> {
     match (&session.login, session.shared.accounts.get()) {
-        (Some(login), Some(accounts)) if accounts.role(login) != Some(session.role) => Err(AccessProblem::LoginGone),
+        (Some(login), Some(accounts)) if accounts.role(login) != Some(session.role) => Err(AccessError::LoginGone),
         _ => Ok(()),
     }
 }
@@ -256,13 +256,13 @@ pub(in crate::engine) async fn check_readable(session: &Session, used: &[UsedVie
     };
     for UsedView { name, .. } in used {
         if !accounts.may_read(login, name) {
-            return Err(AccessProblem::ViewNotGranted { view: name.clone() }.into());
+            return Err(AccessError::ViewNotGranted { view: name.clone() }.into());
         }
         let Some(view) = session.shared.view(name) else { continue };
         session.shared.audit(&view, &accounts.views_ever(login)).await?;
         // Grants are checked when they are made, but a view may have been replaced since by one with partitions.
         if is_apart(&view) && accounts.pairs_ever(login).len() > 1 {
-            return Err(AccessProblem::SeveralPairs { view: name.clone() }.into());
+            return Err(AccessError::SeveralPairs { view: name.clone() }.into());
         }
     }
     Ok(())
@@ -295,7 +295,7 @@ pub(in crate::engine) fn until_revoked(
     session: &Session,
     views: &[UsedView],
     access: Access,
-) -> impl Future<Output = AccessProblem> + Send + use<> {
+) -> impl Future<Output = AccessError> + Send + use<> {
     let (shared, role, login) = (Arc::clone(&session.shared), session.role, session.login.clone());
     let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
     async move {
@@ -305,10 +305,10 @@ pub(in crate::engine) fn until_revoked(
         let problem = |accounts: &Accounts| {
             let revoked = names.iter().find(|name| !accounts.may_read(&login, name));
             match revoked {
-                _ if accounts.role(&login).is_none() => Some(AccessProblem::LoginGone),
-                Some(view) => Some(AccessProblem::ViewNotGranted { view: view.clone() }),
+                _ if accounts.role(&login).is_none() => Some(AccessError::LoginGone),
+                Some(view) => Some(AccessError::ViewNotGranted { view: view.clone() }),
                 None if !names.is_empty() && !holds(accounts, &login, &access) => {
-                    Some(AccessProblem::PairNotGranted { granted: Vec::new() })
+                    Some(AccessError::PairNotGranted { granted: Vec::new() })
                 }
                 None => None,
             }
@@ -330,7 +330,7 @@ impl Shared {
         for &held in &names {
             // Where it is the view itself that can't be looked at, that is so beside any other.
             let other = if held == name { names[1] } else { held };
-            let unaudited = || AccessProblem::Unaudited { view: name.clone(), other: other.clone() };
+            let unaudited = || AccessError::Unaudited { view: name.clone(), other: other.clone() };
             // One that is not there is not dropped, else nobody would hold it: it could not be made again.
             let known = if held == name { Some(Arc::clone(view)) } else { self.view(held) };
             versions.push(known.and_then(|known| known.version()).ok_or_else(unaudited)?);
@@ -351,7 +351,7 @@ impl Shared {
         match fewer {
             None => Ok(()),
             Some(n_persons) => {
-                Err(AccessProblem::Together { views: names.into_iter().cloned().collect(), n_persons }.into())
+                Err(AccessError::Together { views: names.into_iter().cloned().collect(), n_persons }.into())
             }
         }
     }

@@ -22,7 +22,7 @@ use super::access;
 use crate::SqlError;
 use crate::access::Accounts;
 use crate::engine::{Described, Session, Shared};
-use crate::parser::{Access, ParseProblem, Parsed, StatementText};
+use crate::parser::{Access, ParseError, Parsed, StatementText};
 use crate::policy::{LogEntry, LogOutcome, UsedView};
 
 /// A statement that was asked. Dropped before it has ended, it is recorded as stopped, because it took too long or was
@@ -301,7 +301,7 @@ impl Session {
     }
 
     /// Records a text that is no statement, and says what is wrong with it.
-    pub fn unread(&self, text: &str, problem: ParseProblem) -> SqlError {
+    pub fn unread(&self, text: &str, problem: ParseError) -> SqlError {
         let asked = AskedStatement::new(self, &StatementText::of_unread(text), &self.stated(&Access::default()));
         match asked.end(LogOutcome::Failed, Vec::new()) {
             Ok(_) => problem.into(),

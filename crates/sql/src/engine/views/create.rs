@@ -31,7 +31,7 @@ use crate::engine::{Session, Shared};
 use crate::parser::{Changes, Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
 use crate::view::{
-    AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewProblem, build,
+    AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewError, build,
 };
 
 /// A definition and the plans it reads by.
@@ -71,7 +71,7 @@ pub(in crate::engine) async fn create_view(
         *was_shown = before.was_shown();
         if !matches!(before, State::Unusable { .. }) {
             let (view, reason) = (statement.name, reason.clone());
-            return Err(ViewProblem::NotReplaced { view, reason }.into());
+            return Err(ViewError::NotReplaced { view, reason }.into());
         }
     }
     if let Some(transaction) = change.transaction().filter(|_| !session.is_restoring) {
@@ -183,7 +183,7 @@ fn said(
     before: Option<&Arc<AView>>,
     change: &mut CatalogChange,
     told: &str,
-) -> Result<Result<String, ViewProblem>, SqlError> {
+) -> Result<Result<String, ViewError>, SqlError> {
     // Nobody listens while a folder is opened, and to count the rows of a materialized view is to read it all.
     if session.is_restoring {
         return Ok(described(&planned.definition, state));
@@ -213,7 +213,7 @@ pub(in crate::engine) async fn plan_anew(session: &Session, view: &AView) -> Res
 async fn plan_view(session: &Session, statement: &ViewStatement, query: DFStatement) -> Result<Planned, SqlError> {
     let plan = plan_query(session, query).await?;
     let definition = Definition::resolve(statement, plan.schema().as_arrow());
-    let definition = Arc::new(definition.map_err(ViewProblem::Definition)?);
+    let definition = Arc::new(definition.map_err(ViewError::Definition)?);
     let policies = plan_policies(session, &definition).await?;
     Ok(Planned { definition, query: Arc::new(plan), policies })
 }
@@ -249,10 +249,10 @@ async fn state(session: &Session, planned: &Planned) -> Result<State, SqlError> 
             Ok(State::Usable { version: Arc::new(version), query, policies, digest })
         }
         Err(SqlError::View(
-            problem @ (ViewProblem::Unreachable(_)
-            | ViewProblem::NullIdentifiers { .. }
-            | ViewProblem::Unverified(_)
-            | ViewProblem::Stale),
+            problem @ (ViewError::Unreachable(_)
+            | ViewError::NullIdentifiers { .. }
+            | ViewError::Unverified(_)
+            | ViewError::Stale),
         )) => Ok(State::unusable(problem.to_string())),
         // A view that a data folder keeps is there, whatever became of its tables.
         Err(error) if session.is_restoring => Ok(State::unusable(error.to_string())),
@@ -279,12 +279,12 @@ pub(in crate::engine) async fn version_in(
             let frame = owner.execute_logical_plan(plan.as_ref().clone()).await?;
             choices = frame.collect().await.map_err(SqlError::while_running)?;
             let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
-            let read = Policies::read(&choices, reference, &columns).map_err(ViewProblem::Policy)?;
+            let read = Policies::read(&choices, reference, &columns).map_err(ViewError::Policy)?;
             Some(Arc::new(read))
         }
         _ => None,
     };
-    let failed = |error| ViewProblem::of_query(&definition.name, &error);
+    let failed = |error| ViewError::of_query(&definition.name, &error);
     let frame = owner.execute_logical_plan(query.as_ref().clone()).await.map_err(failed)?;
     let schema = Arc::new(frame.schema().as_arrow().clone());
     let batches = frame.collect().await.map_err(failed)?;
@@ -306,10 +306,9 @@ pub(in crate::engine) async fn version_in(
         let digest = is_compared.then(|| Digest::of(&version, &rows, &choices, &hierarchies)).flatten();
         Ok(Built { version, rows, digest })
     });
-    built.await.map_err(|_| ViewProblem::Query {
-        view: planned.definition.name.clone(),
-        kind: "a fault of kohort stopped it",
-    })?
+    built
+        .await
+        .map_err(|_| ViewError::Query { view: planned.definition.name.clone(), kind: "a fault of kohort stopped it" })?
 }
 
 /// Whether a plan reads tables alone, and always gives the same.
@@ -401,14 +400,14 @@ fn described_materialized(definition: &Definition, standing: &Standing) -> Strin
 }
 
 /// What is said of a view that was made. One that is unusable is there, and an error.
-fn described(definition: &Definition, state: &State) -> Result<String, ViewProblem> {
+fn described(definition: &Definition, state: &State) -> Result<String, ViewError> {
     let name = &definition.name;
     let version = match state {
         State::Materialized { .. } => return Ok(format!("materialized anonymization view {name}")),
         State::Unusable { reason, .. } => {
-            return Err(ViewProblem::Unusable { view: name.clone(), reason: reason.clone() });
+            return Err(ViewError::Unusable { view: name.clone(), reason: reason.clone() });
         }
-        State::Stale(_) => return Err(ViewProblem::Stale),
+        State::Stale(_) => return Err(ViewError::Stale),
         State::Usable { version, .. } => version,
     };
     let summary = &version.summary;

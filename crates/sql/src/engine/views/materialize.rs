@@ -23,8 +23,8 @@ use crate::engine::{Session, Shared};
 use crate::parser::Refresh;
 use crate::store::{StoredTable, value_of};
 use crate::view::{
-    Changed, Definition, EVERYBODY, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, State, Told,
-    ViewProblem, check,
+    Changed, Definition, EVERYBODY, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, State, Told,
+    ViewError, check,
 };
 
 /// So many persons are looked up at once.
@@ -43,7 +43,7 @@ pub(in crate::engine) async fn materialize(
     session: &Session,
     planned: &Planned,
 ) -> Result<(CatalogChange, State), SqlError> {
-    let Some(data) = &session.shared.data else { return Err(unfit(MaterializedProblem::NoDataFolder)) };
+    let Some(data) = &session.shared.data else { return Err(unfit(MaterializedError::NoDataFolder)) };
     check(&planned.definition).map_err(unfit)?;
     let origin = origin(planned)?;
     let (query, policies) = (Arc::clone(&planned.query), planned.policies.clone());
@@ -246,7 +246,7 @@ async fn rows_of(
             LogicalPlanBuilder::from(query.clone()).filter(in_list(col(identifier), names, false))?.build()?
         }
     };
-    let failed = |error| ViewProblem::of_query(&definition.name, &error);
+    let failed = |error| ViewError::of_query(&definition.name, &error);
     let frame = context.execute_logical_plan(plan).await.map_err(failed)?;
     let schema = Arc::new(frame.schema().as_arrow().clone());
     let batches = frame.collect().await.map_err(failed)?;
@@ -327,7 +327,7 @@ fn all_names(
     mut others: BTreeSet<String>,
 ) -> Result<Vec<String>, SqlError> {
     let names = cast(rows.column(definition.identifier), &DataType::Utf8);
-    let names = names.map_err(|error| ViewProblem::of_query(&definition.name, &error.into()))?;
+    let names = names.map_err(|error| ViewError::of_query(&definition.name, &error.into()))?;
     others.extend(names.as_string::<i32>().iter().flatten().map(str::to_owned));
     Ok(others.into_iter().collect())
 }
@@ -356,7 +356,7 @@ async fn policy_rows(
 /// The stored tables a view's query and policies read.
 fn origin(planned: &Planned) -> Result<Origin, SqlError> {
     let (definition, query) = (&planned.definition, planned.query.as_ref());
-    let what = |what: &'static str| unfit(MaterializedProblem::Query { what });
+    let what = |what: &'static str| unfit(MaterializedError::Query { what });
     let LogicalPlan::Projection(projection) = query else { return Err(what("this one is no list of columns")) };
     let mut identifier = &projection.expr[definition.identifier];
     while let Expr::Alias(alias) = identifier {
@@ -418,6 +418,6 @@ fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_))
 }
 
-fn unfit(problem: MaterializedProblem) -> SqlError {
-    SqlError::View(ViewProblem::Materialized(problem))
+fn unfit(problem: MaterializedError) -> SqlError {
+    SqlError::View(ViewError::Materialized(problem))
 }

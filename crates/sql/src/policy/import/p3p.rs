@@ -12,7 +12,7 @@ use std::path::Path;
 use chrono::NaiveDate;
 use roxmltree::{Document, Node};
 
-use super::{ImportProblem, Row, last_day_of_all, read_text};
+use super::{ImportError, Row, last_day_of_all, read_text};
 
 /// What P3P leaves open.
 pub(super) struct Terms {
@@ -31,9 +31,9 @@ enum Kept {
     Until(NaiveDate),
 }
 
-pub(super) fn read(path: &Path, terms: &Terms) -> Result<Vec<Row>, ImportProblem> {
+pub(super) fn read(path: &Path, terms: &Terms) -> Result<Vec<Row>, ImportError> {
     let text = read_text(path)?;
-    let document = Document::parse(&text).map_err(|error| ImportProblem::Syntax {
+    let document = Document::parse(&text).map_err(|error| ImportError::Syntax {
         path: path.to_owned(),
         line: error.pos().row as usize,
         what: "not well-formed XML, or with a document type, which is refused".to_owned(),
@@ -48,12 +48,12 @@ pub(super) fn read(path: &Path, terms: &Terms) -> Result<Vec<Row>, ImportProblem
         }
         let line = document.text_pos_at(statement.range().start).row as usize;
         let needed = |element: &'static str| {
-            child(statement, element).ok_or_else(|| ImportProblem::Statement { path: path.to_owned(), line, element })
+            child(statement, element).ok_or_else(|| ImportError::Statement { path: path.to_owned(), line, element })
         };
         let purposes = needed("PURPOSE")?;
         let recipients = needed("RECIPIENT")?;
         let kept = retention(path, needed("RETENTION")?, terms)?;
-        let k = terms.k.ok_or_else(|| ImportProblem::NoK { path: path.to_owned(), position: index + 1 })?;
+        let k = terms.k.ok_or_else(|| ImportError::NoK { path: path.to_owned(), position: index + 1 })?;
         let columns: Vec<String> = statement
             .descendants()
             .filter(|node| is_named(node, "DATA"))
@@ -102,7 +102,7 @@ fn row_of<'r>(
 }
 
 /// The shortest of the retentions a statement names.
-fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept, ImportProblem> {
+fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept, ImportError> {
     let mut kept = Kept::Not;
     for (index, node) in retention.children().filter(Node::is_element).enumerate() {
         let name = node.tag_name().name();
@@ -111,7 +111,7 @@ fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept
             (Some(last_day), _) => *last_day,
             (None, "indefinitely") => last_day_of_all(),
             (None, name) => {
-                return Err(ImportProblem::Retention { path: path.to_owned(), name: name.to_owned() });
+                return Err(ImportError::Retention { path: path.to_owned(), name: name.to_owned() });
             }
         };
         kept = match kept {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Days, NaiveDate};
 use serde::Deserialize;
 
-use super::{ImportDefaults, ImportProblem, Row, last_day_of_all, p3p, read_text};
+use super::{ImportDefaults, ImportError, Row, last_day_of_all, p3p, read_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,17 +77,17 @@ pub(super) fn read(
     path: &Path,
     defaults: &ImportDefaults,
     today: NaiveDate,
-) -> Result<(Option<String>, Vec<Row>), ImportProblem> {
+) -> Result<(Option<String>, Vec<Row>), ImportError> {
     let text = read_text(path)?;
     let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(path, &text, &error))?;
-    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportProblem> {
+    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportError> {
         columns.iter().map(|(column, retention)| Ok((column.clone(), last_day(path, *retention, today)?))).collect()
     };
     let k = file.k.or(defaults.k);
     let mut rows = Vec::new();
     for (index, policy) in file.policy.into_iter().enumerate() {
         let position = index + 1;
-        let no_k = || ImportProblem::NoK { path: path.to_owned(), position };
+        let no_k = || ImportError::NoK { path: path.to_owned(), position };
         let general = Row {
             person: None,
             k: policy.k.or(k).ok_or_else(no_k)?,
@@ -110,7 +110,7 @@ pub(super) fn read(
     let mut seen = HashSet::new();
     for (position, row) in &rows {
         if !seen.insert((access(row), row.person.clone())) {
-            return Err(ImportProblem::Twice { path: path.to_owned(), position: *position });
+            return Err(ImportError::Twice { path: path.to_owned(), position: *position });
         }
     }
     let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
@@ -130,22 +130,22 @@ fn access(row: &Row) -> (Option<String>, Option<String>) {
     (lower(&row.purpose), lower(&row.recipient))
 }
 
-fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportProblem> {
+fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportError> {
     let last_day = match retention {
         Retention::Forever => Some(last_day_of_all()),
         Retention::Until(date) => Some(date),
         Retention::Days(days) => today.checked_add_days(Days::new(days)),
     };
     let within = last_day.filter(|last_day| *last_day <= last_day_of_all());
-    within.ok_or_else(|| ImportProblem::TooLong { path: path.to_owned() })
+    within.ok_or_else(|| ImportError::TooLong { path: path.to_owned() })
 }
 
 /// The place, and what is wrong there as far as no value is in the words.
-fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportProblem {
+fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
     let message = error.message();
     let holds_a_value = message.starts_with("invalid type") || message.starts_with("invalid value");
     let what = if holds_a_value { "a value of another kind than the key wants" } else { message };
-    ImportProblem::Syntax { path: path.to_owned(), line, what: what.to_owned() }
+    ImportError::Syntax { path: path.to_owned(), line, what: what.to_owned() }
 }

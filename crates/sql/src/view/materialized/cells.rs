@@ -19,9 +19,9 @@ use foldhash::fast::RandomState;
 use kohort_store::{ScanRequest, State};
 
 use super::classes::Span;
+use super::error::MaterializedError;
 use super::layout::{CHOICE, CLASS, Layout, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
-use super::problem::MaterializedProblem;
 use crate::view::Definition;
 use crate::view::kept::pack;
 
@@ -66,7 +66,7 @@ impl KeptCells {
         definition: &Definition,
         state: &State,
         most_bytes: usize,
-    ) -> Result<Option<KeptCells>, MaterializedProblem> {
+    ) -> Result<Option<KeptCells>, MaterializedError> {
         if most_bytes == 0 {
             return Ok(None);
         }

@@ -1,10 +1,10 @@
-//! [`PolicyProblem`]: what is wrong with a table of choices, or with asking it. Names of columns, purposes and
+//! [`PolicyError`]: what is wrong with a table of choices, or with asking it. Names of columns, purposes and
 //! recipients are shown; persons and what they chose never.
 
 /// What is wrong with a table of choices, or with asking it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PolicyProblem {
+pub enum PolicyError {
     /// A column the view's REFERENCES names.
     #[error("table '{table}' has no column '{column}'")]
     NoColumn {
@@ -41,7 +41,7 @@ pub enum PolicyProblem {
         /// The column.
         column: String,
         /// What is wrong in them.
-        fault: RowFault,
+        fault: PolicyRowError,
         /// In how many.
         n_rows: usize,
         /// The first, from 1.
@@ -88,7 +88,7 @@ pub enum PolicyProblem {
 /// What is wrong in rows of a table of choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RowFault {
+pub enum PolicyRowError {
     /// A person, purpose or recipient that is NULL.
     #[error("NULL")]
     Null,
@@ -109,55 +109,55 @@ pub enum RowFault {
     SecondChoice,
 }
 
-impl PolicyProblem {
+impl PolicyError {
     /// Whether a reader asked for what nobody allows, rather than the table being wrong.
     pub fn is_refusal(&self) -> bool {
         match self {
-            PolicyProblem::NoPurpose { .. }
-            | PolicyProblem::NoRecipient { .. }
-            | PolicyProblem::UnknownPurpose { .. }
-            | PolicyProblem::UnknownRecipient { .. }
-            | PolicyProblem::UnknownPair { .. } => true,
-            PolicyProblem::NoColumn { .. }
-            | PolicyProblem::SeveralColumns { .. }
-            | PolicyProblem::WrongType { .. }
-            | PolicyProblem::Rows { .. } => false,
+            PolicyError::NoPurpose { .. }
+            | PolicyError::NoRecipient { .. }
+            | PolicyError::UnknownPurpose { .. }
+            | PolicyError::UnknownRecipient { .. }
+            | PolicyError::UnknownPair { .. } => true,
+            PolicyError::NoColumn { .. }
+            | PolicyError::SeveralColumns { .. }
+            | PolicyError::WrongType { .. }
+            | PolicyError::Rows { .. } => false,
         }
     }
 
     /// What to do about it, where there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            PolicyProblem::NoColumn { .. } => {
+            PolicyError::NoColumn { .. } => {
                 "REFERENCES names the person's column, then in parentheses the table's columns of k and of the level: \
                  name REFERENCES choices (k, sa_level)"
                     .to_owned()
             }
-            PolicyProblem::SeveralColumns { .. } => "rename all but one of them".to_owned(),
-            PolicyProblem::WrongType { expected, .. } => format!("cast the column to {expected}"),
-            PolicyProblem::Rows { fault, .. } => match fault {
-                RowFault::Null => {
+            PolicyError::SeveralColumns { .. } => "rename all but one of them".to_owned(),
+            PolicyError::WrongType { expected, .. } => format!("cast the column to {expected}"),
+            PolicyError::Rows { fault, .. } => match fault {
+                PolicyRowError::Null => {
                     "write * as the person to mean everybody else, and leave out a column of purposes or \
                                    recipients to mean all"
                         .to_owned()
                 }
-                RowFault::NoWholeNumber => {
+                PolicyRowError::NoWholeNumber => {
                     "write 0 for who may be named, 1 for who may stand alone without a name, else k".to_owned()
                 }
-                RowFault::NoLevel => "write 0 to show sensitive values as they are".to_owned(),
-                RowFault::NoTruth => "write T or F, true or false, yes or no, 1 or 0; NULL refuses".to_owned(),
-                RowFault::NoDate => "write dates as 2030-12-31".to_owned(),
-                RowFault::SecondChoice => "keep one row per person, purpose and recipient".to_owned(),
+                PolicyRowError::NoLevel => "write 0 to show sensitive values as they are".to_owned(),
+                PolicyRowError::NoTruth => "write T or F, true or false, yes or no, 1 or 0; NULL refuses".to_owned(),
+                PolicyRowError::NoDate => "write dates as 2030-12-31".to_owned(),
+                PolicyRowError::SecondChoice => "keep one row per person, purpose and recipient".to_owned(),
             },
-            PolicyProblem::NoPurpose { known } => {
+            PolicyError::NoPurpose { known } => {
                 format!("end the query with PURPOSE and one of: {}", list(known))
             }
-            PolicyProblem::NoRecipient { known } => {
+            PolicyError::NoRecipient { known } => {
                 format!("end the query with RECIPIENT and one of: {}", list(known))
             }
-            PolicyProblem::UnknownPurpose { known, .. } => format!("there are the purposes: {}", list(known)),
-            PolicyProblem::UnknownRecipient { known, .. } => format!("there are the recipients: {}", list(known)),
-            PolicyProblem::UnknownPair { .. } => return None,
+            PolicyError::UnknownPurpose { known, .. } => format!("there are the purposes: {}", list(known)),
+            PolicyError::UnknownRecipient { known, .. } => format!("there are the recipients: {}", list(known)),
+            PolicyError::UnknownPair { .. } => return None,
         })
     }
 }

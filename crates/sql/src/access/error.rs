@@ -1,11 +1,11 @@
-//! [`AccessProblem`]: why a user or a grant can't be made, used or taken away. Never shows a password.
+//! [`AccessError`]: why a user or a grant can't be made, used or taken away. Never shows a password.
 
 use crate::view::told_together;
 
 /// Why a user or a grant can't be made, used or taken away.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AccessProblem {
+pub enum AccessError {
     /// A name that is none.
     #[error("a user's name has 1 to {longest} bytes and no control characters")]
     BadName {
@@ -129,57 +129,55 @@ pub enum AccessProblem {
     NoRandomness,
 }
 
-impl AccessProblem {
-    pub(super) fn unknown_user(name: &str) -> AccessProblem {
-        AccessProblem::UnknownUser { name: name.to_owned() }
+impl AccessError {
+    pub(super) fn unknown_user(name: &str) -> AccessError {
+        AccessError::UnknownUser { name: name.to_owned() }
     }
 
     /// Whether it was well asked but not allowed.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            AccessProblem::Together { .. }
-                | AccessProblem::Unaudited { .. }
-                | AccessProblem::Dropped { .. }
-                | AccessProblem::SeveralPairs { .. }
-                | AccessProblem::PairNotGranted { .. }
-                | AccessProblem::ViewNotGranted { .. }
-                | AccessProblem::LoginGone
-                | AccessProblem::LastOwner
+            AccessError::Together { .. }
+                | AccessError::Unaudited { .. }
+                | AccessError::Dropped { .. }
+                | AccessError::SeveralPairs { .. }
+                | AccessError::PairNotGranted { .. }
+                | AccessError::ViewNotGranted { .. }
+                | AccessError::LoginGone
+                | AccessError::LastOwner
         )
     }
 
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            AccessProblem::UserExists { name } => Some(format!("ALTER USER {name} PASSWORD '...' changes a password")),
-            AccessProblem::HashedPassword => {
-                Some("write ALTER USER ... PASSWORD '...' instead of \\password".to_owned())
-            }
-            AccessProblem::UnknownUser { .. } => Some("SHOW USERS lists them".to_owned()),
-            AccessProblem::NotGranted { .. } => Some("SHOW GRANTS lists what is".to_owned()),
-            AccessProblem::Together { views, .. } => {
+            AccessError::UserExists { name } => Some(format!("ALTER USER {name} PASSWORD '...' changes a password")),
+            AccessError::HashedPassword => Some("write ALTER USER ... PASSWORD '...' instead of \\password".to_owned()),
+            AccessError::UnknownUser { .. } => Some("SHOW USERS lists them".to_owned()),
+            AccessError::NotGranted { .. } => Some("SHOW GRANTS lists what is".to_owned()),
+            AccessError::Together { views, .. } => {
                 let other = if let [_, other] = views.as_slice() { other } else { "some of them" };
                 Some(format!("make one view that shows what is needed of all, or let somebody else read {other}"))
             }
-            AccessProblem::Unaudited { other, .. } => {
+            AccessError::Unaudited { other, .. } => {
                 Some(format!("SHOW ANONYMIZATION_VIEWS says which; or let somebody else read {other}"))
             }
-            AccessProblem::Dropped { view, user, .. } => Some(format!(
+            AccessError::Dropped { view, user, .. } => Some(format!(
                 "make another user who reads {view}; or, if nothing was kept or it is of other persons, GRANT SELECT ON {view} TO {user} FORCE"
             )),
-            AccessProblem::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
-            AccessProblem::PairNotGranted { granted } if granted.is_empty() => {
+            AccessError::SeveralPairs { .. } => Some("make a user for each purpose and recipient".to_owned()),
+            AccessError::PairNotGranted { granted } if granted.is_empty() => {
                 Some("ask the owner to GRANT PURPOSE ... RECIPIENT ... to you".to_owned())
             }
-            AccessProblem::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
-            AccessProblem::Unwritten { .. } => Some(
+            AccessError::PairNotGranted { granted } => Some(format!("you may use: {}", granted.join("; "))),
+            AccessError::Unwritten { .. } => Some(
                 "it is written with the next change of users or grants, for example GRANT or CREATE USER".to_owned(),
             ),
-            AccessProblem::Unrecorded(_) => Some(
+            AccessError::Unrecorded(_) => Some(
                 "make room for the compliance log; both are written with the next change of users or grants".to_owned(),
             ),
-            AccessProblem::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
+            AccessError::LastOwner => Some("CREATE USER another OWNER PASSWORD '...' first".to_owned()),
             _ => None,
         }
     }

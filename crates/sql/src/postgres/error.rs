@@ -1,4 +1,4 @@
-//! [`PostgresProblem`]: why a table of a server can't be read. Holds no password, no cell and no message of the server.
+//! [`PostgresError`]: why a table of a server can't be read. Holds no password, no cell and no message of the server.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why a table of a PostgreSQL server can't be made or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PostgresProblem {
+pub enum PostgresError {
     /// The location is none.
     #[error("the location of a PostgreSQL table {fault}")]
     Location {
@@ -123,31 +123,31 @@ pub enum PostgresProblem {
     },
 }
 
-impl PostgresProblem {
+impl PostgresError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            PostgresProblem::Location { .. } => Some("write 'postgres://user@host:5432/database'"),
-            PostgresProblem::PasswordInLocation | PostgresProblem::NoPassword { .. } => {
+            PostgresError::Location { .. } => Some("write 'postgres://user@host:5432/database'"),
+            PostgresError::PasswordInLocation | PostgresError::NoPassword { .. } => {
                 Some("put it into ~/.pgpass or PGPASSWORD, or name a file like ~/.pgpass: OPTIONS (passfile '...')")
             }
-            PostgresProblem::Option { .. } => Some("there are table, schema, passfile and root_certificate"),
-            PostgresProblem::ColumnsGiven => Some("leave them out, and choose some in queries"),
-            PostgresProblem::Untrusted { .. } => Some(
+            PostgresError::Option { .. } => Some("there are table, schema, passfile and root_certificate"),
+            PostgresError::ColumnsGiven => Some("leave them out, and choose some in queries"),
+            PostgresError::Untrusted { .. } => Some(
                 "name its authority: OPTIONS (root_certificate '...'); or write ?sslmode=disable where nobody listens",
             ),
-            PostgresProblem::UnknownTable { .. } => Some("name it: OPTIONS (schema '...', table '...')"),
-            PostgresProblem::UnsupportedType { .. } => {
+            PostgresError::UnknownTable { .. } => Some("name it: OPTIONS (schema '...', table '...')"),
+            PostgresError::UnsupportedType { .. } => {
                 Some("make a view there that casts the column or leaves it out, and name that view")
             }
-            PostgresProblem::Value { .. } => Some("make a view there that replaces it, and name that view"),
-            PostgresProblem::Changed { .. } => Some("DROP the table here and make it again"),
-            PostgresProblem::File { .. }
-            | PostgresProblem::Unreachable { .. }
-            | PostgresProblem::Rejected { .. }
-            | PostgresProblem::UnknownDatabase { .. }
-            | PostgresProblem::NotAllowed { .. }
-            | PostgresProblem::Failed { .. } => None,
+            PostgresError::Value { .. } => Some("make a view there that replaces it, and name that view"),
+            PostgresError::Changed { .. } => Some("DROP the table here and make it again"),
+            PostgresError::File { .. }
+            | PostgresError::Unreachable { .. }
+            | PostgresError::Rejected { .. }
+            | PostgresError::UnknownDatabase { .. }
+            | PostgresError::NotAllowed { .. }
+            | PostgresError::Failed { .. } => None,
         }
     }
 }

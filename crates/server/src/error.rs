@@ -1,4 +1,4 @@
-//! [`Failure`]: why a client gets no answer, as PostgreSQL's clients know it: a SQLSTATE, a message and a hint.
+//! [`AnswerError`]: why a client gets no answer, as PostgreSQL's clients know it: a SQLSTATE, a message and a hint.
 //!
 //! # Guarantee
 //! Messages are those of [`SqlError`], which show no cell, or ours, which know none.
@@ -9,36 +9,36 @@ use pgwire::error::ErrorInfo;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
-use crate::wire::WireProblem;
+use crate::wire::WireError;
 
 /// Characters of the longest message that is sent.
 const LONGEST_MESSAGE: usize = 4000;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum AnswerError {
     /// The statement failed; the connection goes on.
-    Statement(Box<Refusal>),
+    Statement(Box<ErrorMessage>),
     /// The connection ends, and the client is told why.
-    Fatal(Box<Refusal>),
+    Fatal(Box<ErrorMessage>),
     /// The client is gone: nobody can be told.
     Gone,
 }
 
 /// What a client is told.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorMessage {
     pub(crate) state: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
-impl Refusal {
-    pub(crate) fn new(state: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { state, message: message.into(), hint: None }
+impl ErrorMessage {
+    pub(crate) fn new(state: &'static str, message: impl Into<String>) -> ErrorMessage {
+        ErrorMessage { state, message: message.into(), hint: None }
     }
 
-    pub(crate) fn hint(mut self, hint: &str) -> Refusal {
+    pub(crate) fn hint(mut self, hint: &str) -> ErrorMessage {
         self.hint = Some(hint.to_owned());
         self
     }
@@ -65,44 +65,44 @@ pub(crate) fn notice(text: &str) -> PgWireBackendMessage {
         Some(warning) => ("WARNING", "01000", warning),
         None => ("NOTICE", "00000", text),
     };
-    PgWireBackendMessage::NoticeResponse(NoticeResponse::from(Refusal::new(state, text).info(severity)))
+    PgWireBackendMessage::NoticeResponse(NoticeResponse::from(ErrorMessage::new(state, text).info(severity)))
 }
 
-impl Failure {
-    pub(crate) fn statement(state: &'static str, message: impl Into<String>) -> Failure {
-        Failure::Statement(Box::new(Refusal::new(state, message)))
+impl AnswerError {
+    pub(crate) fn statement(state: &'static str, message: impl Into<String>) -> AnswerError {
+        AnswerError::Statement(Box::new(ErrorMessage::new(state, message)))
     }
 
-    pub(crate) fn fatal(state: &'static str, message: impl Into<String>) -> Failure {
-        Failure::Fatal(Box::new(Refusal::new(state, message)))
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Statement(Box::new(refusal))
+    pub(crate) fn fatal(state: &'static str, message: impl Into<String>) -> AnswerError {
+        AnswerError::Fatal(Box::new(ErrorMessage::new(state, message)))
     }
 }
 
-impl From<WireProblem> for Failure {
-    fn from(problem: WireProblem) -> Failure {
+impl From<ErrorMessage> for AnswerError {
+    fn from(refusal: ErrorMessage) -> AnswerError {
+        AnswerError::Statement(Box::new(refusal))
+    }
+}
+
+impl From<WireError> for AnswerError {
+    fn from(problem: WireError) -> AnswerError {
         match problem {
-            WireProblem::Malformed(_) => Failure::fatal("08P01", problem.to_string()),
-            WireProblem::TooLarge { .. } => Failure::fatal("54000", problem.to_string()),
-            WireProblem::Io(_) | WireProblem::Gone => Failure::Gone,
+            WireError::Malformed(_) => AnswerError::fatal("08P01", problem.to_string()),
+            WireError::TooLarge { .. } => AnswerError::fatal("54000", problem.to_string()),
+            WireError::Io(_) | WireError::Gone => AnswerError::Gone,
         }
     }
 }
 
-impl From<SqlError> for Failure {
-    fn from(error: SqlError) -> Failure {
-        Refusal { state: error.sqlstate(), message: error.to_string(), hint: error.hint() }.into()
+impl From<SqlError> for AnswerError {
+    fn from(error: SqlError) -> AnswerError {
+        ErrorMessage { state: error.sqlstate(), message: error.to_string(), hint: error.hint() }.into()
     }
 }
 
 /// An error of rows that were asked for: ours, as they travel through DataFusion.
-impl From<DataFusionError> for Failure {
-    fn from(error: DataFusionError) -> Failure {
+impl From<DataFusionError> for AnswerError {
+    fn from(error: DataFusionError) -> AnswerError {
         SqlError::while_running(error).into()
     }
 }

@@ -1,4 +1,4 @@
-//! [`MaterializedProblem`]: why a view can't be materialized, or can't follow a change.
+//! [`MaterializedError`]: why a view can't be materialized, or can't follow a change.
 
 use kohort_core::changing::UnfitStandard;
 use kohort_store::StoreError;
@@ -7,7 +7,7 @@ use kohort_verify::StepProblems;
 /// Why a view can't be materialized, or can't follow a change. No cell appears.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MaterializedProblem {
+pub enum MaterializedError {
     /// There is no store.
     #[error("a materialized view is kept in a data folder, and there is none")]
     NoDataFolder,
@@ -102,7 +102,7 @@ pub enum MaterializedProblem {
     Store(#[from] StoreError),
 }
 
-impl MaterializedProblem {
+impl MaterializedError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -1,4 +1,4 @@
-//! [`Refusal`]: what can't be asked of labels, by name.
+//! [`RewriteError`]: what can't be asked of labels, by name.
 
 use datafusion::error::DataFusionError;
 use kohort_model::ValueType;
@@ -6,7 +6,7 @@ use kohort_model::ValueType;
 /// Something a query does with a protected column that has no meaning for labels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RewriteError {
     /// An expression other than a comparison in WHERE, HAVING or ON.
     #[error("column '{column}' holds labels, and {what} can't be computed from labels")]
     Expression {
@@ -103,33 +103,33 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl RewriteError {
     /// What to do instead, where there is something.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Refusal::Expression { .. } => {
+            RewriteError::Expression { .. } => {
                 "labels can be shown, grouped, sorted, counted, and compared in WHERE, HAVING and ON".to_owned()
             }
-            Refusal::TruthValue { .. } => {
+            RewriteError::TruthValue { .. } => {
                 "compare in WHERE, HAVING or ON; two queries, one with =, one with <>, tell the rest".to_owned()
             }
-            Refusal::Aggregate { .. } => "count, array_agg, string_agg, or GROUP BY the label".to_owned(),
-            Refusal::Mixed { .. } => "compare before the union, on each side".to_owned(),
-            Refusal::NotInSubquery { .. } => "NOT EXISTS (SELECT ... WHERE ...), if none may match".to_owned(),
-            Refusal::NotConstant { .. } => "join with the columns, or compare with = , <= and >=".to_owned(),
-            Refusal::LikeOfRanges { .. } => "BETWEEN, < and >".to_owned(),
-            Refusal::TypesDiffer { value_type, .. } => format!("CAST the other side to {value_type}"),
-            Refusal::SetOperation { .. } => "join, or IN (SELECT ...), to ask what could be equal".to_owned(),
-            Refusal::CorrelatedScalar { .. } => "join, and GROUP BY".to_owned(),
-            Refusal::Node { .. } | Refusal::RawComparison { .. } => return None,
-            Refusal::Parameter { .. } => "EXECUTE the statement with values".to_owned(),
+            RewriteError::Aggregate { .. } => "count, array_agg, string_agg, or GROUP BY the label".to_owned(),
+            RewriteError::Mixed { .. } => "compare before the union, on each side".to_owned(),
+            RewriteError::NotInSubquery { .. } => "NOT EXISTS (SELECT ... WHERE ...), if none may match".to_owned(),
+            RewriteError::NotConstant { .. } => "join with the columns, or compare with = , <= and >=".to_owned(),
+            RewriteError::LikeOfRanges { .. } => "BETWEEN, < and >".to_owned(),
+            RewriteError::TypesDiffer { value_type, .. } => format!("CAST the other side to {value_type}"),
+            RewriteError::SetOperation { .. } => "join, or IN (SELECT ...), to ask what could be equal".to_owned(),
+            RewriteError::CorrelatedScalar { .. } => "join, and GROUP BY".to_owned(),
+            RewriteError::Node { .. } | RewriteError::RawComparison { .. } => return None,
+            RewriteError::Parameter { .. } => "EXECUTE the statement with values".to_owned(),
         };
         Some(hint)
     }
 }
 
-impl From<Refusal> for DataFusionError {
-    fn from(refusal: Refusal) -> Self {
+impl From<RewriteError> for DataFusionError {
+    fn from(refusal: RewriteError) -> Self {
         DataFusionError::External(Box::new(refusal))
     }
 }

@@ -1,41 +1,41 @@
-//! [`ViewProblem`]: why a view can't be built or read. Never shows a cell.
+//! [`ViewError`]: why a view can't be built or read. Never shows a cell.
 
 use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
 use kohort_io::ReadProblem;
-use kohort_labels::meaning::MeaningProblem;
+use kohort_labels::meaning::MeaningError;
 use kohort_verify::Violations;
 
-use super::{DefinitionProblem, MaterializedProblem};
-use crate::hierarchies::HierarchyFault;
-use crate::policy::PolicyProblem;
-use crate::postgres::PostgresProblem;
+use super::{DefinitionError, MaterializedError};
+use crate::hierarchies::HierarchyError;
+use crate::policy::PolicyError;
+use crate::postgres::PostgresError;
 use crate::role::Role;
 
 /// Why a view can't be built or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ViewProblem {
+pub enum ViewError {
     /// The definition is none.
     #[error("{}", lines(.0))]
-    Definition(Vec<DefinitionProblem>),
+    Definition(Vec<DefinitionError>),
     /// A DGH does not fit its column.
     #[error("column '{column}': {fault}")]
     Hierarchy {
         /// The column.
         column: String,
         /// What is wrong.
-        fault: HierarchyFault,
+        fault: HierarchyError,
     },
     /// A column can't have its role.
     #[error("{}", lines(.0))]
     Columns(Vec<ReadProblem>),
     /// Labels of a column would mean nothing.
     #[error(transparent)]
-    Meaning(MeaningProblem),
+    Meaning(MeaningError),
     /// The policies can't be read, or do not allow this.
     #[error(transparent)]
-    Policy(#[from] PolicyProblem),
+    Policy(#[from] PolicyError),
     /// Persons without a name.
     #[error("rows of the query whose identifier '{column}' is NULL: {n_rows}; nobody can be told apart there")]
     NullIdentifiers {
@@ -56,7 +56,7 @@ pub enum ViewProblem {
     },
     /// A materialized view can't be made or can't follow.
     #[error(transparent)]
-    Materialized(#[from] MaterializedProblem),
+    Materialized(#[from] MaterializedError),
     /// The requirement can't be reached.
     #[error(transparent)]
     Unreachable(AnonymizeError),
@@ -92,58 +92,58 @@ pub enum ViewProblem {
     },
 }
 
-impl ViewProblem {
+impl ViewError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ViewProblem::Definition(problems) => problems.iter().find_map(DefinitionProblem::hint).map(str::to_owned),
-            ViewProblem::Hierarchy { fault, .. } => fault.hint(),
-            ViewProblem::Meaning(problem) => problem.hint(),
-            ViewProblem::Policy(problem) => problem.hint(),
-            ViewProblem::Materialized(problem) => problem.hint(),
-            ViewProblem::Unreachable(problem) => problem.hint().map(str::to_owned),
-            ViewProblem::Stale => Some(
+            ViewError::Definition(problems) => problems.iter().find_map(DefinitionError::hint).map(str::to_owned),
+            ViewError::Hierarchy { fault, .. } => fault.hint(),
+            ViewError::Meaning(problem) => problem.hint(),
+            ViewError::Policy(problem) => problem.hint(),
+            ViewError::Materialized(problem) => problem.hint(),
+            ViewError::Unreachable(problem) => problem.hint().map(str::to_owned),
+            ViewError::Stale => Some(
                 "its owner can REFRESH ANONYMIZATION_VIEW, which verifies it for the data as they are now".to_owned(),
             ),
-            ViewProblem::SeveralPolicies { identifier, .. } => {
+            ViewError::SeveralPolicies { identifier, .. } => {
                 Some(format!("give each person one policy, and write {identifier} REFERENCES"))
             }
-            ViewProblem::NullIdentifiers { column, .. } => {
+            ViewError::NullIdentifiers { column, .. } => {
                 Some(format!("add WHERE {column} IS NOT NULL to the query of the view"))
             }
-            ViewProblem::Query { .. } => {
+            ViewError::Query { .. } => {
                 Some("the owner can run the query by itself to see what is wrong with it".to_owned())
             }
-            ViewProblem::Columns(_) | ViewProblem::Unverified(_) => None,
-            ViewProblem::Unusable { .. } | ViewProblem::NotReplaced { .. } => None,
+            ViewError::Columns(_) | ViewError::Unverified(_) => None,
+            ViewError::Unusable { .. } | ViewError::NotReplaced { .. } => None,
         }
     }
 
     /// What an analyst is told: not why a view can't be built, for the reason counts private rows.
     #[must_use]
-    pub fn for_reader(self, role: Role, view: &str) -> ViewProblem {
+    pub fn for_reader(self, role: Role, view: &str) -> ViewError {
         match (role, self) {
             (
                 Role::Analyst,
-                ViewProblem::Unusable { .. }
-                | ViewProblem::Unverified(_)
-                | ViewProblem::Unreachable(_)
-                | ViewProblem::NullIdentifiers { .. }
-                | ViewProblem::Columns(_)
-                | ViewProblem::Hierarchy { .. },
-            ) => ViewProblem::Unusable { view: view.to_owned(), reason: "its owner can see why".to_owned() },
+                ViewError::Unusable { .. }
+                | ViewError::Unverified(_)
+                | ViewError::Unreachable(_)
+                | ViewError::NullIdentifiers { .. }
+                | ViewError::Columns(_)
+                | ViewError::Hierarchy { .. },
+            ) => ViewError::Unusable { view: view.to_owned(), reason: "its owner can see why".to_owned() },
             (_, problem) => problem,
         }
     }
 
     /// A thread of ours broke off.
-    pub(super) fn fault(view: &str) -> ViewProblem {
-        ViewProblem::Query { view: view.to_owned(), kind: "a fault of kohort stopped it" }
+    pub(super) fn fault(view: &str) -> ViewError {
+        ViewError::Query { view: view.to_owned(), kind: "a fault of kohort stopped it" }
     }
 
     /// What is kept of an error that may hold cells.
-    pub fn of_query(view: &str, error: &DataFusionError) -> ViewProblem {
-        ViewProblem::Query { view: view.to_owned(), kind: kind_of(error) }
+    pub fn of_query(view: &str, error: &DataFusionError) -> ViewError {
+        ViewError::Query { view: view.to_owned(), kind: kind_of(error) }
     }
 }
 
@@ -155,9 +155,7 @@ pub(crate) fn kind_of(error: &DataFusionError) -> &'static str {
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
         DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
         DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
-        DataFusionError::External(error) if error.is::<PostgresProblem>() => {
-            "a PostgreSQL server did not give its rows"
-        }
+        DataFusionError::External(error) if error.is::<PostgresError>() => "a PostgreSQL server did not give its rows",
         _ => "it could not be run to its end",
     }
 }

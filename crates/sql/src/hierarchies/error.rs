@@ -1,4 +1,4 @@
-//! [`HierarchyFault`]: what is wrong with a DGH or its use.
+//! [`HierarchyError`]: what is wrong with a DGH or its use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use kohort_model::hierarchy::{HierarchyProblems, MakeProblem};
 /// What is wrong with a DGH, or with a column that uses it. Labels are shown, values of columns are counted.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HierarchyFault {
+pub enum HierarchyError {
     /// A name nothing has.
     #[error("there is no DGH '{name}'")]
     Unknown {
@@ -117,33 +117,33 @@ pub enum HierarchyFault {
     },
 }
 
-impl HierarchyFault {
+impl HierarchyError {
     /// What to do about it, where there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            HierarchyFault::Unknown { known, .. } if known.is_empty() => {
+            HierarchyError::Unknown { known, .. } if known.is_empty() => {
                 "make one, for example: CREATE DGH zip FROM 'zip.csv'".to_owned()
             }
-            HierarchyFault::Unknown { known, .. } => format!("there are: {}", known.join(", ")),
-            HierarchyFault::Exists { .. } => "write CREATE OR REPLACE DGH, or drop it first".to_owned(),
-            HierarchyFault::Finished { .. } => "add the rows to its file, and create it again".to_owned(),
-            HierarchyFault::Repeated { .. } => "nothing was inserted: leave the pair out".to_owned(),
-            HierarchyFault::SecondParent { .. } => {
+            HierarchyError::Unknown { known, .. } => format!("there are: {}", known.join(", ")),
+            HierarchyError::Exists { .. } => "write CREATE OR REPLACE DGH, or drop it first".to_owned(),
+            HierarchyError::Finished { .. } => "add the rows to its file, and create it again".to_owned(),
+            HierarchyError::Repeated { .. } => "nothing was inserted: leave the pair out".to_owned(),
+            HierarchyError::SecondParent { .. } => {
                 "nothing was inserted: a label is one node of the tree, with one parent".to_owned()
             }
-            HierarchyFault::Cycle { .. } => {
+            HierarchyError::Cycle { .. } => {
                 "nothing was inserted: following the parents must end in the root".to_owned()
             }
-            HierarchyFault::BadLabel { .. } => "nothing was inserted: correct the label".to_owned(),
-            HierarchyFault::Empty { name } => format!("for example: INSERT INTO DGH {name} VALUES ('88512', '*****')"),
-            HierarchyFault::SeveralRoots { .. } => "insert pairs that put them below one common root".to_owned(),
-            HierarchyFault::NoLeaf { .. } => {
+            HierarchyError::BadLabel { .. } => "nothing was inserted: correct the label".to_owned(),
+            HierarchyError::Empty { name } => format!("for example: INSERT INTO DGH {name} VALUES ('88512', '*****')"),
+            HierarchyError::SeveralRoots { .. } => "insert pairs that put them below one common root".to_owned(),
+            HierarchyError::NoLeaf { .. } => {
                 "add the values, spelled as the column spells them, or use a rule: STEPS, MASK, DATES or FLAT"
                     .to_owned()
             }
-            HierarchyFault::Rule { problem, .. } => problem.hint().to_owned(),
-            HierarchyFault::File { .. } => "check the path".to_owned(),
-            HierarchyFault::Content { problems, .. } => return problems.0.first().map(|first| first.hint().to_owned()),
+            HierarchyError::Rule { problem, .. } => problem.hint().to_owned(),
+            HierarchyError::File { .. } => "check the path".to_owned(),
+            HierarchyError::Content { problems, .. } => return problems.0.first().map(|first| first.hint().to_owned()),
         })
     }
 }

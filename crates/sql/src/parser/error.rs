@@ -1,4 +1,4 @@
-//! [`ParseProblem`]: what is wrong with a text, and where.
+//! [`ParseError`]: what is wrong with a text, and where.
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -8,13 +8,13 @@ use super::source::Place;
 /// What is wrong with a text, where, and an example of how it is right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
-pub struct ParseProblem {
+pub struct ParseError {
     /// The line, from 1.
     pub line: u64,
     /// The column in characters, from 1.
     pub column: u64,
     /// What is wrong there.
-    pub fault: ParseFault,
+    pub fault: ParseErrorKind,
     /// The statement as it could be.
     pub example: Option<&'static str>,
 }
@@ -22,7 +22,7 @@ pub struct ParseProblem {
 /// What is wrong at a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ParseFault {
+pub enum ParseErrorKind {
     /// What SQL's own parser says.
     #[error("{0}")]
     Sql(String),
@@ -87,9 +87,9 @@ pub enum ParseFault {
     },
 }
 
-impl ParseProblem {
-    pub(super) fn new(place: Place, fault: ParseFault) -> Self {
-        ParseProblem { line: place.line, column: place.column, fault, example: None }
+impl ParseError {
+    pub(super) fn new(place: Place, fault: ParseErrorKind) -> Self {
+        ParseError { line: place.line, column: place.column, fault, example: None }
     }
 
     /// SQL's parser writes the place into its message, and none where the statement ends too early.
@@ -104,30 +104,30 @@ impl ParseProblem {
         let message = message.replace("found: EOF", "found: the end of the statement");
         let (message, place) = split_place(&message).unwrap_or((message.as_str(), end));
         let message = message.replace("Expected: ", "expected ").replace(", found: ", ", found ");
-        ParseProblem::new(place, ParseFault::Sql(message))
+        ParseError::new(place, ParseErrorKind::Sql(message))
     }
 
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match &self.fault {
-            ParseFault::NoK => Some(
+            ParseErrorKind::NoK => Some(
                 "say how many persons look the same with K 5, or who decides with name REFERENCES choices (k)".into(),
             ),
-            ParseFault::TooDeep { .. } => Some(
+            ParseErrorKind::TooDeep { .. } => Some(
                 "a OR b OR c counts as deep: use IN for a list of values, and tables or parentheses for the rest"
                     .into(),
             ),
             // It says what to write instead.
-            ParseFault::Ignored { clause } if clause.contains('(') => None,
-            ParseFault::Ignored { .. } => Some("leave it out".into()),
-            ParseFault::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
-            ParseFault::TooManyTables { .. } => {
+            ParseErrorKind::Ignored { clause } if clause.contains('(') => None,
+            ParseErrorKind::Ignored { .. } => Some("leave it out".into()),
+            ParseErrorKind::TooNested => Some("compute inner ones in queries of WITH, one after the other".into()),
+            ParseErrorKind::TooManyTables { .. } => {
                 Some("name each query of WITH once or twice, or ask in several steps".into())
             }
-            ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. } => {
+            ParseErrorKind::TooManyTokens { .. } | ParseErrorKind::TooManyStatements { .. } => {
                 Some("send it in parts, or long lists of values as parameters".into())
             }
-            ParseFault::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
+            ParseErrorKind::ColumnTwice(_) => Some("every column of the query stands in one clause, once".into()),
             _ => self.example.map(|example| format!("for example: {example}")),
         }
     }
