@@ -94,7 +94,7 @@ impl Version {
             };
             (0..table.n_rows as u32).into_par_iter().filter(is_wanted).collect::<Vec<u32>>()
         };
-        let mut places = rows_where(true);
+        let places = rows_where(true);
         let waiting = if matches!(chosen, Chosen::Complete) { rows_where(false) } else { Vec::new() };
 
         let policies = self.policies.as_deref();
@@ -102,8 +102,8 @@ impl Version {
             Some(policy_of_row) => Wishes { policy_of_row },
             None => Wishes::of(definition, policies, rows),
         };
-        let private = Arc::new(private);
-        let block = self.verified(directory, private, &wishes, &class_of_row, &mut places, reader, matching)?;
+        let placed = PlacedRows { private: Arc::new(private), wishes, class_of_row: &class_of_row, places };
+        let block = self.verified(directory, placed, reader, matching)?;
         Ok(Shown { block, waiting })
     }
 
@@ -114,24 +114,21 @@ impl Version {
     pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewError> {
         let StoredRead { private, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
-        let mut places = (0..private.table().n_rows as u32).collect();
-        let (directory, private) = (self.directory(reader.pair), Arc::clone(private));
-        let block = self.verified(directory, private, &wishes, class_of_row, &mut places, reader, None)?;
+        let places = (0..private.table().n_rows as u32).collect();
+        let placed = PlacedRows { private: Arc::clone(private), wishes, class_of_row, places };
+        let block = self.verified(self.directory(reader.pair), placed, reader, None)?;
         Ok(Shown { block, waiting: Vec::new() })
     }
 
     /// Some rows as a reader sees them, verified; `None` where there is none.
-    #[expect(clippy::too_many_arguments, reason = "each says another thing of the same rows")]
     fn verified(
         &self,
         directory: &Directory,
-        private: Arc<PrivateRows>,
-        wishes: &Wishes,
-        class_of_row: &[u32],
-        places: &mut Vec<u32>,
+        placed: PlacedRows<'_>,
         reader: Reader,
         matching: Option<Matching<'_>>,
     ) -> Result<Option<VerifiedRows>, ViewError> {
+        let PlacedRows { private, wishes, class_of_row, mut places } = placed;
         let (definition, policies, table) = (&self.definition, self.policies.as_deref(), private.table());
         let pair = match definition.clauses.purposes {
             crate::parser::Purposes::Apart => reader.pair,
@@ -140,14 +137,13 @@ impl Version {
         let k = wishes.k(definition, policies, pair, table.n_rows);
         let consent = wishes.consent(definition, policies, reader, k.into_iter().map(|k| k.unwrap_or(0)).collect());
         if let Some(matching) = matching {
-            *places =
-                matching.rows(table, &consent, definition.clauses.disclosure, class_of_row, std::mem::take(places))?;
+            places = matching.rows(table, &consent, definition.clauses.disclosure, class_of_row, places)?;
         }
         if places.is_empty() {
             return Ok(None);
         }
         let shown = Showing { version: self, directory, table, consent: &consent, class_of_row };
-        let block = shown.block(private.batch(), places)?;
+        let block = shown.block(private.batch(), &places)?;
         let requirements = self.requirements_of_block();
         let verified = verify_block(block, private, &consent, definition.clauses.disclosure, &requirements);
         verified.map(Some).map_err(ViewError::Unverified)
@@ -160,6 +156,16 @@ impl Version {
         requirements.retain(|requirement| !requirement.compares_with_release());
         requirements
     }
+}
+
+/// Private rows with the classes they are in.
+struct PlacedRows<'a> {
+    private: Arc<PrivateRows>,
+    /// What their persons allow.
+    wishes: Wishes,
+    class_of_row: &'a [u32],
+    /// The rows that are to be shown.
+    places: Vec<u32>,
 }
 
 impl Matching<'_> {
