@@ -22,11 +22,11 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use kohort_labels::rewrite::Meanings;
 use kohort_model::Role;
 
-use super::choose::{Comparison, quasi_schema};
-use super::exec::{AnonymizeExec, ViewRead, external};
 use super::materialized::{Materialized, MaterializedError, Unread};
-use super::plan::{Plan, PlanWish};
-use super::source::{Base, Source};
+use super::read::choose::{Comparison, quasi_schema};
+use super::read::exec::{AnonymizeExec, ViewRead, external};
+use super::read::plan::{Plan, PlanWish};
+use super::read::source::{Base, Source};
 use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewError};
 use crate::options::ViewOptions;
 use crate::readers::ReadingTurn;

@@ -23,7 +23,7 @@ use super::error::MaterializedError;
 use super::layout::{CHOICE, CLASS, Layout, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
 use crate::view::Definition;
-use crate::view::kept::pack;
+use crate::view::version::kept::pack;
 
 /// Rows that are packed together.
 const ROWS_TOGETHER: usize = 1 << 16;

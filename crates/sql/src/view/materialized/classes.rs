@@ -15,7 +15,7 @@ use kohort_model::{NULL, Texts};
 
 use super::cells::KeptCells;
 use super::memory::Counters;
-use crate::view::choose::ClassLabels;
+use crate::view::read::choose::ClassLabels;
 
 /// So many labels may come before spans are sorted anew, and a quarter of those that are.
 const FEW_LABELS: usize = 64;

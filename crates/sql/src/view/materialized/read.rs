@@ -33,9 +33,9 @@ use super::{ClassTable, Materialized};
 use crate::options::ViewOptions;
 use crate::policy::Policies;
 use crate::store::Reading;
-use crate::view::assemble::Chosen;
-use crate::view::choose::{Comparison, satisfying};
-use crate::view::directory::{Assigned, Directory, PolicyKey};
+use crate::view::read::assemble::Chosen;
+use crate::view::read::choose::{Comparison, satisfying};
+use crate::view::version::directory::{Assigned, Directory, PolicyKey};
 use crate::view::{Fingerprint, Reader, Summary, Version, ViewError};
 
 /// Up to so many classes are looked up one by one; beyond, everything is read.

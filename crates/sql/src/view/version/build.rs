@@ -18,16 +18,16 @@ use kohort_labels::meaning::Meaning;
 use kohort_labels::rewrite::Meanings;
 use kohort_model::{Progress, Role, Table};
 
-use super::consent::Wishes;
 use super::directory::Seed;
 use super::kept::KeptRows;
 use super::partition::Partition;
 use super::raise::raised_columns;
 use super::shown::ShownCells;
-use super::{Definition, Fingerprint, Summary, Version, ViewError};
 use crate::hierarchies::Hierarchies;
 use crate::parser::Purposes;
 use crate::policy::{PairId, Policies};
+use crate::view::consent::Wishes;
+use crate::view::{Definition, Fingerprint, Summary, Version, ViewError};
 
 /// Where the trees of columns come from.
 pub enum Trees<'a> {
@@ -119,7 +119,7 @@ pub fn build(sources: Sources<'_>, rows: &RecordBatch, progress: &dyn Progress) 
 
 /// The rows of a view's query. Plain cells leave as they are and need not be read, but where nothing else tells that they
 /// changed.
-pub(super) fn read_private(
+pub(in crate::view) fn read_private(
     definition: &Definition,
     rows: &RecordBatch,
     fingerprint: &Fingerprint,
@@ -148,7 +148,7 @@ fn check_one_policy_each(definition: &Definition, table: &Table, wishes: &Wishes
 }
 
 /// All pairs of purpose and recipient.
-pub(super) fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
+pub(in crate::view) fn pair_ids(policies: &Policies) -> impl Iterator<Item = PairId> {
     (0..policies.pairs().len()).map(PairId)
 }
 
@@ -175,7 +175,11 @@ fn meanings(definition: &Definition, table: &Table, schema: &Schema, trees: &Tre
 }
 
 /// Gives columns their trees.
-pub(super) fn attach(private: &mut PrivateRows, definition: &Definition, trees: &Trees<'_>) -> Result<(), ViewError> {
+pub(in crate::view) fn attach(
+    private: &mut PrivateRows,
+    definition: &Definition,
+    trees: &Trees<'_>,
+) -> Result<(), ViewError> {
     let catalog = match trees {
         Trees::Of(version) => return version.attach(private),
         Trees::Catalog(catalog) => catalog,

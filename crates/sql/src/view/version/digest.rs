@@ -21,8 +21,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Definition, Directory, Version};
 use crate::hierarchies::Hierarchies;
+use crate::view::{Definition, Directory, Version};
 
 /// So many rows are hashed one after the other.
 const CHUNK: usize = 8192;

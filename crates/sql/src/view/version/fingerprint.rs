@@ -82,7 +82,7 @@ impl Fingerprint {
     }
 
     /// Whether no table can change without another fingerprint.
-    pub(super) fn tells_all_changes(&self) -> bool {
+    pub(in crate::view) fn tells_all_changes(&self) -> bool {
         self.0.values().all(|table| table.is_watched)
     }
 

@@ -18,7 +18,7 @@ use hashbrown::HashTable;
 use kohort_model::{Column, NULL, Table, Texts};
 use rayon::prelude::*;
 
-use super::ViewError;
+use crate::view::ViewError;
 
 /// A person who is in no class: one whom no policy speaks of.
 const DENIED: u32 = u32::MAX;
@@ -68,26 +68,26 @@ impl std::fmt::Debug for Directory {
 }
 
 /// The class of each row of a table, before it is a directory.
-pub(super) struct Assigned {
+pub(in crate::view) struct Assigned {
     /// Per quasi column the distinct labels.
-    pub(super) labels: Vec<Texts>,
+    pub(in crate::view) labels: Vec<Texts>,
     /// Per quasi column and class a label's id, or [`NULL`].
-    pub(super) label_of_class: Vec<Vec<u32>>,
+    pub(in crate::view) label_of_class: Vec<Vec<u32>>,
     /// Per class whether its persons ask for none.
-    pub(super) is_alone: Vec<bool>,
+    pub(in crate::view) is_alone: Vec<bool>,
     /// Per row its class, or [`Assigned::NONE`].
-    pub(super) class_of_row: Vec<u32>,
+    pub(in crate::view) class_of_row: Vec<u32>,
     /// Per row the place of its policy; empty without policies.
-    pub(super) policy_of_row: Vec<Option<u32>>,
+    pub(in crate::view) policy_of_row: Vec<Option<u32>>,
     /// What policies are found by.
-    pub(super) policy_key: PolicyKey,
+    pub(in crate::view) policy_key: PolicyKey,
     /// Per row its person's k; empty where nobody is looked for by it.
-    pub(super) k_of_row: Vec<u32>,
+    pub(in crate::view) k_of_row: Vec<u32>,
 }
 
 /// What the policies of rows are found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PolicyKey {
+pub(in crate::view) enum PolicyKey {
     /// The identifier, so that all rows of a person have the same.
     Identifier,
     /// Another column, or there are none.
@@ -95,23 +95,29 @@ pub(super) enum PolicyKey {
 }
 
 /// Where the rows of a table belong.
-pub(super) struct Found {
+pub(in crate::view) struct Found {
     /// Per row its class, or [`Assigned::NONE`].
-    pub(super) class_of_row: Vec<u32>,
+    pub(in crate::view) class_of_row: Vec<u32>,
     /// Per row its person's number in the directory.
-    pub(super) person_of_row: Vec<u32>,
+    pub(in crate::view) person_of_row: Vec<u32>,
     /// What the rows hold.
-    pub(super) hashes: RowHashes,
+    pub(in crate::view) hashes: RowHashes,
 }
 
 impl Assigned {
     /// The class of a row that is in none.
-    pub(super) const NONE: u32 = DENIED;
+    pub(in crate::view) const NONE: u32 = DENIED;
 }
 
 impl Directory {
     /// Notes who is in which class. Other columns than the quasi ones are compared when rows are fetched again.
-    pub(super) fn new(table: &Table, quasi: Vec<usize>, others: &[usize], assigned: Assigned, seed: Seed) -> Directory {
+    pub(in crate::view) fn new(
+        table: &Table,
+        quasi: Vec<usize>,
+        others: &[usize],
+        assigned: Assigned,
+        seed: Seed,
+    ) -> Directory {
         let person_column = table.person_column().expect("a view has an identifier");
         let content = ContentHash { hasher: seed.0, quasi: quasi.clone(), others: others.to_vec() };
         let hashes = content.of_rows(table);
@@ -169,7 +175,7 @@ impl Directory {
     }
 
     /// Only what classes show, how many rows they have, and under which policies: nobody is found in it.
-    pub(super) fn of_classes(quasi: Vec<usize>, assigned: Assigned) -> Directory {
+    pub(in crate::view) fn of_classes(quasi: Vec<usize>, assigned: Assigned) -> Directory {
         let Assigned { labels, label_of_class, is_alone, class_of_row, policy_of_row, .. } = assigned;
         let mut classes: Vec<ClassEntry> =
             is_alone.into_iter().map(|is_alone| ClassEntry { is_alone, ..ClassEntry::default() }).collect();
@@ -241,14 +247,14 @@ impl Directory {
     }
 
     /// The numbers that the rows of these classes had when the view was verified, ascending.
-    pub(super) fn rows(&self, classes: &[u32]) -> Vec<u32> {
+    pub(in crate::view) fn rows(&self, classes: &[u32]) -> Vec<u32> {
         let mut rows: Vec<u32> = classes.iter().flat_map(|&class| self.rows.of(class)).copied().collect();
         rows.par_sort_unstable();
         rows
     }
 
     /// Per row that the query gave when the view was verified its class, `None` where it is in none.
-    pub(super) fn class_of_rows(&self, n_rows: usize) -> Vec<Option<u32>> {
+    pub(in crate::view) fn class_of_rows(&self, n_rows: usize) -> Vec<Option<u32>> {
         let mut class_of_row = vec![None; n_rows];
         for class in 0..self.n_classes() as u32 {
             self.rows.of(class).iter().for_each(|&row| class_of_row[row as usize] = Some(class));
@@ -257,7 +263,7 @@ impl Directory {
     }
 
     /// The policies of a class's rows, each once.
-    pub(super) fn policies(&self, class: u32) -> &[u32] {
+    pub(in crate::view) fn policies(&self, class: u32) -> &[u32] {
         self.policies.of(class)
     }
 
@@ -270,7 +276,7 @@ impl Directory {
     ///
     /// # Errors
     /// Where somebody is there who was not when the view was verified.
-    pub(super) fn find(&self, table: &Table) -> Result<Found, ViewError> {
+    pub(in crate::view) fn find(&self, table: &Table) -> Result<Found, ViewError> {
         let person_column = table.person_column().expect("a view has an identifier");
         let person_of_id: Option<Vec<u32>> = (0..person_column.texts.len() as u32)
             .into_par_iter()
@@ -291,13 +297,13 @@ impl Directory {
     }
 
     /// The policies of persons' rows, where policies are found by the identifier; `None` elsewhere.
-    pub(super) fn policies_of(&self, person_of_row: &[u32]) -> Option<Vec<Option<u32>>> {
+    pub(in crate::view) fn policies_of(&self, person_of_row: &[u32]) -> Option<Vec<Option<u32>>> {
         let policy_of_person = self.policy_of_person.as_ref()?;
         Some(person_of_row.iter().map(|&person| policy_of_person[person as usize]).collect())
     }
 
     /// Per class whether as many of its rows are there as it has.
-    pub(super) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
+    pub(in crate::view) fn complete(&self, class_of_row: &[u32]) -> Vec<bool> {
         let mut n_rows = vec![0; self.classes.len()];
         class_of_row.iter().filter(|&&class| class != DENIED).for_each(|&class| n_rows[class as usize] += 1);
         self.classes.iter().zip(n_rows).map(|(class, n_rows)| class.n_rows == n_rows).collect()
@@ -307,7 +313,7 @@ impl Directory {
     ///
     /// # Errors
     /// Where they are not.
-    pub(super) fn check_unchanged(
+    pub(in crate::view) fn check_unchanged(
         &self,
         class_of_row: &[u32],
         hashes: &RowHashes,
@@ -326,24 +332,24 @@ impl Directory {
     }
 
     /// Whether another directory has the same classes of the same rows. It was made with this one's [`Seed`].
-    pub(super) fn is_same_as(&self, other: &Directory) -> bool {
+    pub(in crate::view) fn is_same_as(&self, other: &Directory) -> bool {
         let by_labels: HashMap<LabelsOfClass<'_>, (u32, u64)> = self.described().collect();
         by_labels.len() == other.n_classes()
             && other.described().all(|(labels, content)| by_labels.get(&labels) == Some(&content))
     }
 
     /// The identifiers of all persons, in the order of their numbers.
-    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::view) fn identifiers(&self) -> impl Iterator<Item = &str> {
         self.persons.texts.iter()
     }
 
     /// Every class with every person in it.
-    pub(super) fn memberships(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(in crate::view) fn memberships(&self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.n_classes() as u32).flat_map(|class| self.members.of(class).iter().map(move |&person| (class, person)))
     }
 
     /// Per person how many they ask to hide among.
-    pub(super) fn asked_k(&self) -> &[u32] {
+    pub(in crate::view) fn asked_k(&self) -> &[u32] {
         &self.k_of_person
     }
 
@@ -356,7 +362,7 @@ impl Directory {
     }
 
     /// What makes contents comparable.
-    pub(super) fn seed(&self) -> Seed {
+    pub(in crate::view) fn seed(&self) -> Seed {
         Seed(self.content.hasher.clone())
     }
 }
@@ -366,7 +372,7 @@ type LabelsOfClass<'a> = (bool, Vec<Option<&'a str>>);
 
 /// Two directories made with one seed can be compared.
 #[derive(Clone, Default)]
-pub(super) struct Seed(RandomState);
+pub(in crate::view) struct Seed(RandomState);
 
 /// A list of numbers per class.
 struct Lists {
@@ -431,7 +437,7 @@ struct ContentHash {
 }
 
 /// What the rows of a table hold.
-pub(super) struct RowHashes {
+pub(in crate::view) struct RowHashes {
     /// Quasi cells.
     quasi: Vec<u64>,
     /// Identifier, quasi and other cells.

@@ -73,7 +73,7 @@ impl Plan {
     }
 
     /// What EXPLAIN says of it, for a view of so many classes.
-    pub(super) fn describe(&self, n_classes: usize) -> String {
+    pub(in crate::view) fn describe(&self, n_classes: usize) -> String {
         match self {
             Plan::AnonymizeFirst => "anonymize first".to_owned(),
             Plan::SelectFirst { chosen: Chosen::All | Chosen::Complete } => "select first, all classes".to_owned(),

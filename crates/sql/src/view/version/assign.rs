@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use kohort_model::{Cells, NULL, Release, Table, Texts};
 
-use super::consent::Wishes;
 use super::directory::{Assigned, PolicyKey};
+use crate::view::consent::Wishes;
 
 /// Numbers classes by what they show.
-pub(super) struct Assigner<'a> {
+pub(in crate::view) struct Assigner<'a> {
     table: &'a Table,
     quasi: &'a [usize],
     labels: Vec<LabelIds>,
@@ -36,7 +36,7 @@ impl LabelIds {
 }
 
 impl<'a> Assigner<'a> {
-    pub(super) fn new(table: &'a Table, quasi: &'a [usize]) -> Self {
+    pub(in crate::view) fn new(table: &'a Table, quasi: &'a [usize]) -> Self {
         Assigner {
             table,
             quasi,
@@ -49,7 +49,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// Notes the classes of a release of these rows.
-    pub(super) fn classes(&mut self, release: &Release, rows: &[u32]) {
+    pub(in crate::view) fn classes(&mut self, release: &Release, rows: &[u32]) {
         let released = &release.tables[0];
         let mut recoded = Vec::with_capacity(self.quasi.len());
         for (labels, column) in
@@ -73,7 +73,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// Notes a row that is shown as it is.
-    pub(super) fn alone(&mut self, row: u32) {
+    pub(in crate::view) fn alone(&mut self, row: u32) {
         let key: Vec<u32> = self
             .quasi
             .iter()
@@ -98,7 +98,7 @@ impl<'a> Assigner<'a> {
         class
     }
 
-    pub(super) fn finish(self, wishes: &Wishes, policy_key: PolicyKey, k: &[Option<u32>]) -> Assigned {
+    pub(in crate::view) fn finish(self, wishes: &Wishes, policy_key: PolicyKey, k: &[Option<u32>]) -> Assigned {
         Assigned {
             labels: self.labels.into_iter().map(|labels| labels.texts).collect(),
             label_of_class: self.label_of_class,

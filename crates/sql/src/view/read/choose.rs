@@ -23,19 +23,19 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use kohort_model::{NULL, Role, Texts};
 
 use super::assemble::Chosen;
-use super::{Definition, Directory, Reader, Version};
+use crate::view::{Definition, Directory, Reader, Version};
 
 /// A comparison of quasi columns as text.
 #[derive(Clone)]
-pub(super) struct Comparison {
-    pub(super) condition: Arc<dyn PhysicalExpr>,
+pub(in crate::view) struct Comparison {
+    pub(in crate::view) condition: Arc<dyn PhysicalExpr>,
     /// The columns it speaks of, bit by bit.
-    pub(super) columns: u64,
+    pub(in crate::view) columns: u64,
 }
 
 impl Comparison {
     /// A condition on columns found by their names; `None` where it speaks of others than quasi columns, or of none.
-    pub(super) fn of(definition: &Definition, condition: &Arc<dyn PhysicalExpr>) -> Option<Comparison> {
+    pub(in crate::view) fn of(definition: &Definition, condition: &Arc<dyn PhysicalExpr>) -> Option<Comparison> {
         let mut columns = 0u64;
         for named in collect_columns(condition) {
             let position = definition.columns.iter().position(|column| column.name == named.name())?;
@@ -50,7 +50,7 @@ impl Comparison {
 
     /// The rows of a batch that satisfy it. All of them where that can't be told: whoever asks applies it again, and
     /// fails with a message of their own.
-    pub(super) fn filter(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    pub(in crate::view) fn filter(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let Ok(condition) = reassign_expr_columns(Arc::clone(&self.condition), &batch.schema()) else {
             return Ok(batch);
         };
@@ -63,7 +63,7 @@ impl Comparison {
 }
 
 /// Labels of classes, whatever keeps them.
-pub(super) trait ClassLabels {
+pub(in crate::view) trait ClassLabels {
     /// Positions of the quasi columns in the view.
     fn quasi(&self) -> &[usize];
     /// The distinct labels of a quasi column.
@@ -87,14 +87,14 @@ impl ClassLabels for Directory {
 }
 
 /// The quasi columns as text, as comparisons see them.
-pub(super) fn quasi_schema(definition: &Definition) -> SchemaRef {
+pub(in crate::view) fn quasi_schema(definition: &Definition) -> SchemaRef {
     let field = |&position: &usize| Field::new(&definition.columns[position].name, DataType::Utf8, true);
     Schema::new(definition.with_role(Role::Quasi).iter().map(field).collect::<Vec<_>>()).into()
 }
 
 impl Version {
     /// The classes whose labels satisfy all comparisons, or that somebody's refusal may make satisfy them.
-    pub(super) fn choose(&self, reader: Reader, comparisons: &[Comparison]) -> Result<Chosen> {
+    pub(in crate::view) fn choose(&self, reader: Reader, comparisons: &[Comparison]) -> Result<Chosen> {
         if comparisons.is_empty() {
             return Ok(Chosen::All);
         }
@@ -118,7 +118,7 @@ impl Version {
 
 /// Per class whether its labels satisfy a comparison; `None` where that can't be computed. There are far fewer labels of
 /// one column than classes.
-pub(super) fn satisfying(
+pub(in crate::view) fn satisfying(
     definition: &Definition,
     classes: &impl ClassLabels,
     comparison: &Comparison,

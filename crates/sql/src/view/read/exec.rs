@@ -40,15 +40,15 @@ use kohort_io::{VerifiedRows, write_rows};
 use kohort_model::{Role, Silent, Table};
 
 use super::assemble::{Chosen, Matching, Shown};
-use super::build::{Sources, Trees, build};
 use super::choose::{Comparison, quasi_schema};
 use super::plan::{Plan, PlanWish};
 use super::source::{Base, Source};
-use super::{Reader, Version, ViewError};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 use crate::parser::BlockSize;
 use crate::readers::{ReadingTurn, ReadsView};
 use crate::role;
+use crate::view::version::build::{Sources, Trees, build};
+use crate::view::{Reader, Version, ViewError};
 
 /// Small blocks are looked at some at a time.
 const LEAST_ROWS_TOGETHER: usize = 16_384;
@@ -66,23 +66,23 @@ pub struct AnonymizeExec {
 }
 
 /// What is read, and from where.
-pub(super) struct ViewRead {
-    pub(super) version: Arc<Version>,
-    pub(super) reader: Reader,
+pub(in crate::view) struct ViewRead {
+    pub(in crate::view) version: Arc<Version>,
+    pub(in crate::view) reader: Reader,
     /// What is asked of quasi columns.
-    pub(super) comparisons: Vec<Comparison>,
-    pub(super) wish: PlanWish,
-    pub(super) plan: Plan,
-    pub(super) base: Arc<Base>,
-    pub(super) source: Source,
+    pub(in crate::view) comparisons: Vec<Comparison>,
+    pub(in crate::view) wish: PlanWish,
+    pub(in crate::view) plan: Plan,
+    pub(in crate::view) base: Arc<Base>,
+    pub(in crate::view) source: Source,
     /// What a row's own values must satisfy for its class to answer.
-    pub(super) matching: Option<Comparison>,
+    pub(in crate::view) matching: Option<Comparison>,
     /// Who reads.
-    pub(super) role: role::Role,
+    pub(in crate::view) role: role::Role,
 }
 
 impl AnonymizeExec {
-    pub(super) fn new(read: ViewRead, projection: Vec<usize>) -> Result<Self> {
+    pub(in crate::view) fn new(read: ViewRead, projection: Vec<usize>) -> Result<Self> {
         let schema = Arc::new(read.version.definition.schema().project(&projection)?);
         // Nothing is claimed of order, keys or distribution: labels have none of what the query below may promise.
         let properties = properties_of_leaf(&schema, 1);
@@ -327,7 +327,7 @@ enum Rest {
 
 impl ViewRead {
     /// The same with more that is asked, and with the rows that a store keeps; `None` where it is ready as it is.
-    pub(super) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<ViewRead>> {
+    pub(in crate::view) async fn begun(&self, more: Vec<Comparison>) -> Result<Option<ViewRead>> {
         let comparisons: Vec<Comparison> = self.comparisons.iter().cloned().chain(more.iter().cloned()).collect();
         let (base, reader) = (Arc::clone(&self.base), self.reader);
         let (wish, matching, role) = (self.wish, self.matching.clone(), self.role);
@@ -366,7 +366,7 @@ impl ViewRead {
     }
 
     /// Everything that is needed at once.
-    pub(super) async fn fetch(&self) -> Result<RecordBatch> {
+    pub(in crate::view) async fn fetch(&self) -> Result<RecordBatch> {
         let input = self.open()?;
         let schema = input.schema();
         let batches: Result<Vec<RecordBatch>> = input.try_collect().await;
@@ -446,7 +446,7 @@ impl ViewRead {
     }
 
     /// Everything the view shows, where all rows are there.
-    pub(super) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewError> {
+    pub(in crate::view) fn block(&self, rows: &RecordBatch) -> Result<Option<VerifiedRows>, ViewError> {
         self.show(rows, Rest::Nothing).map(|shown| shown.block)
     }
 
@@ -488,6 +488,6 @@ fn interrupted(read: &ViewRead) -> DataFusionError {
     external(ViewError::fault(&read.version.definition.name))
 }
 
-pub(super) fn external(problem: ViewError) -> DataFusionError {
+pub(in crate::view) fn external(problem: ViewError) -> DataFusionError {
     DataFusionError::External(Box::new(problem))
 }

@@ -20,10 +20,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use rayon::prelude::*;
 
-use super::Definition;
+use crate::view::Definition;
 
 /// The rows of a view's query. `Debug` shows how many.
-pub(super) struct KeptRows(RecordBatch);
+pub(in crate::view) struct KeptRows(RecordBatch);
 
 impl fmt::Debug for KeptRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,7 @@ impl fmt::Debug for KeptRows {
 
 impl KeptRows {
     /// Packs rows; `None` where they take more than so many bytes.
-    pub(super) fn pack(rows: &RecordBatch, most_bytes: usize) -> Option<KeptRows> {
+    pub(in crate::view) fn pack(rows: &RecordBatch, most_bytes: usize) -> Option<KeptRows> {
         let packed: Vec<ArrayRef> =
             if most_bytes == 0 { return None } else { rows.columns().par_iter().map(pack).collect() };
         let n_bytes: usize = packed.iter().map(Array::get_array_memory_size).sum();
@@ -45,7 +45,11 @@ impl KeptRows {
     ///
     /// # Errors
     /// Where a column can't be unpacked: a fault of ours.
-    pub(super) fn rows(&self, wanted: Option<Vec<u32>>, definition: &Definition) -> Result<RecordBatch, ArrowError> {
+    pub(in crate::view) fn rows(
+        &self,
+        wanted: Option<Vec<u32>>,
+        definition: &Definition,
+    ) -> Result<RecordBatch, ArrowError> {
         let rows = match wanted {
             None => self.0.clone(),
             Some(wanted) => take_record_batch(&self.0, &UInt32Array::from(wanted))?,
@@ -60,7 +64,7 @@ impl KeptRows {
 }
 
 /// A column as numbers of its distinct values, where that makes it smaller.
-pub(super) fn pack(column: &ArrayRef) -> ArrayRef {
+pub(in crate::view) fn pack(column: &ArrayRef) -> ArrayRef {
     let own = column.data_type();
     if let DataType::Utf8View = own {
         // Texts that are read from files hold on to whole pages of them.

@@ -2,7 +2,7 @@
 //!
 //! For an answer of some rows, planning takes far longer than reading. Where all that is asked is known before, nothing
 //! has to be planned: the classes that could match are found by their labels, their rows read, shown and verified, and
-//! those that could not match left out. Each of these steps is the one that [`AnonymizeExec`](super::AnonymizeExec)
+//! those that could not match left out. Each of these steps is the one that [`AnonymizeExec`](crate::view::AnonymizeExec)
 //! takes, in this order.
 //!
 //! # Guarantee
@@ -21,9 +21,9 @@ use kohort_labels::meaning::CouldBe;
 use kohort_model::{Block, BlockCells, NULL};
 use kohort_store::State as StoreState;
 
-use super::materialized::{PointRead, StoredRead};
-use super::{AView, State};
 use crate::options::ViewOptions;
+use crate::view::materialized::{PointRead, StoredRead};
+use crate::view::{AView, State};
 
 /// The answer to a question for a few classes.
 pub enum Point {

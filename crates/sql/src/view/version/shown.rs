@@ -21,15 +21,15 @@ use datafusion::arrow::row::{RowConverter, SortField};
 use foldhash::quality::RandomState;
 use kohort_model::{Disclosure, Role, Table};
 
-use super::Definition;
-use super::consent::Wishes;
 use crate::policy::{Choice, Pair, PairId, Policies};
+use crate::view::Definition;
+use crate::view::consent::Wishes;
 
 /// Chance, so that nobody can craft cells that collide, and one for all versions, so that they can be compared.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// What a version shows of each person. `Debug` shows of how many.
-pub(super) struct ShownCells {
+pub(in crate::view) struct ShownCells {
     /// Names and types of the columns.
     columns: String,
     /// Per person of the version.
@@ -45,7 +45,7 @@ impl fmt::Debug for ShownCells {
 impl ShownCells {
     /// What is shown of the persons of a table that was read from these rows; `None` where a column is of a type whose values
     /// have no bytes to compare.
-    pub(super) fn of(
+    pub(in crate::view) fn of(
         definition: &Definition,
         policies: Option<&Policies>,
         wishes: &Wishes,
@@ -85,12 +85,12 @@ impl ShownCells {
     }
 
     /// Whether both have the same columns.
-    pub(super) fn is_comparable(&self, other: &ShownCells) -> bool {
+    pub(in crate::view) fn is_comparable(&self, other: &ShownCells) -> bool {
         self.columns == other.columns
     }
 
     /// What is shown of a person.
-    pub(super) fn of_person(&self, person: usize) -> u64 {
+    pub(in crate::view) fn of_person(&self, person: usize) -> u64 {
         self.of_person[person]
     }
 }

@@ -18,12 +18,12 @@ use kohort_model::{ALONE, Block, BlockCells, Consent, Disclosure, NULL, Requirem
 use kohort_verify::verify_block;
 use rayon::prelude::*;
 
-use super::build::read_private;
-use super::consent::Wishes;
-use super::directory::{Assigned, Directory, Found};
-use super::materialized::StoredRead;
-use super::raise::raised_label;
-use super::{Reader, Version, ViewError};
+use crate::view::consent::Wishes;
+use crate::view::materialized::StoredRead;
+use crate::view::version::build::read_private;
+use crate::view::version::directory::{Assigned, Directory, Found};
+use crate::view::version::raise::raised_label;
+use crate::view::{Reader, Version, ViewError};
 
 /// So many rows are not handed to other threads: that would take longer than showing them.
 const FEW_ROWS: usize = 1 << 12;
@@ -40,20 +40,20 @@ pub enum Chosen {
 }
 
 /// What came of some private rows.
-pub(super) struct Shown {
+pub(in crate::view) struct Shown {
     /// Rows that may leave.
-    pub(super) block: Option<VerifiedRows>,
+    pub(in crate::view) block: Option<VerifiedRows>,
     /// Private rows that wait for others of their classes.
-    pub(super) waiting: Vec<u32>,
+    pub(in crate::view) waiting: Vec<u32>,
 }
 
 /// Which of the chosen classes answer, where that depends on the values of their members.
 #[derive(Clone, Copy)]
-pub(super) struct Matching<'a> {
+pub(in crate::view) struct Matching<'a> {
     /// The columns that are compared, bit by bit. Who refuses one of them matches nothing.
-    pub(super) columns: u64,
+    pub(in crate::view) columns: u64,
     /// Whether each of some rows matches by its own values.
-    pub(super) matches: &'a RowMatcher<'a>,
+    pub(in crate::view) matches: &'a RowMatcher<'a>,
 }
 
 /// Whether each of some rows of a table matches.
@@ -64,7 +64,7 @@ impl Version {
     ///
     /// # Errors
     /// Where the rows are not those that were verified.
-    pub(super) fn block(
+    pub(in crate::view) fn block(
         &self,
         directory: &Directory,
         rows: &RecordBatch,
@@ -111,7 +111,7 @@ impl Version {
     ///
     /// # Errors
     /// Where what is kept does not hold.
-    pub(super) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewError> {
+    pub(in crate::view) fn stored_block(&self, stored: &StoredRead, reader: Reader) -> Result<Shown, ViewError> {
         let StoredRead { private, class_of_row, policy_of_row, .. } = stored;
         let wishes = Wishes { policy_of_row: policy_of_row.clone() };
         let places = (0..private.table().n_rows as u32).collect();

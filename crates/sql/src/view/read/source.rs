@@ -10,23 +10,23 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::assemble::Chosen;
 use super::exec::external;
-use super::materialized::{StoredRead, Unread};
 use super::plan::Plan;
-use super::{Definition, Directory, Owner, Reader, Version, ViewError};
 use crate::parser::{BlockSize, Purposes};
+use crate::view::materialized::{StoredRead, Unread};
+use crate::view::{Definition, Directory, Owner, Reader, Version, ViewError};
 
 /// Up to so many persons rows are asked for by name; beyond, all are read and looked up.
 const MOST_NAMED: usize = 2_000;
 
 /// What a view is made of.
-pub(super) struct Base {
-    pub(super) definition: Arc<Definition>,
-    pub(super) owner: Arc<Owner>,
-    pub(super) query: Arc<LogicalPlan>,
+pub(in crate::view) struct Base {
+    pub(in crate::view) definition: Arc<Definition>,
+    pub(in crate::view) owner: Arc<Owner>,
+    pub(in crate::view) query: Arc<LogicalPlan>,
 }
 
 /// Where private rows come from.
-pub(super) enum Source {
+pub(in crate::view) enum Source {
     /// The version keeps them.
     Kept,
     /// The store keeps them, and none was read yet.
@@ -41,15 +41,15 @@ pub(super) enum Source {
 }
 
 /// A query of the owner's.
-pub(super) struct Planned {
-    pub(super) plan: Arc<dyn ExecutionPlan>,
+pub(in crate::view) struct Planned {
+    pub(in crate::view) plan: Arc<dyn ExecutionPlan>,
     /// Where it runs.
-    pub(super) owner: Arc<TaskContext>,
+    pub(in crate::view) owner: Arc<TaskContext>,
 }
 
 impl Base {
     /// Where the rows that a plan needs come from.
-    pub(super) async fn source(&self, version: &Version, reader: Reader, plan: &Plan) -> Result<Source> {
+    pub(in crate::view) async fn source(&self, version: &Version, reader: Reader, plan: &Plan) -> Result<Source> {
         let query = self.query.as_ref();
         let chosen = match plan {
             Plan::AnonymizeFirst => return self.planned(query.clone()).await.map(Source::Query),

@@ -26,12 +26,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use kohort_model::{Disclosure, Role};
 
-use super::consent::refused_columns;
 use super::exec::external;
-use super::materialized::Unread;
-use super::provider::{Opened, OpenedRows};
-use super::{AView, Reader, Version, ViewError};
 use crate::role;
+use crate::view::consent::refused_columns;
+use crate::view::materialized::Unread;
+use crate::view::provider::{Opened, OpenedRows};
+use crate::view::{AView, Reader, Version, ViewError};
 
 const LABEL: &str = "label";
 
@@ -122,7 +122,7 @@ impl PartitionStream for StoredLabels {
 
 impl Version {
     /// The labels of a quasi column that a reader sees.
-    pub(super) fn shown_labels(&self, reader: Reader, column: usize) -> BTreeSet<&str> {
+    pub(in crate::view) fn shown_labels(&self, reader: Reader, column: usize) -> BTreeSet<&str> {
         let directory = self.directory(reader.pair);
         let quasi = directory.quasi().iter().position(|&quasi| quasi == column).expect("it is a quasi column");
         let refusals = self.refusals(reader);

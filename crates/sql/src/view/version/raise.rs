@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use kohort_model::{Column, NULL, Notation, Requirement, Role, Table, Texts, ValueType};
 
-use super::Definition;
 use super::build::pair_ids;
-use super::consent::Wishes;
 use crate::policy::{PairId, Policies};
+use crate::view::Definition;
+use crate::view::consent::Wishes;
 
 /// Sensitive columns as readers see them: for each pair of purpose and recipient one, where it differs from the
 /// column as it is and something is asked of it.
-pub(super) fn raised_columns(
+pub(in crate::view) fn raised_columns(
     definition: &Definition,
     policies: Option<&Policies>,
     wishes: &Wishes,
@@ -61,7 +61,7 @@ fn raise(column: &Column, levels: &[u8], name: String) -> Column {
 }
 
 /// What a sensitive cell shows at a level, `None` where it is hidden: it is null, or there is no tree to raise it in.
-pub(super) fn raised_label(column: &Column, id: u32, level: u8) -> Option<&str> {
+pub(in crate::view) fn raised_label(column: &Column, id: u32, level: u8) -> Option<&str> {
     if id == NULL {
         return None;
     }

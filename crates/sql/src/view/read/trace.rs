@@ -15,8 +15,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use kohort_io::write_rows;
 use kohort_labels::rewrite::Meanings;
 
-use super::AView;
 use super::exec::external;
+use crate::view::AView;
 
 /// The column with the identifiers.
 pub const TRACE: &str = "identifier under the row";

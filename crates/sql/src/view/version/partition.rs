@@ -7,26 +7,26 @@ use kohort_model::{Column, NULL, Notation, Progress, Requirement, Role, Table, T
 use kohort_verify::{SuppressionLimit, verify_release};
 
 use super::assign::Assigner;
-use super::consent::Wishes;
 use super::directory::{Assigned, Directory, Found, PolicyKey, Seed};
-use super::{Definition, Summary, ViewError};
+use crate::view::consent::Wishes;
+use crate::view::{Definition, Summary, ViewError};
 
 /// The name of the column with each person's own k, in tables that leave this module only to be verified.
 const OWN_K: &str = "k of the person";
 
 /// One partition of the rows of a view.
-pub(super) struct Partition<'a> {
-    pub(super) definition: &'a Definition,
-    pub(super) table: &'a Table,
-    pub(super) wishes: &'a Wishes,
+pub(in crate::view) struct Partition<'a> {
+    pub(in crate::view) definition: &'a Definition,
+    pub(in crate::view) table: &'a Table,
+    pub(in crate::view) wishes: &'a Wishes,
     /// Per row its person's k, `None` where nobody allowed anything.
-    pub(super) k: &'a [Option<u32>],
-    pub(super) raised: &'a [(Column, Vec<Requirement>)],
-    pub(super) seed: Seed,
+    pub(in crate::view) k: &'a [Option<u32>],
+    pub(in crate::view) raised: &'a [(Column, Vec<Requirement>)],
+    pub(in crate::view) seed: Seed,
 }
 
 impl Partition<'_> {
-    pub(super) fn directory(&self, progress: &dyn Progress) -> Result<(Directory, Summary), ViewError> {
+    pub(in crate::view) fn directory(&self, progress: &dyn Progress) -> Result<(Directory, Summary), ViewError> {
         let quasi = self.definition.with_role(Role::Quasi);
         let sensitive = self.definition.with_role(Role::Sensitive);
         let in_classes: Vec<u32> =
