@@ -16,9 +16,10 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableType};
 use super::stored;
 use super::transactions::{self, ChangeTurn, Transaction, blocking};
 use crate::SqlError;
+use crate::engine::context::empty_catalogs;
 use crate::engine::folder::{self, Makes};
 use crate::engine::session::Outcome;
-use crate::engine::{Session, Shared, empty_catalogs};
+use crate::engine::{Session, Shared};
 use crate::hierarchies::{Hierarchies, HierarchyError};
 use crate::store::StoredTable;
 

@@ -28,10 +28,11 @@ use kohort_labels::rewrite::ProtectedColumns;
 use kohort_model::Role as ColumnRole;
 
 use super::plain::plain_body;
+use crate::engine::Session;
+use crate::engine::context::meanings_of;
 use crate::engine::limits::growth::check_expression;
 use crate::engine::session::Outcome;
 use crate::engine::session::access;
-use crate::engine::{Session, meanings_of};
 use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
 use crate::policy::UsedView;

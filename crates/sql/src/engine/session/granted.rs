@@ -11,7 +11,8 @@ use datafusion::catalog::{
 use datafusion::error::Result;
 
 use crate::access::Login;
-use crate::engine::{CATALOG, SCHEMA, Shared};
+use crate::engine::Shared;
+use crate::engine::context::{CATALOG, SCHEMA};
 
 /// The views that a login may read.
 pub(in crate::engine) struct GrantedViews {
