@@ -68,13 +68,13 @@ pub(in crate::engine) async fn sql(
     {
         return reset(session, option);
     }
-    let granted = access::granted(session, access);
-    if let Ok(granted) = &granted
+    let asked_for = AskedFor { stated: access, granted: access::granted(session, access) };
+    if let Ok(granted) = &asked_for.granted
         && let Some(outcome) = session.point(&statement, granted, views).await
     {
         return Ok(outcome);
     }
-    let context = session.scoped(granted.as_ref().unwrap_or(access))?;
+    let context = session.scoped(asked_for.access())?;
     let plan = planned(session, &context, &statement).await?;
     if session.role == Role::Analyst {
         check_growth(&plan)?;
@@ -89,15 +89,13 @@ pub(in crate::engine) async fn sql(
     }
     match plan {
         LogicalPlan::Ddl(ddl) => catalog::define(session, &context, ddl, &text.written).await,
-        LogicalPlan::Statement(PlanStatement::Execute(_)) => {
-            query(session, context, plan, granted, access, views).await
-        }
+        LogicalPlan::Statement(PlanStatement::Execute(_)) => query(session, context, plan, asked_for, views).await,
         LogicalPlan::Statement(statement) => set(session, statement, access).await,
         LogicalPlan::Dml(dml) => match stored::change_stored(session, &context, &dml, views).await? {
             Some(outcome) => Ok(outcome),
-            None => query(session, context, LogicalPlan::Dml(dml), granted, access, views).await,
+            None => query(session, context, LogicalPlan::Dml(dml), asked_for, views).await,
         },
-        plan => query(session, context, plan, granted, access, views).await,
+        plan => query(session, context, plan, asked_for, views).await,
     }
 }
 
@@ -113,16 +111,30 @@ async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Re
     Ok(Outcome::Done("done".to_owned()))
 }
 
+/// For what and whom a statement is asked.
+struct AskedFor<'a> {
+    /// As it says itself.
+    stated: &'a Access,
+    /// As far as that is granted.
+    granted: Result<Access, AccessError>,
+}
+
+impl AskedFor<'_> {
+    /// What counts where no view is read, too: whether it is granted is asked for views alone.
+    fn access(&self) -> &Access {
+        self.granted.as_ref().unwrap_or(self.stated)
+    }
+}
+
 /// Runs what gives rows, or changes those of tables that are not stored.
 async fn query(
     session: &Session,
     mut context: SessionContext,
     plan: LogicalPlan,
-    granted: Result<Access, AccessError>,
-    access: &Access,
+    asked_for: AskedFor<'_>,
     views: &mut Vec<UsedView>,
 ) -> Result<Outcome, SqlError> {
-    let asked_for = granted.as_ref().unwrap_or(access).clone();
+    let access = asked_for.access().clone();
     let mut changed = changed_table(&plan);
     let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
     let mut turn = None;
@@ -131,9 +143,9 @@ async fn query(
         // Whoever waits keeps no state of the store.
         drop(context);
         turn = readers_turn(session).await;
-        context = session.scoped(granted.as_ref().unwrap_or(access))?;
+        context = session.scoped(&access)?;
     }
-    let context = unread::holding_what_is_read(session, context, &plan, granted.as_ref().unwrap_or(access))?;
+    let context = unread::holding_what_is_read(session, context, &plan, &access)?;
     let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
     let frame = context.execute_logical_plan(plan).await?;
     if is_prepared {
@@ -145,7 +157,7 @@ async fn query(
         if views.is_empty() {
             turn = None;
         } else {
-            granted?;
+            asked_for.granted?;
             access::check_readable(session, views).await?;
         }
         changed = changed_table(frame.logical_plan());
@@ -172,7 +184,7 @@ async fn query(
         (None, _turn) => {
             tokio::select! {
                 biased;
-                problem = access::until_revoked(session, views, asked_for) => Err(problem.into()),
+                problem = access::until_revoked(session, views, access) => Err(problem.into()),
                 begun = begun(stream) => Ok(Outcome::Rows(begun?)),
             }
         }
