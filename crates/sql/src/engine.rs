@@ -6,13 +6,13 @@
 //!
 //! | module | its job |
 //! | --- | --- |
-//! | [`session`] | takes a statement, checks who asks, records it, and hands it to one of the next three |
-//! | [`query`] | what gives rows: plans, points, lists |
-//! | [`change`] | what changes rows and the catalog, in transactions |
-//! | [`views`] | what makes, refreshes and drops A-views |
-//! | [`folder`] | what outlives an engine, and how it comes back |
-//! | [`limits`] | what a query may take of the process |
-//! | [`context`](mod@context) | sessions of DataFusion with the rules that A-views need |
+//! | `session` | takes a statement, checks who asks, records it, and hands it to one of the next three |
+//! | `query` | what gives rows: plans, points, lists |
+//! | `change` | what changes rows and the catalog, in transactions |
+//! | `views` | what makes, refreshes and drops A-views |
+//! | `folder` | what outlives an engine, and how it comes back |
+//! | `limits` | what a query may take of the process |
+//! | `context` | sessions of DataFusion with the rules that A-views need |
 
 mod change;
 mod context;

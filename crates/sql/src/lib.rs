@@ -1,7 +1,7 @@
 //! A-views: anonymization as a relational operator behind SQL, on Apache DataFusion.
 //!
 //! ```text
-//! text -> parser -> engine -> plan -> rewrite: comparisons with labels become "could be"
+//! text -> parser -> engine -> plan -> kohort_labels: comparisons with labels become "could be"
 //!                                       |
 //!                     view: directory -> AnonymizeExec -> VerifiedRows -> rows
 //! ```
@@ -19,6 +19,7 @@
 //! | `exact` | whole numbers that do not wrap around |
 //! | [`worker`] | processes that execute analysts' plans |
 //! | `role`, `readers` | who runs statements, and how many read views at once |
+//! | `leaf`, `filter` | what tables of all kinds share |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
