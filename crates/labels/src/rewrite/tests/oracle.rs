@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// An comparison, or its negation: whether values exist for which it holds. For a plain column this is SQL's own answer,
+    /// A comparison, or its negation: whether values exist for which it holds. For a plain column this is SQL's own answer,
     /// NULL taken for false, which WHERE does too once negations are at the comparisons.
     fn comparison(&self, columns: &[char], denied: bool, holds: impl Fn(&[i64]) -> bool) -> bool {
         let first = self.values(columns[0]);

@@ -1,4 +1,5 @@
-//! [`AskedStatement`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks off.
+//! [`AskedStatement`]: each statement is recorded once, however it ends. [`Answered`]: and once more where its answer breaks
+//! off.
 //!
 //! # Guarantee
 //! No change is kept without its record: a statement that changes something is recorded as answered right before that is
