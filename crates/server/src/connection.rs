@@ -35,9 +35,9 @@ use crate::metrics::Metrics;
 use crate::newcomers::Newcomer;
 use crate::request::Request;
 use crate::server::{Cancellable, Server};
-use crate::settings::{Longest, Scope, Settings};
+use crate::settings::{Longest, SettingScope, Settings};
 use crate::wire::{ByteStream, Incoming, Outgoing, Wire};
-use extended::{Extent, Portal, Prepared};
+use extended::{Portal, Prepared, TextExtent};
 use transaction::OptionsBefore;
 
 /// A client that has logged in.
@@ -66,7 +66,7 @@ pub(crate) struct Connection {
 /// A statement of PREPARE.
 #[derive(Clone, Copy)]
 struct PreparedBySql {
-    extent: Extent,
+    extent: TextExtent,
     /// Whether it may change something.
     changes: bool,
 }
@@ -133,7 +133,7 @@ impl Connection {
         catalog.map_err(|_| AnswerError::fatal("XX000", "the catalog can't be made"))?;
         for (name, value) in parameters {
             match name.as_str() {
-                "application_name" | "client_encoding" => self.set(name, Some(value), Scope::Session)?,
+                "application_name" | "client_encoding" => self.set(name, Some(value), SettingScope::Session)?,
                 "options" => self.set_options(value).await?,
                 // Others, such as the time zone of the client's machine, are told as they are here.
                 _ => {}
@@ -170,7 +170,7 @@ impl Connection {
             let setting = setting.ok_or_else(unknown)?;
             let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
             if self.settings.knows(name) {
-                self.set(name, Some(value), Scope::Session)?;
+                self.set(name, Some(value), SettingScope::Session)?;
                 continue;
             }
             let name = name.to_lowercase();

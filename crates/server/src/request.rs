@@ -11,7 +11,7 @@ use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Stat
 
 use crate::catalog::PgCatalog;
 use crate::error::AnswerError;
-use crate::settings::{Scope, Settings, text_of};
+use crate::settings::{SettingScope, Settings, text_of};
 
 /// What a statement asks.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Request {
     Set {
         name: String,
         value: Option<String>,
-        scope: Scope,
+        scope: SettingScope,
     },
     /// An option of views, for the transaction under way.
     SetLocalOption {
@@ -45,7 +45,7 @@ pub(crate) enum Request {
     /// What the transaction under way may do, or each from here on.
     SetTransaction {
         modes: Vec<TransactionMode>,
-        scope: Scope,
+        scope: SettingScope,
     },
     /// A setting, by the name it is asked by.
     Show(String),
@@ -115,7 +115,7 @@ impl Request {
             DFStatement::Statement(statement) => statement.as_ref(),
             DFStatement::Explain(_) => return Ok(Request::Rows(Box::new(parsed))),
             DFStatement::Reset(ResetStatement::Variable(name)) if settings.knows(&name.to_string()) => {
-                return Ok(Request::Set { name: name.to_string(), value: None, scope: Scope::Session });
+                return Ok(Request::Set { name: name.to_string(), value: None, scope: SettingScope::Session });
             }
             DFStatement::Reset(ResetStatement::Variable(name)) if name.to_string().eq_ignore_ascii_case("all") => {
                 return Ok(Request::Reset(None));
@@ -246,14 +246,14 @@ fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
         }
         Set::SetTimeZone { local, value } => {
             let (name, value) = ("timezone".to_owned(), text_of(std::slice::from_ref(value)));
-            Some(Request::Set { name, value, scope: if *local { Scope::Local } else { Scope::Session } })
+            Some(Request::Set { name, value, scope: if *local { SettingScope::Local } else { SettingScope::Session } })
         }
         Set::SetNames { charset_name, .. } => {
             let (name, value) = ("client_encoding".to_owned(), Some(charset_name.value.clone()));
-            Some(Request::Set { name, value, scope: Scope::Session })
+            Some(Request::Set { name, value, scope: SettingScope::Session })
         }
         Set::SetTransaction { modes, session, .. } => {
-            let scope = if *session { Scope::Session } else { Scope::Local };
+            let scope = if *session { SettingScope::Session } else { SettingScope::Local };
             Some(Request::SetTransaction { modes: modes.clone(), scope })
         }
         _ => None,
@@ -267,7 +267,7 @@ fn of_option(mut parsed: Parsed) -> Request {
     };
     if let DFStatement::Statement(statement) = sql.as_mut()
         && let SqlStatement::Set(Set::SingleAssignment { scope, variable, .. }) = statement.as_mut()
-        && let Some(Scope::Local) = scope.take().map(|scope| scope_of(Some(&scope)))
+        && let Some(SettingScope::Local) = scope.take().map(|scope| scope_of(Some(&scope)))
     {
         let name = variable.to_string();
         return Request::SetLocalOption { name, parsed: Box::new(parsed) };
@@ -275,8 +275,8 @@ fn of_option(mut parsed: Parsed) -> Request {
     Request::Command { parsed: Box::new(parsed), tag: "SET" }
 }
 
-fn scope_of(scope: Option<&ContextModifier>) -> Scope {
-    if matches!(scope, Some(ContextModifier::Local)) { Scope::Local } else { Scope::Session }
+fn scope_of(scope: Option<&ContextModifier>) -> SettingScope {
+    if matches!(scope, Some(ContextModifier::Local)) { SettingScope::Local } else { SettingScope::Session }
 }
 
 fn is_option(name: &str) -> bool {

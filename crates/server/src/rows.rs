@@ -42,7 +42,7 @@ pub(crate) struct Rows {
 
 /// Whether there may be more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SentRows {
     All(u64),
     Some(u64),
 }
@@ -94,15 +94,15 @@ impl Rows {
     }
 
     /// Sends up to so many rows.
-    pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<Sent, AnswerError> {
+    pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<SentRows, AnswerError> {
         let mut n_sent = 0;
         loop {
             let left = max_rows.map_or(usize::MAX, |max_rows| max_rows - n_sent);
             if left == 0 {
                 self.keep()?;
-                return Ok(Sent::Some(n_sent as u64));
+                return Ok(SentRows::Some(n_sent as u64));
             }
-            let Some(batch) = self.next_batch().await? else { return Ok(Sent::All(n_sent as u64)) };
+            let Some(batch) = self.next_batch().await? else { return Ok(SentRows::All(n_sent as u64)) };
             let n_rows = batch.num_rows().min(left).min(SLICE);
             if n_rows < batch.num_rows() {
                 self.rest = Some(batch.slice(n_rows, batch.num_rows() - n_rows));

@@ -40,7 +40,7 @@ use source::Source;
 pub use source::is_complete;
 pub use structure::StatementText;
 pub use view::{
-    Answers, BlockSize, Changes, Clauses, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement,
+    Answers, BlockSize, Changes, Clauses, ColumnClause, Departures, PolicyReference, Purposes, ViewStatement,
 };
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};

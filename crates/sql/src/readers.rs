@@ -44,7 +44,7 @@ impl Readers {
             permits.push(self.of_login(login).acquire_owned().await.ok()?);
         }
         permits.push(Arc::clone(&self.turns).acquire_owned().await.ok()?);
-        Some(Waited(Arc::new(ReadingTurn(Mutex::new(Held { permits, ..Held::default() })))))
+        Some(Waited(Arc::new(ReadingTurn(Mutex::new(HeldTurn { permits, ..HeldTurn::default() })))))
     }
 
     fn of_login(&self, login: &str) -> Arc<Semaphore> {
@@ -55,10 +55,10 @@ impl Readers {
 }
 
 /// The turn of one query, which its parts share.
-pub(crate) struct ReadingTurn(Mutex<Held>);
+pub(crate) struct ReadingTurn(Mutex<HeldTurn>);
 
 #[derive(Default)]
-struct Held {
+struct HeldTurn {
     permits: Vec<OwnedSemaphorePermit>,
     /// Views that are being read.
     n_reading: usize,
@@ -81,12 +81,12 @@ impl ReadingTurn {
         Works(Arc::clone(self))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldTurn> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl HeldTurn {
     fn give_back_if_over(&mut self) {
         if self.is_over && self.n_working == 0 {
             self.permits.clear();

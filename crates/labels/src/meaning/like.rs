@@ -18,11 +18,11 @@ pub struct Pattern {
     text: String,
     escape: char,
     letter_case: LetterCase,
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum PatternPart {
     AnyText,
     AnyCharacter,
     Character(char),
@@ -39,18 +39,18 @@ impl Pattern {
                 // A trailing escape character stands for itself.
                 _ if character == escape && characters.peek().is_some() => characters.next().expect("peeked just now"),
                 '%' => {
-                    if parts.last() != Some(&Part::AnyText) {
-                        parts.push(Part::AnyText);
+                    if parts.last() != Some(&PatternPart::AnyText) {
+                        parts.push(PatternPart::AnyText);
                     }
                     continue;
                 }
                 '_' => {
-                    parts.push(Part::AnyCharacter);
+                    parts.push(PatternPart::AnyCharacter);
                     continue;
                 }
                 _ => character,
             };
-            fold(literal, letter_case, |folded| parts.push(Part::Character(folded)));
+            fold(literal, letter_case, |folded| parts.push(PatternPart::Character(folded)));
         }
         Pattern { text: text.to_owned(), escape, letter_case, parts }
     }
@@ -84,16 +84,16 @@ impl Pattern {
         let mut back: Option<(usize, usize)> = None;
         while at < characters.len() {
             match self.parts.get(part) {
-                Some(Part::AnyText) => {
+                Some(PatternPart::AnyText) => {
                     back = Some((part + 1, at));
                     part += 1;
                     continue;
                 }
-                Some(Part::AnyCharacter) => {
+                Some(PatternPart::AnyCharacter) => {
                     (part, at) = (part + 1, at + 1);
                     continue;
                 }
-                Some(Part::Character(character)) if characters[at].is_none_or(|own| own == *character) => {
+                Some(PatternPart::Character(character)) if characters[at].is_none_or(|own| own == *character) => {
                     (part, at) = (part + 1, at + 1);
                     continue;
                 }
@@ -103,12 +103,12 @@ impl Pattern {
             back = Some((after, from + 1));
             (part, at) = (after, from + 1);
         }
-        self.parts[part..].iter().all(|part| *part == Part::AnyText)
+        self.parts[part..].iter().all(|part| *part == PatternPart::AnyText)
     }
 
     /// Whether every text matches.
     pub fn matches_everything(&self) -> bool {
-        self.parts == [Part::AnyText]
+        self.parts == [PatternPart::AnyText]
     }
 }
 

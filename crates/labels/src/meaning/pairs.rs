@@ -33,7 +33,7 @@ impl PairFinder {
         for (row, cell) in (0..).zip(&cells) {
             let Some(cell) = cell else { continue };
             let possible = kind.possible(cell)?;
-            spans.extend(possible.and_then(|possible| Span::of(&possible, row)));
+            spans.extend(possible.and_then(|possible| ValueSpan::of(&possible, row)));
         }
         Ok(PairFinder { cells, kind, asked, spans: Spans::new(spans) })
     }
@@ -44,7 +44,7 @@ impl PairFinder {
     /// Where a cell can't be read.
     pub fn find(&self, cell: &str, rows: &mut Vec<u32>) -> Result<(), MeaningError> {
         let Some(asked) = self.asked.possible(cell)? else { return Ok(()) };
-        let Some(span) = Span::of(&asked, 0) else { return Ok(()) };
+        let Some(span) = ValueSpan::of(&asked, 0) else { return Ok(()) };
         let mut met = Vec::new();
         self.spans.meet(&span, &mut met);
         met.sort_unstable();
@@ -59,16 +59,16 @@ impl PairFinder {
 }
 
 /// From the least to the greatest value of a cell.
-struct Span {
+struct ValueSpan {
     low: Bound,
     high: Bound,
     row: u32,
 }
 
-impl Span {
+impl ValueSpan {
     /// `None` where a cell stands for no value at all.
-    fn of(possible: &Possible<'_>, row: u32) -> Option<Span> {
-        possible.bounds(|low, high| Span { low: Bound::of(low), high: Bound::of(high), row })
+    fn of(possible: &Possible<'_>, row: u32) -> Option<ValueSpan> {
+        possible.bounds(|low, high| ValueSpan { low: Bound::of(low), high: Bound::of(high), row })
     }
 }
 
@@ -112,13 +112,13 @@ fn reaches(low: &Bound, high: &Bound) -> bool {
 
 /// Spans in the order of their lower bounds. The middle of a run of them is the root of a search tree over the run.
 struct Spans {
-    spans: Vec<Span>,
+    spans: Vec<ValueSpan>,
     /// Per root, the span of its run that reaches highest.
     highest: Vec<usize>,
 }
 
 impl Spans {
-    fn new(mut spans: Vec<Span>) -> Spans {
+    fn new(mut spans: Vec<ValueSpan>) -> Spans {
         // No lower bound is below all others.
         spans.sort_by(|a, b| a.low.value().cmp(&b.low.value()));
         let mut spans = Spans { highest: (0..spans.len()).collect(), spans };
@@ -146,7 +146,7 @@ impl Spans {
     }
 
     /// Adds the rows of all spans that share a value with this one.
-    fn meet(&self, asked: &Span, rows: &mut Vec<u32>) {
+    fn meet(&self, asked: &ValueSpan, rows: &mut Vec<u32>) {
         let mut runs = vec![(0, self.spans.len())];
         while let Some((start, end)) = runs.pop() {
             if start == end {

@@ -110,7 +110,7 @@ impl JoinThroughPairs {
         let kept = |plan: LogicalPlanBuilder| plan.project(columns.iter().cloned().map(Expr::Column))?.build();
         let joined = match join.join_type {
             JoinType::Inner => {
-                let is_known = |side: &Side| self.labels_of(&side.plan, &side.column).is_some();
+                let is_known = |side: &JoinSide| self.labels_of(&side.plan, &side.column).is_some();
                 let sides = if is_known(&sides.right) && !is_known(&sides.left) { sides.swapped() } else { sides };
                 kept(self.last(&sides, JoinType::Inner, condition)?)?
             }
@@ -193,7 +193,7 @@ impl JoinThroughPairs {
     }
 
     /// What a side's column holds, each once, and perhaps more.
-    fn distinct(&self, side: &Side, name: &str, alias: &str) -> Result<LogicalPlan> {
+    fn distinct(&self, side: &JoinSide, name: &str, alias: &str) -> Result<LogicalPlan> {
         let distinct = match self.labels_of(&side.plan, &side.column) {
             Some((table, labels)) => {
                 let scan = LogicalPlanBuilder::scan(table, labels, None)?;
@@ -234,15 +234,15 @@ impl JoinThroughPairs {
 }
 
 /// One side of a join, and its column that is compared.
-struct Side {
+struct JoinSide {
     plan: LogicalPlan,
     column: Column,
 }
 
 /// The two sides of a condition "could be equal", and the function that says so.
 struct Sides {
-    left: Side,
-    right: Side,
+    left: JoinSide,
+    right: JoinSide,
     function: Arc<ScalarUDF>,
     /// Whether the function's first argument is of the right side.
     is_swapped: bool,
@@ -259,7 +259,7 @@ fn sides(join: &Join, condition: &Expr) -> Option<Sides> {
     call.func.inner().downcast_ref::<CouldMatch>().filter(|function| function.is_equality())?;
     let [Expr::Column(first), Expr::Column(second)] = call.args.as_slice() else { return None };
     let of = |plan: &Arc<LogicalPlan>, column: &Column| {
-        plan.schema().has_column(column).then(|| Side { plan: plan.as_ref().clone(), column: column.clone() })
+        plan.schema().has_column(column).then(|| JoinSide { plan: plan.as_ref().clone(), column: column.clone() })
     };
     let function = Arc::clone(&call.func);
     if let (Some(left), Some(right)) = (of(&join.left, first), of(&join.right, second)) {

@@ -70,7 +70,7 @@ impl PhysicalOptimizerRule for FindPairs {
 pub struct PairsExec {
     left: Arc<dyn ExecutionPlan>,
     right: Arc<dyn ExecutionPlan>,
-    condition: Condition,
+    condition: PairCondition,
     /// Positions of the columns that leave, in both sides' columns.
     projection: Vec<usize>,
     /// Those of the join it stands for.
@@ -81,7 +81,7 @@ pub struct PairsExec {
 
 /// What is compared.
 #[derive(Clone)]
-struct Condition {
+struct PairCondition {
     function: Arc<ScalarUDF>,
     left: usize,
     right: usize,
@@ -110,10 +110,10 @@ impl PairsExec {
         let function = Arc::new(call.fun().clone());
         let condition = match (place(first)?, place(second)?) {
             ((JoinSide::Left, left), (JoinSide::Right, right)) => {
-                Condition { function, left, right, is_left_first: true }
+                PairCondition { function, left, right, is_left_first: true }
             }
             ((JoinSide::Right, right), (JoinSide::Left, left)) => {
-                Condition { function, left, right, is_left_first: false }
+                PairCondition { function, left, right, is_left_first: false }
             }
             _ => return None,
         };
@@ -132,7 +132,7 @@ impl PairsExec {
 
     /// What a process needs to execute it, beside its inputs; `None` where it holds a function that is not ours.
     pub fn carried(&self, hierarchies: &mut Vec<Arc<Hierarchy>>) -> Option<CarriedPairs> {
-        let Condition { function, left, right, is_left_first } = &self.condition;
+        let PairCondition { function, left, right, is_left_first } = &self.condition;
         Some(CarriedPairs {
             function: Carried::of(function, hierarchies)?,
             left: *left,
@@ -163,7 +163,7 @@ impl PairsExec {
         Some(PairsExec {
             left,
             right,
-            condition: Condition { function, left: left_column, right: right_column, is_left_first },
+            condition: PairCondition { function, left: left_column, right: right_column, is_left_first },
             projection,
             properties: Arc::new(properties),
             found: Arc::default(),
@@ -268,7 +268,7 @@ impl ExecutionPlan for PairsExec {
     }
 }
 
-impl Condition {
+impl PairCondition {
     /// Reads the left side.
     async fn build(&self, left: &dyn ExecutionPlan, context: Arc<TaskContext>) -> Result<Build> {
         let memory = MemoryConsumer::new("PairsExec").register(context.memory_pool());

@@ -26,7 +26,7 @@ use crate::names::ColumnNames;
 use crate::parameters;
 use crate::places::{NoPlace, Place};
 use crate::request::Request;
-use crate::rows::{Rows, Sent, description, fields};
+use crate::rows::{Rows, SentRows, description, fields};
 
 /// Statements one connection may keep.
 const MOST_STATEMENTS: usize = 1000;
@@ -46,26 +46,26 @@ pub(crate) struct Prepared {
     types: Vec<Type>,
     /// Columns of its rows; `None` where there are none, or they are known once it runs.
     schema: Option<SchemaRef>,
-    extent: Extent,
+    extent: TextExtent,
     /// What it takes among all that statements take.
     _memory: MemoryReservation,
 }
 
 /// How much of a statement is kept.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Extent {
+pub(super) struct TextExtent {
     pub(super) n_bytes: usize,
     pub(super) n_tokens: usize,
 }
 
-impl Extent {
+impl TextExtent {
     /// Of a statement that was parsed.
-    pub(super) fn of(text: &StatementText) -> Extent {
-        Extent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
+    pub(super) fn of(text: &StatementText) -> TextExtent {
+        TextExtent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
     }
 
-    fn and(self, other: Extent) -> Extent {
-        Extent { n_bytes: self.n_bytes + other.n_bytes, n_tokens: self.n_tokens + other.n_tokens }
+    fn and(self, other: TextExtent) -> TextExtent {
+        TextExtent { n_bytes: self.n_bytes + other.n_bytes, n_tokens: self.n_tokens + other.n_tokens }
     }
 }
 
@@ -74,9 +74,9 @@ pub(crate) struct Portal {
     state: PortalState,
     formats: Vec<i16>,
     schema: Option<SchemaRef>,
-    origin: Origin,
+    origin: StatementOrigin,
     /// What its statement and its values take.
-    extent: Extent,
+    extent: TextExtent,
     /// Its place among cursors, where it stays open from one message to the next.
     place: Option<CursorPlace>,
     used: Instant,
@@ -102,7 +102,7 @@ impl Drop for CursorPlace {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum StatementOrigin {
     /// Bound by a message: ends with the series of messages, or the transaction.
     Bound,
     /// Declared by a statement.
@@ -127,8 +127,8 @@ impl Portal {
             state: PortalState::Rows(rows),
             formats: Vec::new(),
             schema: None,
-            origin: Origin::Declared,
-            extent: Extent::default(),
+            origin: StatementOrigin::Declared,
+            extent: TextExtent::default(),
             place: Some(place),
             used: Instant::now(),
         }
@@ -150,7 +150,7 @@ impl Portal {
     }
 
     pub(super) fn is_declared(&self) -> bool {
-        self.origin == Origin::Declared
+        self.origin == StatementOrigin::Declared
     }
 
     pub(super) fn rows(&mut self) -> Option<&mut Rows> {
@@ -179,7 +179,7 @@ impl Connection {
             self.check_transaction(request.ends_transaction())?;
         }
         let extent =
-            request.as_ref().and_then(Request::parsed).map(|parsed| Extent::of(&parsed.text)).unwrap_or_default();
+            request.as_ref().and_then(Request::parsed).map(|parsed| TextExtent::of(&parsed.text)).unwrap_or_default();
         self.check_statements(extent)?;
         let (types, schema) = self.look_at(request.as_ref(), oids).await?;
         let memory = MemoryConsumer::new("prepared statements").register(&self.memory());
@@ -190,16 +190,16 @@ impl Connection {
     }
 
     /// Whether one more statement may be kept.
-    pub(super) fn check_statements(&self, more: Extent) -> Result<(), AnswerError> {
+    pub(super) fn check_statements(&self, more: TextExtent) -> Result<(), AnswerError> {
         let by_sql = self.prepared.values().map(|prepared| prepared.extent);
         let known = self.statements.values().map(|prepared| prepared.extent).chain(by_sql);
-        if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, Extent::and)) {
+        if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, TextExtent::and)) {
             return Err(AnswerError::statement("53400", "too many statements are prepared: close some"));
         }
         Ok(())
     }
 
-    fn is_too_much(&self, all: Extent) -> bool {
+    fn is_too_much(&self, all: TextExtent) -> bool {
         let is_analyst = self.session.role() == Role::Analyst;
         all.n_bytes > MOST_TEXT * self.server.configuration.max_message || is_analyst && all.n_tokens > MOST_TOKENS
     }
@@ -275,12 +275,12 @@ impl Connection {
             fields(schema, &result_formats)?;
         }
         let values = values.iter().flatten().map(bytes::Bytes::len).sum();
-        let extent = prepared.extent.and(Extent { n_bytes: values, n_tokens: 0 });
+        let extent = prepared.extent.and(TextExtent { n_bytes: values, n_tokens: 0 });
         let bound = Portal {
             state: PortalState::Ready(request.map(Box::new)),
             formats: result_formats,
             schema: prepared.schema.clone(),
-            origin: Origin::Bound,
+            origin: StatementOrigin::Bound,
             extent,
             place: None,
             used: Instant::now(),
@@ -289,7 +289,7 @@ impl Connection {
             self.portals.remove("");
         }
         self.check_portals(&portal)?;
-        if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, Extent::and)) {
+        if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, TextExtent::and)) {
             return Err(AnswerError::statement("53400", "too many statements have values and did not run: close some"));
         }
         self.portals.insert(portal, bound);
@@ -408,13 +408,13 @@ impl Connection {
         let Some(rows) = portal.rows() else { return self.complete("SELECT 0") };
         check_revocations(rows, now)?;
         match rows.send(&mut self.wire, (max_rows > 0).then_some(max_rows)).await? {
-            Sent::All(n_rows) => {
+            SentRows::All(n_rows) => {
                 portal.state = PortalState::Finished;
                 portal.place = None;
                 self.count_rows(n_rows);
                 self.complete(&format!("SELECT {n_rows}"))
             }
-            Sent::Some(n_rows) => {
+            SentRows::Some(n_rows) => {
                 self.count_rows(n_rows);
                 self.stay_open(name)?;
                 Ok(self.wire.put(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?)

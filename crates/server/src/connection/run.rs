@@ -16,12 +16,12 @@ use kohort_sql::{Outcome, Role, SqlError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
-use super::extended::{Extent, Portal, no_statement, timed_out};
+use super::extended::{Portal, TextExtent, no_statement, timed_out};
 use super::{Connection, PreparedBySql};
 use crate::error::{AnswerError, ErrorMessage, WARNING, notice};
 use crate::names::ColumnNames;
 use crate::request::Request;
-use crate::rows::{Rows, Sent};
+use crate::rows::{Rows, SentRows};
 
 /// Cursors and portals one connection of an owner may have open, and one of an analyst.
 const MOST_PORTALS: usize = 100;
@@ -39,12 +39,12 @@ impl Connection {
         self.check_transaction(request.ends_transaction())?;
         self.check_read_only(&request)?;
         if let Request::Fetch { name, max_rows } = &request {
-            return self.fetch(name, *max_rows, Described::Yes).await;
+            return self.fetch(name, *max_rows, DescribedAnswer::Yes).await;
         }
         match self.run(request, None, &[]).await? {
             Answer::Rows(mut rows) => {
                 self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
-                let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, None).await?;
+                let (SentRows::All(n_rows) | SentRows::Some(n_rows)) = rows.send(&mut self.wire, None).await?;
                 self.count_rows(n_rows);
                 self.complete(&format!("SELECT {n_rows}"))
             }
@@ -121,7 +121,7 @@ impl Connection {
             }
             // In a series of messages a FETCH is a portal itself, and its rows come at once.
             Request::Fetch { name, max_rows } => {
-                self.fetch(&name, max_rows, Described::No).await?;
+                self.fetch(&name, max_rows, DescribedAnswer::No).await?;
                 return Ok(Answer::Done(String::new()));
             }
             Request::CloseCursor(None) => {
@@ -133,7 +133,7 @@ impl Connection {
                 "CLOSE CURSOR".to_owned()
             }
             Request::Prepare { name, parsed } => {
-                let kept = PreparedBySql { extent: Extent::of(&parsed.text), changes: !prepares_query(&parsed) };
+                let kept = PreparedBySql { extent: TextExtent::of(&parsed.text), changes: !prepares_query(&parsed) };
                 self.check_statements(kept.extent)?;
                 self.command(*parsed).await?;
                 self.prepared.insert(name, kept);
@@ -239,7 +239,7 @@ impl Connection {
         &mut self,
         name: &str,
         max_rows: Option<usize>,
-        described: Described,
+        described: DescribedAnswer,
     ) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
         if portal.is_timed_out() {
@@ -247,10 +247,10 @@ impl Connection {
         }
         let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
         check_revocations(rows, self.session.revocations())?;
-        if described == Described::Yes {
+        if described == DescribedAnswer::Yes {
             self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
         }
-        let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, max_rows).await?;
+        let (SentRows::All(n_rows) | SentRows::Some(n_rows)) = rows.send(&mut self.wire, max_rows).await?;
         self.count_rows(n_rows);
         self.complete(&format!("FETCH {n_rows}"))
     }
@@ -281,7 +281,7 @@ impl Connection {
 
 /// Whether the client is told what columns there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Described {
+pub(super) enum DescribedAnswer {
     Yes,
     No,
 }

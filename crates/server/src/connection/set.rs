@@ -7,11 +7,11 @@ use datafusion::config::ConfigOptions;
 
 use super::Connection;
 use crate::error::AnswerError;
-use crate::settings::Scope;
+use crate::settings::SettingScope;
 
 impl Connection {
     /// Sets a setting of PostgreSQL, and tells the client what it should know.
-    pub(super) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<(), AnswerError> {
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, scope: SettingScope) -> Result<(), AnswerError> {
         if let Some(note) = self.settings.set(name, value, scope)? {
             self.say(&note)?;
         }

@@ -18,7 +18,7 @@ use pgwire::messages::response::TransactionStatus;
 use super::Connection;
 use crate::error::AnswerError;
 use crate::request::{Request, Transaction};
-use crate::settings::{NO_TRANSACTION, Scope};
+use crate::settings::{NO_TRANSACTION, SettingScope};
 
 /// Options of views while a transaction is open.
 pub(super) struct OptionsBefore {
@@ -37,7 +37,7 @@ impl Connection {
                 self.status = TransactionStatus::Transaction;
                 self.settings.begin();
                 self.options_before.get_or_insert(OptionsBefore { all: self.options(), local: Vec::new() });
-                self.set_modes(modes, Scope::Local)?;
+                self.set_modes(modes, SettingScope::Local)?;
                 return Ok(*tag);
             }
             Transaction::Commit => return self.end(true).await,
@@ -98,21 +98,21 @@ impl Connection {
     }
 
     /// Sets what a transaction, or each from here on, may do.
-    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: Scope) -> Result<(), AnswerError> {
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: SettingScope) -> Result<(), AnswerError> {
         let (read_only, isolation) = match scope {
-            Scope::Local => ("transaction_read_only", "transaction_isolation"),
-            Scope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
+            SettingScope::Local => ("transaction_read_only", "transaction_isolation"),
+            SettingScope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
         };
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
-                    self.set(read_only, Some("on"), Scope::Session)?;
+                    self.set(read_only, Some("on"), SettingScope::Session)?;
                 }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
-                    self.set(read_only, Some("off"), Scope::Session)?;
+                    self.set(read_only, Some("off"), SettingScope::Session)?;
                 }
                 TransactionMode::IsolationLevel(level) => {
-                    self.set(isolation, Some(&level.to_string()), Scope::Session)?;
+                    self.set(isolation, Some(&level.to_string()), SettingScope::Session)?;
                 }
             }
         }

@@ -53,7 +53,7 @@ pub struct Lost {
 
 /// A statement that made something, and when it ran among the others.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct StatementRecord {
     order: u64,
     text: String,
     /// What became of it, where it is a view that is computed.
@@ -82,7 +82,7 @@ impl Makes {
 }
 
 /// A kept statement that is to run again.
-struct Kept {
+struct KeptStatement {
     name: String,
     parsed: Parsed,
     pinned: Option<Pinned>,
@@ -121,14 +121,14 @@ impl Engine {
         let numbers = made.iter().filter_map(|kept| kept.pinned.as_ref()?.number());
         let next_number = numbers.max().map_or(1, |last| last + 1);
         let shared = &engine.shared;
-        let as_before = |kept: &Kept| {
+        let as_before = |kept: &KeptStatement| {
             // Nobody makes another version meanwhile.
             let number = kept.pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
             shared.next_version.store(number, Ordering::Relaxed);
         };
         let lost = restore_all(&mut engine.session(Role::Owner), made, as_before).await?;
         shared.next_version.store(next_number, Ordering::Relaxed);
-        for (Kept { name, parsed, .. }, problem) in lost {
+        for (KeptStatement { name, parsed, .. }, problem) in lost {
             if let Makes::AnonymizationView(view) = Makes::of(&parsed.statement)
                 && view.clauses.is_materialized
             {
@@ -162,18 +162,18 @@ fn is_of_store(problem: &SqlError) -> bool {
 }
 
 /// The statements that a data folder keeps, in the order in which they ran.
-fn kept_statements(state: &Snapshot) -> Result<Vec<Kept>, SqlError> {
-    let mut made: Vec<(u64, Kept)> = Vec::new();
+fn kept_statements(state: &Snapshot) -> Result<Vec<KeptStatement>, SqlError> {
+    let mut made: Vec<(u64, KeptStatement)> = Vec::new();
     for (name, record) in state.records(STATEMENT)? {
-        let Made { order, text, pinned } = read_made(&name, &record)?;
+        let StatementRecord { order, text, pinned } = read_made(&name, &record)?;
         let parsed = parsed_again(&name, &text)?;
-        made.push((order, Kept { name, parsed, pinned }));
+        made.push((order, KeptStatement { name, parsed, pinned }));
     }
     made.sort_by_key(|(order, _)| *order);
     Ok(made.into_iter().map(|(_, kept)| kept).collect())
 }
 
-fn read_made(name: &str, record: &str) -> Result<Made, SqlError> {
+fn read_made(name: &str, record: &str) -> Result<StatementRecord, SqlError> {
     serde_json::from_str(record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })
 }
 
@@ -193,9 +193,9 @@ pub(in crate::engine) fn kept(state: &kohort_store::State, name: &str) -> Result
 /// views are tried again as long as one more can be made; tables read nothing that is kept.
 async fn restore_all(
     session: &mut Session,
-    made: Vec<Kept>,
-    before_each: impl Fn(&Kept),
-) -> Result<Vec<(Kept, SqlError)>, SqlError> {
+    made: Vec<KeptStatement>,
+    before_each: impl Fn(&KeptStatement),
+) -> Result<Vec<(KeptStatement, SqlError)>, SqlError> {
     let (mut open, mut lost_tables) = (made, Vec::new());
     loop {
         let (n_open, mut lost) = (open.len(), Vec::new());
@@ -232,8 +232,9 @@ pub(in crate::engine) async fn restore_lost(session: &Session, view: &str) -> Re
     if !made.iter().any(|kept| kept.name == view) {
         return Ok(());
     }
-    let is_other_view = |kept: &Kept| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
-    let is_there = |kept: &Kept| session.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
+    let is_other_view =
+        |kept: &KeptStatement| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
+    let is_there = |kept: &KeptStatement| session.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
     made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
     // One of its own: whoever gives up waiting must not go on as if something were being restored.
     let mut session = Session::new(Arc::clone(&session.shared), Role::Owner);
@@ -297,18 +298,18 @@ impl Transaction {
     ) -> Result<(), SqlError> {
         let known = self.change.records(STATEMENT)?;
         let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
-        let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
-        self.put_made(name, &Made { order, text: text.to_owned(), pinned })
+        let order = orders.map(|made: StatementRecord| made.order).max().map_or(0, |last| last + 1);
+        self.put_made(name, &StatementRecord { order, text: text.to_owned(), pinned })
     }
 
     /// Keeps what a view that is computed has become.
     pub(in crate::engine) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
         let known = self.change.record(STATEMENT, name)?;
         let known = known.ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
-        self.put_made(name, &Made { pinned: Pinned::of(state), ..read_made(name, &known)? })
+        self.put_made(name, &StatementRecord { pinned: Pinned::of(state), ..read_made(name, &known)? })
     }
 
-    fn put_made(&self, name: &str, made: &Made) -> Result<(), SqlError> {
+    fn put_made(&self, name: &str, made: &StatementRecord) -> Result<(), SqlError> {
         let record = serde_json::to_string(made).expect("texts and numbers are JSON");
         Ok(self.change.put_record(STATEMENT, name, &record)?)
     }

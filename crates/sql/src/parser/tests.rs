@@ -152,7 +152,7 @@ fn the_view_of_the_design_is_understood() {
         LEFTOVERS SUPPRESS DISCLOSURE ROW ANSWERS MATCHING PER PURPOSE
         CHANGES PAPER DEPARTURES WITHDRAW;";
     let Statement::CreateView(view) = statement(sql) else { panic!() };
-    let column = |name: &str, hierarchy: &str| ViewColumn { name: name.into(), hierarchy: Some(hierarchy.into()) };
+    let column = |name: &str, hierarchy: &str| ColumnClause { name: name.into(), hierarchy: Some(hierarchy.into()) };
     assert_eq!(
         *view,
         ViewStatement {

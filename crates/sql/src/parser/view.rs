@@ -35,9 +35,9 @@ pub struct ViewStatement {
     /// The column that names the person.
     pub identifier: String,
     /// Columns by which somebody could be recognized.
-    pub quasi: Vec<ViewColumn>,
+    pub quasi: Vec<ColumnClause>,
     /// Columns nobody may learn of a person.
-    pub sensitive: Vec<ViewColumn>,
+    pub sensitive: Vec<ColumnClause>,
     /// All others.
     pub other: Vec<String>,
     /// What else is asked of it.
@@ -97,7 +97,7 @@ impl Default for Clauses {
 
 /// A column, and the DGH its values are generalized in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ViewColumn {
+pub struct ColumnClause {
     /// The column of the query.
     pub name: String,
     /// Its DGH.
@@ -173,8 +173,8 @@ struct Read {
     /// Words that begin the clauses, none of which may stand twice.
     words: Vec<&'static str>,
     identifier: Option<String>,
-    quasi: Option<Vec<ViewColumn>>,
-    sensitive: Vec<ViewColumn>,
+    quasi: Option<Vec<ColumnClause>>,
+    sensitive: Vec<ColumnClause>,
     other: Vec<String>,
     clauses: Clauses,
 }
@@ -314,12 +314,12 @@ impl Read {
 }
 
 /// `(a DGH_NAME x, b)`, also without the parentheses.
-fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseError> {
+fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ColumnClause>, ParseError> {
     in_parentheses_or_not(cursor, |cursor| {
         cursor.list(|cursor| {
             let name = cursor.name("a column")?;
             let hierarchy = if cursor.take_word("DGH_NAME") { Some(cursor.name("a DGH's name")?) } else { None };
-            Ok(ViewColumn { name, hierarchy })
+            Ok(ColumnClause { name, hierarchy })
         })
     })
 }

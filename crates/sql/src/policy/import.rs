@@ -180,7 +180,7 @@ impl ImportError {
 
 /// One row to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct ImportedRow {
     /// `None` is everybody.
     person: Option<String>,
     purpose: Option<String>,
@@ -201,7 +201,7 @@ pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -
     let (person, rows) = match extension.as_str() {
         "toml" => toml::read(path, defaults, today)?,
         "xml" => {
-            let terms = p3p::Terms { k: defaults.k, level: 0, retention: BTreeMap::new(), data: BTreeMap::new() };
+            let terms = p3p::PolicyTerms { k: defaults.k, level: 0, retention: BTreeMap::new(), data: BTreeMap::new() };
             (defaults.person.clone(), p3p::read(path, &terms)?)
         }
         _ => return Err(ImportError::Kind { path: path.to_owned() }),
@@ -215,7 +215,7 @@ pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -
     }
 }
 
-fn check(path: &Path, rows: &[Row]) -> Result<(), ImportError> {
+fn check(path: &Path, rows: &[ImportedRow]) -> Result<(), ImportError> {
     if rows.is_empty() {
         return Err(ImportError::Empty { path: path.to_owned() });
     }
@@ -238,17 +238,19 @@ fn last_day_of_all() -> NaiveDate {
     NaiveDate::from_ymd_opt(9999, 12, 31).expect("a day of the calendar")
 }
 
-fn to_batch(person: &str, rows: &[Row]) -> RecordBatch {
+fn to_batch(person: &str, rows: &[ImportedRow]) -> RecordBatch {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     let mut add = |name: &str, array: ArrayRef| {
         fields.push(Field::new(name, array.data_type().clone(), true));
         arrays.push(array);
     };
-    let texts =
-        |text: fn(&Row) -> Option<&str>| -> ArrayRef { Arc::new(rows.iter().map(text).collect::<StringArray>()) };
-    let numbers =
-        |number: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(number))) };
+    let texts = |text: fn(&ImportedRow) -> Option<&str>| -> ArrayRef {
+        Arc::new(rows.iter().map(text).collect::<StringArray>())
+    };
+    let numbers = |number: fn(&ImportedRow) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(number)))
+    };
     add(person, texts(|row| Some(row.person.as_deref().unwrap_or(EVERYBODY))));
     if rows.iter().any(|row| row.purpose.is_some()) {
         add("purpose", texts(|row| row.purpose.as_deref()));

@@ -24,7 +24,7 @@ impl Policies {
         reference: &PolicyReference,
         view_columns: &[String],
     ) -> Result<Policies, PolicyError> {
-        let mut reader = Reader::new(reference, view_columns);
+        let mut reader = PolicyReader::new(reference, view_columns);
         for batch in batches {
             let columns = Columns::find(batch, reference, view_columns)?;
             reader.add(&columns, batch.num_rows());
@@ -240,7 +240,7 @@ struct WrongRows {
 }
 
 /// Who chose what, as far as read.
-struct Reader<'r> {
+struct PolicyReader<'r> {
     reference: &'r PolicyReference,
     view_columns: &'r [String],
     persons: Names,
@@ -258,9 +258,9 @@ struct Reader<'r> {
     until: Vec<i32>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> PolicyReader<'r> {
     fn new(reference: &'r PolicyReference, view_columns: &'r [String]) -> Self {
-        Reader {
+        PolicyReader {
             reference,
             view_columns,
             persons: Names::default(),

@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::PostgresError;
-use super::passwords::Login;
+use super::passwords::PostgresLogin;
 
 /// How long a server may take to answer the first time, where the location does not say.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const PORT: u16 = 5432;
 pub(super) struct Address {
     /// How to reach the server, without a password.
     pub(super) config: Config,
-    pub(super) login: Login,
+    pub(super) login: PostgresLogin,
     pub(super) schema: String,
     pub(super) table: String,
     pub(super) passfile: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl Address {
         }
         let [host] = config.get_hosts() else { return Err(fault("does not name one host")) };
         let user = config.get_user().ok_or_else(|| fault("names no user"))?.to_owned();
-        let login = Login {
+        let login = PostgresLogin {
             host: match host {
                 Host::Tcp(host) => host.clone(),
                 Host::Unix(folder) => folder.display().to_string(),

@@ -1,4 +1,4 @@
-//! [`Connection`]: one read-only transaction on a server.
+//! [`PostgresConnection`]: one read-only transaction on a server.
 
 use std::error::Error as _;
 use std::io;
@@ -24,26 +24,26 @@ const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
                      SET LOCAL search_path = pg_catalog; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'";
 
 /// A transaction on a server. It ends when this goes.
-pub(super) struct Connection {
+pub(super) struct PostgresConnection {
     pub(super) client: Client,
     /// How the database keeps texts.
     pub(super) encoding: Encoding,
     task: JoinHandle<()>,
 }
 
-impl Drop for Connection {
+impl Drop for PostgresConnection {
     fn drop(&mut self) {
         // Rows that nobody waits for any more would still be taken from the server.
         self.task.abort();
     }
 }
 
-impl Connection {
+impl PostgresConnection {
     /// Begins to read.
     ///
     /// # Errors
     /// Where the server is not there, is another one, or does not let this user in.
-    pub(super) async fn begin(address: &Address) -> Result<Connection, PostgresError> {
+    pub(super) async fn begin(address: &Address) -> Result<PostgresConnection, PostgresError> {
         let mut config = address.config.clone();
         if let Some(password) = address.login.password(address.passfile.as_deref())? {
             config.password(password);
@@ -62,7 +62,7 @@ impl Connection {
                 (client, encoding, tokio::spawn(async move { drop(connection.await) }))
             }
         };
-        let connection = Connection { client, encoding, task };
+        let connection = PostgresConnection { client, encoding, task };
         connection.client.batch_execute(BEGIN).await.map_err(failed)?;
         Ok(connection)
     }

@@ -6,14 +6,14 @@ use super::PostgresError;
 
 /// Who logs in where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Login {
+pub(super) struct PostgresLogin {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) database: String,
     pub(super) user: String,
 }
 
-impl Login {
+impl PostgresLogin {
     /// The server in messages.
     pub(super) fn server(&self) -> String {
         format!("{}:{}", self.host, self.port)
@@ -85,8 +85,8 @@ fn read(file: &Path) -> Result<String, PostgresError> {
 mod tests {
     use super::*;
 
-    fn login(user: &str) -> Login {
-        Login { host: "db".to_owned(), port: 5432, database: "clinic".to_owned(), user: user.to_owned() }
+    fn login(user: &str) -> PostgresLogin {
+        PostgresLogin { host: "db".to_owned(), port: 5432, database: "clinic".to_owned(), user: user.to_owned() }
     }
 
     #[test]

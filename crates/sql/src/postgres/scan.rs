@@ -17,10 +17,10 @@ use tokio::sync::mpsc::Sender;
 use tokio_postgres::Row;
 
 use super::address::Address;
-use super::cells::Cells;
+use super::cells::PostgresCells;
 use super::columns::{Column, Encoding};
 use super::conditions::Conditions;
-use super::connection::Connection;
+use super::connection::PostgresConnection;
 use super::{PostgresError, external};
 use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
@@ -108,13 +108,13 @@ async fn read(
     sender: &Sender<Result<RecordBatch>>,
 ) -> Result<(), PostgresError> {
     let failed = |error| address.problem(&error);
-    let connection = Connection::begin(address).await?;
+    let connection = PostgresConnection::begin(address).await?;
     if connection.encoding != asked.encoding {
         return Err(changed(address));
     }
     let sent = connection.client.query_typed_raw(&asked.sql(address), asked.conditions.parameters()).await;
     let mut sent = pin!(sent.map_err(failed)?);
-    let mut cells: Vec<Cells> = asked.columns.iter().map(Cells::new).collect();
+    let mut cells: Vec<PostgresCells> = asked.columns.iter().map(PostgresCells::new).collect();
     let mut n_rows = 0;
     while let Some(row) = sent.try_next().await.map_err(failed)? {
         take(&row, &asked.columns, &mut cells, address)?;
@@ -138,7 +138,7 @@ fn changed(address: &Address) -> PostgresError {
     PostgresError::Changed { schema: address.schema.clone(), table: address.table.clone() }
 }
 
-fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -> Result<(), PostgresError> {
+fn take(row: &Row, columns: &[Column], cells: &mut [PostgresCells], address: &Address) -> Result<(), PostgresError> {
     for (place, (column, cells)) in columns.iter().zip(cells).enumerate() {
         if !column.sent_as().contains(row.columns()[place].type_()) {
             return Err(changed(address));
@@ -148,8 +148,8 @@ fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -
     Ok(())
 }
 
-fn batch(cells: &mut [Cells], schema: &SchemaRef, n_rows: usize) -> Result<RecordBatch> {
-    let columns: Vec<ArrayRef> = cells.iter_mut().map(Cells::finish).collect();
+fn batch(cells: &mut [PostgresCells], schema: &SchemaRef, n_rows: usize) -> Result<RecordBatch> {
+    let columns: Vec<ArrayRef> = cells.iter_mut().map(PostgresCells::finish).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
-use super::progress::{PATIENCE, Spinner, Stage};
+use super::progress::{PATIENCE, ProgressStage, Spinner};
 use super::{ShellError, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
@@ -33,7 +33,7 @@ enum Message {
 /// Runs a statement and shows its answer.
 pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), ShellError> {
     let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
-    let stage = Arc::new(Stage::default());
+    let stage = Arc::new(ProgressStage::default());
     session.lock().await.report_to(Arc::clone(&stage) as _);
     let is_sql = matches!(parsed.statement, Statement::Sql(_));
     let mut work = Box::pin(work(session, parsed, sender));
@@ -81,7 +81,7 @@ async fn send(sender: &mpsc::Sender<Message>, message: Message) {
     let _ = sender.send(message).await;
 }
 
-async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &Stage) -> Result<(), ShellError> {
+async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &ProgressStage) -> Result<(), ShellError> {
     let cannot_write = |error: std::io::Error| ShellError::fault(format!("stdout: can't be written: {error}"));
     let cancelled = tokio::signal::ctrl_c();
     let patience = tokio::time::sleep(PATIENCE);

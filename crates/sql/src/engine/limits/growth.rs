@@ -74,7 +74,7 @@ pub(in crate::engine) fn check_growth(plan: &LogicalPlan) -> Result<(), SqlError
 /// As [`check_growth`].
 pub(in crate::engine) fn check_expression(expression: &Expr, schema: &DFSchema) -> Result<(), SqlError> {
     let sizes = vec![Size::of(OF_CELL); schema.fields().len()];
-    let size = Growth::default().of_expression(&Row { schema, sizes: &sizes }, expression)?;
+    let size = Growth::default().of_expression(&RowSizes { schema, sizes: &sizes }, expression)?;
     within_bounds(size.bytes).map(drop)
 }
 
@@ -106,12 +106,12 @@ impl Size {
 
 /// What expressions are computed from.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct RowSizes<'a> {
     schema: &'a DFSchema,
     sizes: &'a [Size],
 }
 
-impl Row<'_> {
+impl RowSizes<'_> {
     fn column(&self, column: &Column) -> Option<Size> {
         self.schema.maybe_index_of_column(column).and_then(|at| self.sizes.get(at)).copied()
     }
@@ -147,7 +147,7 @@ impl Growth {
         let inputs = self.of_inputs(plan)?;
         let schemas: Vec<&DFSchema> = plan.inputs().iter().map(|input| input.schema().as_ref()).collect();
         let (schema, sizes) = joined(&schemas, &inputs)?;
-        let row = Row { schema: &schema, sizes: &sizes };
+        let row = RowSizes { schema: &schema, sizes: &sizes };
         let expressions = plan.expressions();
         let found = expressions.iter().map(|one| self.of_expression(&row, one)).collect::<Result<Vec<_>, _>>()?;
         let computed = || expressions.iter().zip(&found).filter(|(one, _)| !is_passed_on(one)).map(|(_, size)| *size);
@@ -244,14 +244,14 @@ impl Growth {
         Err(too_large())
     }
 
-    fn of_subquery(&mut self, row: &Row<'_>, plan: &LogicalPlan) -> Result<Size, SqlError> {
+    fn of_subquery(&mut self, row: &RowSizes<'_>, plan: &LogicalPlan) -> Result<Size, SqlError> {
         self.outer.push((row.schema.clone(), row.sizes.to_vec()));
         let sizes = self.of_plan(plan);
         self.outer.pop();
         Ok(sizes?.into_iter().fold(Size::NUMBER, Size::or))
     }
 
-    fn of_expression(&mut self, row: &Row<'_>, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_expression(&mut self, row: &RowSizes<'_>, expression: &Expr) -> Result<Size, SqlError> {
         Ok(match expression {
             Expr::Column(column) => {
                 // What can't be found is as large as any.
@@ -260,7 +260,7 @@ impl Growth {
             }
             Expr::OuterReferenceColumn(field, column) => {
                 let outer = self.outer.iter().rev();
-                let known = outer.map(|(schema, sizes)| Row { schema, sizes }.column(column));
+                let known = outer.map(|(schema, sizes)| RowSizes { schema, sizes }.column(column));
                 match known.flatten().next() {
                     Some(size) => size,
                     None if is_small(field.data_type()) => Size::NUMBER,
@@ -321,7 +321,7 @@ impl Growth {
     }
 
     /// The largest of what an expression is made of.
-    fn of_parts(&mut self, row: &Row<'_>, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_parts(&mut self, row: &RowSizes<'_>, expression: &Expr) -> Result<Size, SqlError> {
         let mut most = Ok(Size::NUMBER);
         expression.apply_children(|part| {
             let so_far = *most.as_ref().unwrap_or(&Size::NUMBER);
@@ -331,7 +331,7 @@ impl Growth {
         most
     }
 
-    fn of_like(&mut self, row: &Row<'_>, like: &Like) -> Result<Size, SqlError> {
+    fn of_like(&mut self, row: &RowSizes<'_>, like: &Like) -> Result<Size, SqlError> {
         let text = self.of_expression(row, &like.expr)?;
         let pattern = self.of_expression(row, &like.pattern)?;
         // Each `%` may begin anywhere.
@@ -343,7 +343,7 @@ impl Growth {
         Ok(Size::NUMBER)
     }
 
-    fn of_cast(&mut self, row: &Row<'_>, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_cast(&mut self, row: &RowSizes<'_>, from: &Expr, expression: &Expr) -> Result<Size, SqlError> {
         let size = self.of_expression(row, from)?;
         if row.is_small(expression) {
             return Ok(Size::NUMBER);
@@ -359,7 +359,7 @@ impl Growth {
         Ok(Size::of(within_bounds(written)?))
     }
 
-    fn of_call(&mut self, row: &Row<'_>, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
+    fn of_call(&mut self, row: &RowSizes<'_>, call: &ScalarFunction, expression: &Expr) -> Result<Size, SqlError> {
         let sizes = call.args.iter().map(|part| self.of_expression(row, part)).collect::<Result<Vec<_>, _>>()?;
         let bytes: Vec<u64> = sizes.iter().map(|size| size.bytes).collect();
         let called = Call { name: call.func.name(), arguments: &call.args, sizes: &bytes };
@@ -401,7 +401,7 @@ impl Growth {
         Ok(Size { bytes: within_bounds(bytes)?, is_gathered })
     }
 
-    fn of_aggregate(&mut self, row: &Row<'_>, call: &AggregateFunction, whole: &Expr) -> Result<Size, SqlError> {
+    fn of_aggregate(&mut self, row: &RowSizes<'_>, call: &AggregateFunction, whole: &Expr) -> Result<Size, SqlError> {
         // Also what it is ordered and filtered by.
         self.of_parts(row, whole)?;
         let AggregateFunction { func, params } = call;
@@ -423,7 +423,7 @@ impl Growth {
         }
     }
 
-    fn of_window(&mut self, row: &Row<'_>, call: &WindowFunction, whole: &Expr) -> Result<Size, SqlError> {
+    fn of_window(&mut self, row: &RowSizes<'_>, call: &WindowFunction, whole: &Expr) -> Result<Size, SqlError> {
         self.of_parts(row, whole)?;
         let arguments = self.largest(row, &call.params.args)?;
         match call.fun.name() {
@@ -436,7 +436,7 @@ impl Growth {
         }
     }
 
-    fn largest(&mut self, row: &Row<'_>, parts: &[Expr]) -> Result<Size, SqlError> {
+    fn largest(&mut self, row: &RowSizes<'_>, parts: &[Expr]) -> Result<Size, SqlError> {
         parts.iter().try_fold(Size::NUMBER, |most, part| Ok(self.of_expression(row, part)?.or(most)))
     }
 

@@ -26,7 +26,7 @@ pub(in crate::engine) fn refusal(
     is_aggregate: impl Fn(&str) -> bool,
 ) -> Option<RewriteError> {
     let statement = asked(statement)?;
-    let mut labels = Labels::default();
+    let mut labels = LabelColumns::default();
     let _: ControlFlow<()> = visit_relations(statement, |name| {
         let name = name.0.last().and_then(|part| part.as_ident()).map(spelled);
         if let Some(view) = name.and_then(|name| view(&name)) {
@@ -49,9 +49,9 @@ pub(in crate::engine) fn refusal(
 
 /// Names of columns of labels in a statement, each with the view's column that it stands for.
 #[derive(Default)]
-struct Labels(BTreeMap<String, String>);
+struct LabelColumns(BTreeMap<String, String>);
 
-impl Labels {
+impl LabelColumns {
     fn note_view(&mut self, view: &AView) {
         let definition = &view.definition;
         for position in (0..definition.columns.len()).filter(|&position| definition.is_labelled(position)) {
@@ -87,7 +87,7 @@ impl Labels {
     }
 }
 
-impl Visitor for Labels {
+impl Visitor for LabelColumns {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -121,7 +121,7 @@ fn asked(statement: &DFStatement) -> Option<&Statement> {
     }
 }
 
-fn computed(expression: &Expr, labels: &Labels, is_aggregate: &dyn Fn(&str) -> bool) -> Option<RewriteError> {
+fn computed(expression: &Expr, labels: &LabelColumns, is_aggregate: &dyn Fn(&str) -> bool) -> Option<RewriteError> {
     let expression_of = |column: String, what: String| RewriteError::Expression { column, what };
     match expression {
         Expr::BinaryOp { left, op, right } if is_arithmetic(op) => {

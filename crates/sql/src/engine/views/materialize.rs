@@ -133,8 +133,8 @@ impl Shared {
                 None => Handle::current().block_on(rows_of(&context(), &query, definition, &names))?,
             };
             let names = match names {
-                Persons::Some(names) => names.into_iter().collect(),
-                Persons::Everybody(names) => all_names(&rows, definition, names)?,
+                TouchedPersons::Some(names) => names.into_iter().collect(),
+                TouchedPersons::Everybody(names) => all_names(&rows, definition, names)?,
             };
             let policies = match (policies, &view.origin.policy) {
                 (Some(plan), Some((_, key))) => {
@@ -197,24 +197,24 @@ impl Shared {
     }
 }
 
-enum Persons {
+enum TouchedPersons {
     Some(BTreeSet<String>),
     /// Everybody in the table, and these, who may be there no more.
     Everybody(BTreeSet<String>),
 }
 
 /// The persons a change concerns; `None` where it concerns nobody.
-fn touched_persons(origin: &Origin, touched: &Touched) -> Option<Persons> {
+fn touched_persons(origin: &Origin, touched: &Touched) -> Option<TouchedPersons> {
     let of = |table: &str, column: &str| touched.get(table).and_then(|columns| columns.get(column));
     let mut names = of(&origin.table, &origin.identifier).cloned().unwrap_or_default();
     if let Some((table, key)) = &origin.policy {
         let choosing = of(table, key);
         names.extend(choosing.into_iter().flatten().cloned());
         if names.contains(EVERYBODY) {
-            return Some(Persons::Everybody(names));
+            return Some(TouchedPersons::Everybody(names));
         }
     }
-    (!names.is_empty()).then_some(Persons::Some(names))
+    (!names.is_empty()).then_some(TouchedPersons::Some(names))
 }
 
 /// The rows of persons in a view's query, found without a plan; `None` where there has to be one.
@@ -222,9 +222,9 @@ fn looked_up(
     change: &Change,
     query: &LogicalPlan,
     definition: &Definition,
-    names: &Persons,
+    names: &TouchedPersons,
 ) -> Result<Option<RecordBatch>, SqlError> {
-    let Persons::Some(names) = names else { return Ok(None) };
+    let TouchedPersons::Some(names) = names else { return Ok(None) };
     let Some(lookup) = Lookup::of(query, definition)? else { return Ok(None) };
     let names: Vec<String> = names.iter().cloned().collect();
     Ok(Some(lookup.rows(change, &names)?))
@@ -235,11 +235,11 @@ async fn rows_of(
     context: &SessionContext,
     query: &LogicalPlan,
     definition: &Definition,
-    names: &Persons,
+    names: &TouchedPersons,
 ) -> Result<RecordBatch, SqlError> {
     let plan = match names {
-        Persons::Everybody(_) => query.clone(),
-        Persons::Some(names) => {
+        TouchedPersons::Everybody(_) => query.clone(),
+        TouchedPersons::Some(names) => {
             let identifier = Column::from(query.schema().qualified_field(definition.identifier));
             let data_type = &definition.columns[definition.identifier].data_type;
             let names: Vec<Expr> = names.iter().filter_map(|name| literal(name, data_type)).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Days, NaiveDate};
 use serde::Deserialize;
 
-use super::{ImportDefaults, ImportError, Row, last_day_of_all, p3p, read_text};
+use super::{ImportDefaults, ImportError, ImportedRow, last_day_of_all, p3p, read_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +77,7 @@ pub(super) fn read(
     path: &Path,
     defaults: &ImportDefaults,
     today: NaiveDate,
-) -> Result<(Option<String>, Vec<Row>), ImportError> {
+) -> Result<(Option<String>, Vec<ImportedRow>), ImportError> {
     let text = read_text(path)?;
     let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(path, &text, &error))?;
     let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportError> {
@@ -88,7 +88,7 @@ pub(super) fn read(
     for (index, policy) in file.policy.into_iter().enumerate() {
         let position = index + 1;
         let no_k = || ImportError::NoK { path: path.to_owned(), position };
-        let general = Row {
+        let general = ImportedRow {
             person: None,
             k: policy.k.or(k).ok_or_else(no_k)?,
             level: policy.sa_level.unwrap_or(file.sa_level),
@@ -103,7 +103,7 @@ pub(super) fn read(
             };
             let k = exception.k.unwrap_or(general.k);
             let level = exception.sa_level.unwrap_or(general.level);
-            rows.push((position, Row { person: Some(exception.person), k, level, columns, ..general.clone() }));
+            rows.push((position, ImportedRow { person: Some(exception.person), k, level, columns, ..general.clone() }));
         }
         rows.push((position, general));
     }
@@ -113,10 +113,11 @@ pub(super) fn read(
             return Err(ImportError::Twice { path: path.to_owned(), position: *position });
         }
     }
-    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    let mut rows: Vec<ImportedRow> = rows.into_iter().map(|(_, row)| row).collect();
     if let Some(p3p_file) = file.p3p {
         let p3p_path = path.parent().unwrap_or(Path::new("")).join(p3p_file);
-        let terms = p3p::Terms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
+        let terms =
+            p3p::PolicyTerms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
         // What is written here of a purpose and recipient counts, not what P3P says of them.
         let own: Vec<_> = rows.iter().map(access).collect();
         rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&access(row))));
@@ -125,7 +126,7 @@ pub(super) fn read(
 }
 
 /// What a row is for, whatever the case.
-fn access(row: &Row) -> (Option<String>, Option<String>) {
+fn access(row: &ImportedRow) -> (Option<String>, Option<String>) {
     let lower = |name: &Option<String>| name.as_ref().map(|name| name.to_lowercase());
     (lower(&row.purpose), lower(&row.recipient))
 }

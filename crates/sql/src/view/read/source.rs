@@ -34,14 +34,14 @@ pub(in crate::view) enum Source {
     /// The store keeps them, and they were read.
     Stored(Box<StoredRead>),
     /// The view's query.
-    Query(Planned),
+    Query(PlannedRead),
     /// The view's query in the order of identifiers, so that classes leave as their rows come in: blocks of few rows
     /// follow each other.
-    InOrder(Planned),
+    InOrder(PlannedRead),
 }
 
 /// A query of the owner's.
-pub(in crate::view) struct Planned {
+pub(in crate::view) struct PlannedRead {
     pub(in crate::view) plan: Arc<dyn ExecutionPlan>,
     /// Where it runs.
     pub(in crate::view) owner: Arc<TaskContext>,
@@ -78,10 +78,10 @@ impl Base {
     }
 
     /// A query, ready to run in the owner's session.
-    async fn planned(&self, query: LogicalPlan) -> Result<Planned> {
+    async fn planned(&self, query: LogicalPlan) -> Result<PlannedRead> {
         let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
         let plan = self.owner.session.create_physical_plan(&query).await.map_err(failed)?;
-        Ok(Planned { plan, owner: self.owner.session.task_ctx() })
+        Ok(PlannedRead { plan, owner: self.owner.session.task_ctx() })
     }
 
     fn identifier(&self) -> Column {
