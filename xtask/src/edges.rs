@@ -16,11 +16,12 @@ struct Allowed {
     tests_use: &'static [&'static str],
 }
 
-const ALLOWED: [Allowed; 13] = [
+const ALLOWED: [Allowed; 14] = [
     Allowed { package: "kohort-model", uses: &[], tests_use: &[] },
     Allowed { package: "kohort-core", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-verify", uses: &["kohort-model"], tests_use: &["kohort-testkit"] },
     Allowed { package: "kohort-io", uses: &["kohort-model", "kohort-verify"], tests_use: &["kohort-testkit"] },
+    Allowed { package: "kohort-labels", uses: &["kohort-model"], tests_use: &[] },
     Allowed { package: "kohort-store", uses: &[], tests_use: &["kohort-crashkit"] },
     Allowed {
         package: "kohort",
@@ -30,7 +31,7 @@ const ALLOWED: [Allowed; 13] = [
     Allowed { package: "kohort-cli", uses: &["kohort"], tests_use: &["kohort-testkit"] },
     Allowed {
         package: "kohort-sql",
-        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store"],
+        uses: &["kohort-model", "kohort-core", "kohort-verify", "kohort-io", "kohort-store", "kohort-labels"],
         tests_use: &["kohort-testkit", "kohort-crashkit"],
     },
     Allowed { package: "kohort-server", uses: &["kohort-sql"], tests_use: &[] },
@@ -59,7 +60,7 @@ const FENCED: [(&str, &[&str]); 2] = [
 const ENGINE: [&str; 3] = ["tokio", "datafusion", "ballista"];
 
 /// Crates that are built on a query engine.
-const ENGINE_USERS: [&str; 2] = ["kohort-sql", "kohort-server"];
+const ENGINE_USERS: [&str; 3] = ["kohort-labels", "kohort-sql", "kohort-server"];
 
 /// The crates that must be built without a query engine.
 pub(crate) fn without_engine() -> impl Iterator<Item = &'static str> {

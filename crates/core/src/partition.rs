@@ -17,7 +17,7 @@ mod sample;
 mod top_down;
 
 pub use cluster::Cluster;
-pub use datafly::{Block, Datafly, Lookup, OwnK, Step};
+pub use datafly::{Block, Datafly, OwnK, Step};
 pub use full_domain::{FullDomain, Objective};
 pub use least_loss::LeastLoss;
 pub(crate) use leftovers::join_leftovers;

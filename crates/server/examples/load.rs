@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-type Failure = Box<dyn Error + Send + Sync>;
+type AnswerError = Box<dyn Error + Send + Sync>;
 
 const PASSWORD: &str = "load of a server";
 /// One of so many reads counts all persons.
@@ -49,7 +49,7 @@ impl Drop for Served {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Failure> {
+async fn main() -> Result<(), AnswerError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [command, folder, census, n_persons, n_connections, seconds] = arguments.as_slice() else {
         return Err("load KOHORT_SERVE FOLDER CENSUS.parquet PERSONS CONNECTIONS SECONDS".into());
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(command: &str, folder: &str) -> Result<Served, Failure> {
+fn start(command: &str, folder: &str) -> Result<Served, AnswerError> {
     let log = Path::new(folder).join("asked.jsonl");
     let data = Path::new(folder).join("data");
     let mut child = Command::new(command)
@@ -112,7 +112,7 @@ fn start(command: &str, folder: &str) -> Result<Served, Failure> {
     Err("the server did not start".into())
 }
 
-async fn connect(port: &str, user: &str) -> Result<Client, Failure> {
+async fn connect(port: &str, user: &str) -> Result<Client, AnswerError> {
     let url = format!("host=127.0.0.1 port={port} user={user} password='{PASSWORD}' dbname=kohort");
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     // It ends with the client.
@@ -121,7 +121,7 @@ async fn connect(port: &str, user: &str) -> Result<Client, Failure> {
 }
 
 /// Makes the view, and returns some of its persons.
-async fn set_up(owner: &Client, census: &str, n_persons: i64) -> Result<Vec<Person>, Failure> {
+async fn set_up(owner: &Client, census: &str, n_persons: i64) -> Result<Vec<Person>, AnswerError> {
     for sql in [
         format!("CREATE EXTERNAL TABLE census STORED AS PARQUET LOCATION '{census}'"),
         "CREATE TABLE persons (id BIGINT PRIMARY KEY, age BIGINT, sex TEXT, zip TEXT, edu TEXT)".to_owned(),
@@ -158,7 +158,7 @@ async fn ask(
     persons: &[Person],
     next_id: &AtomicI64,
     end: Instant,
-) -> Result<Vec<(&'static str, Duration)>, Failure> {
+) -> Result<Vec<(&'static str, Duration)>, AnswerError> {
     let (mut times, mut turn) = (Vec::new(), number * 7919);
     while Instant::now() < end {
         turn += 1;
@@ -193,7 +193,7 @@ fn write(person: &Person, turn: u64, next_id: &AtomicI64) -> String {
     }
 }
 
-fn resident_megabytes(pid: u32) -> Result<u64, Failure> {
+fn resident_megabytes(pid: u32) -> Result<u64, AnswerError> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the server has ended")?;
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;

@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 63;
 /// Failed logins of late.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    failed: Mutex<HashMap<Who, Failed>>,
+    failed: Mutex<HashMap<Who, FailedAttempts>>,
     ended: Notify,
 }
 
@@ -46,14 +46,14 @@ struct Who {
 }
 
 #[derive(Clone, Copy)]
-struct Failed {
+struct FailedAttempts {
     since: Instant,
     n_times: u32,
     /// Logins that are being checked, which may fail.
     n_open: u32,
 }
 
-impl Failed {
+impl FailedAttempts {
     fn is_over(&self, now: Instant) -> bool {
         now.duration_since(self.since) >= WINDOW
     }
@@ -101,12 +101,12 @@ impl Attempts {
             forget_older_half(&mut failed);
         }
         for (who, _) in &keys {
-            failed.entry(who.clone()).or_insert(Failed { since: now, n_times: 0, n_open: 0 }).n_open += 1;
+            failed.entry(who.clone()).or_insert(FailedAttempts { since: now, n_times: 0, n_open: 0 }).n_open += 1;
         }
         Attempted::Begun(Attempt { attempts: self, who: keys.map(|(who, _)| who) })
     }
 
-    fn failed(&self) -> MutexGuard<'_, HashMap<Who, Failed>> {
+    fn failed(&self) -> MutexGuard<'_, HashMap<Who, FailedAttempts>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +118,7 @@ impl Attempt<'_> {
         for who in &self.who {
             let Some(known) = failed.get_mut(who) else { continue };
             if known.is_over(now) {
-                *known = Failed { since: now, n_times: 0, ..*known };
+                *known = FailedAttempts { since: now, n_times: 0, ..*known };
             }
             known.n_times = known.n_times.saturating_add(1);
         }
@@ -141,7 +141,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-fn forget_older_half(failed: &mut HashMap<Who, Failed>) {
+fn forget_older_half(failed: &mut HashMap<Who, FailedAttempts>) {
     let mut since: Vec<Instant> = failed.values().map(|failed| failed.since).collect();
     let middle = since.len() / 2;
     let (_, middle, _) = since.select_nth_unstable(middle);

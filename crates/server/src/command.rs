@@ -19,7 +19,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use clap::Parser;
 use futures::TryStreamExt;
-use kohort_sql::access::{AccessProblem, Accounts, UNASKED};
+use kohort_sql::access::{AccessError, Accounts, UNASKED};
 use kohort_sql::parser::{Parsed, STACK, parse};
 use kohort_sql::policy::ComplianceLog;
 use kohort_sql::store::StoreRecords;
@@ -28,7 +28,7 @@ use kohort_sql::{Clock, Engine, Outcome, Role, SqlError, check_format};
 use tokio::net::TcpListener;
 
 use crate::catalog::FUNCTIONS;
-use crate::configuration::{Configuration, ConfigurationProblem};
+use crate::configuration::{Configuration, ConfigurationError};
 use crate::server::Server;
 
 const EXAMPLES: &str = "\
@@ -108,8 +108,8 @@ impl Ending {
     }
 }
 
-impl From<ConfigurationProblem> for Ending {
-    fn from(problem: ConfigurationProblem) -> Ending {
+impl From<ConfigurationError> for Ending {
+    fn from(problem: ConfigurationError) -> Ending {
         Ending { exit_code: Ending::INPUT, message: problem.to_string(), hint: problem.hint().map(str::to_owned) }
     }
 }
@@ -120,8 +120,8 @@ impl From<SqlError> for Ending {
     }
 }
 
-impl From<AccessProblem> for Ending {
-    fn from(problem: AccessProblem) -> Ending {
+impl From<AccessError> for Ending {
+    fn from(problem: AccessError) -> Ending {
         SqlError::from(problem).into()
     }
 }
@@ -183,7 +183,7 @@ async fn serve(arguments: &Arguments) -> Result<(), Ending> {
     };
     if let Some(name) = &arguments.create_owner {
         accounts.create_user(name, Role::Owner, &password(name)?, UNASKED).map_err(|problem| match problem {
-            AccessProblem::UserExists { .. } => {
+            AccessError::UserExists { .. } => {
                 Ending::from(problem).hint("leave out --create-owner, which is for the first time")
             }
             _ => problem.into(),
@@ -225,7 +225,7 @@ fn n_waiting() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).max(2)
 }
 
-fn configuration(arguments: &Arguments) -> Result<Configuration, ConfigurationProblem> {
+fn configuration(arguments: &Arguments) -> Result<Configuration, ConfigurationError> {
     let mut configuration = match &arguments.config {
         Some(path) => Configuration::read(path)?,
         None => Configuration::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::tls::{Tls, TlsProblem};
+use crate::tls::{Tls, TlsError};
 
 /// How a server listens, and what it allows. Times are in seconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -72,7 +72,7 @@ impl Default for Configuration {
 /// What is wrong with a configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigurationProblem {
+pub enum ConfigurationError {
     /// A file that can't be read.
     #[error("{}: can't be read: {source}", .path.display())]
     Read {
@@ -117,20 +117,20 @@ pub enum ConfigurationProblem {
     },
     /// A certificate or key that is none.
     #[error(transparent)]
-    Tls(#[from] TlsProblem),
+    Tls(#[from] TlsError),
 }
 
-impl ConfigurationProblem {
+impl ConfigurationError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ConfigurationProblem::HalfTls | ConfigurationProblem::NoTls => {
+            ConfigurationError::HalfTls | ConfigurationError::NoTls => {
                 Some("give --tls-certificate server.crt --tls-key server.key")
             }
-            ConfigurationProblem::Exposed { .. } => {
+            ConfigurationError::Exposed { .. } => {
                 Some("give a certificate, its key and --require-tls, or listen on 127.0.0.1")
             }
-            ConfigurationProblem::ExposedMetrics { .. } => Some("give --metrics 127.0.0.1:9187"),
+            ConfigurationError::ExposedMetrics { .. } => Some("give --metrics 127.0.0.1:9187"),
             _ => None,
         }
     }
@@ -141,31 +141,31 @@ impl Configuration {
     ///
     /// # Errors
     /// Where it can't be read, or says something that is none.
-    pub fn read(path: &Path) -> Result<Configuration, ConfigurationProblem> {
+    pub fn read(path: &Path) -> Result<Configuration, ConfigurationError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigurationProblem::Read { path: path.to_owned(), source })?;
+            .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
         toml::from_str(&text)
-            .map_err(|error| ConfigurationProblem::Parse { path: path.to_owned(), reason: error.message().to_owned() })
+            .map_err(|error| ConfigurationError::Parse { path: path.to_owned(), reason: error.message().to_owned() })
     }
 
     /// Whether a server can be started with it; returns its TLS.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<Option<Tls>, ConfigurationProblem> {
+    pub fn check(&self) -> Result<Option<Tls>, ConfigurationError> {
         let tls = match (&self.tls_certificate, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
             (None, None) => None,
-            _ => return Err(ConfigurationProblem::HalfTls),
+            _ => return Err(ConfigurationError::HalfTls),
         };
         if self.require_tls && tls.is_none() {
-            return Err(ConfigurationProblem::NoTls);
+            return Err(ConfigurationError::NoTls);
         }
         if !self.listen.ip().is_loopback() && !self.require_tls {
-            return Err(ConfigurationProblem::Exposed { listen: self.listen });
+            return Err(ConfigurationError::Exposed { listen: self.listen });
         }
         if let Some(address) = self.metrics.filter(|address| !address.ip().is_loopback()) {
-            return Err(ConfigurationProblem::ExposedMetrics { address });
+            return Err(ConfigurationError::ExposedMetrics { address });
         }
         let limits = [
             ("max_connections", self.max_connections as u64, 1),
@@ -174,7 +174,7 @@ impl Configuration {
             ("startup_timeout", self.startup_timeout, 1),
         ];
         match limits.into_iter().find(|(_, value, least)| value < least) {
-            Some((name, _, least)) => Err(ConfigurationProblem::TooSmall { name, least }),
+            Some((name, _, least)) => Err(ConfigurationError::TooSmall { name, least }),
             None => Ok(tls),
         }
     }
@@ -209,13 +209,13 @@ mod tests {
         let mut configuration = Configuration::default();
         assert!(configuration.check().is_ok());
         configuration.listen = SocketAddr::from(([0, 0, 0, 0], 5433));
-        assert!(matches!(configuration.check(), Err(ConfigurationProblem::Exposed { .. })));
+        assert!(matches!(configuration.check(), Err(ConfigurationError::Exposed { .. })));
         configuration.require_tls = true;
-        assert!(matches!(configuration.check(), Err(ConfigurationProblem::NoTls)));
+        assert!(matches!(configuration.check(), Err(ConfigurationError::NoTls)));
         configuration.tls_key = Some("key".into());
-        assert!(matches!(configuration.check(), Err(ConfigurationProblem::HalfTls)));
+        assert!(matches!(configuration.check(), Err(ConfigurationError::HalfTls)));
         configuration.tls_certificate = Some("nowhere.crt".into());
-        assert!(matches!(configuration.check(), Err(ConfigurationProblem::Tls(_))));
+        assert!(matches!(configuration.check(), Err(ConfigurationError::Tls(_))));
     }
 
     #[test]

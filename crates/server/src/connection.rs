@@ -28,16 +28,16 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::catalog::PgCatalog;
-use crate::failure::Failure;
+use crate::error::AnswerError;
 use crate::frontend::FrontendMessage;
 use crate::login::{Login, log_in};
 use crate::metrics::Metrics;
 use crate::newcomers::Newcomer;
 use crate::request::Request;
 use crate::server::{Cancellable, Server};
-use crate::settings::{Longest, Scope, Settings};
+use crate::settings::{Longest, SettingScope, Settings};
 use crate::wire::{ByteStream, Incoming, Outgoing, Wire};
-use extended::{Extent, Portal, Prepared};
+use extended::{Portal, Prepared, TextExtent};
 use transaction::OptionsBefore;
 
 /// A client that has logged in.
@@ -66,7 +66,7 @@ pub(crate) struct Connection {
 /// A statement of PREPARE.
 #[derive(Clone, Copy)]
 struct PreparedBySql {
-    extent: Extent,
+    extent: TextExtent,
     /// Whether it may change something.
     changes: bool,
 }
@@ -115,7 +115,7 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
         Ok(()) => connection.converse(&mut incoming).await,
         Err(failure) => failure,
     };
-    if let Failure::Fatal(refusal) | Failure::Statement(refusal) = ended
+    if let AnswerError::Fatal(refusal) | AnswerError::Statement(refusal) = ended
         && connection.wire.put(&refusal.message("FATAL")).is_ok()
     {
         let _ = connection.wire.flush().await;
@@ -128,12 +128,12 @@ pub(crate) async fn serve(server: &Arc<Server>, stream: Box<dyn ByteStream>, pee
 
 impl Connection {
     /// Tells the client what it needs to know, and sets what it wishes.
-    async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
+    async fn greet(&mut self, parameters: &[(String, String)]) -> Result<(), AnswerError> {
         let catalog = self.server.catalog.install(self.session.context(), &self.user, self.session.role());
-        catalog.map_err(|_| Failure::fatal("XX000", "the catalog can't be made"))?;
+        catalog.map_err(|_| AnswerError::fatal("XX000", "the catalog can't be made"))?;
         for (name, value) in parameters {
             match name.as_str() {
-                "application_name" | "client_encoding" => self.set(name, Some(value), Scope::Session)?,
+                "application_name" | "client_encoding" => self.set(name, Some(value), SettingScope::Session)?,
                 "options" => self.set_options(value).await?,
                 // Others, such as the time zone of the client's machine, are told as they are here.
                 _ => {}
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// `-c name=value`, as in PGOPTIONS. A blank in a value is written `\ `.
-    async fn set_options(&mut self, options: &str) -> Result<(), Failure> {
+    async fn set_options(&mut self, options: &str) -> Result<(), AnswerError> {
         let mut words = vec![String::new()];
         let mut characters = options.chars();
         while let Some(character) = characters.next() {
@@ -166,17 +166,17 @@ impl Connection {
                 "-c" => words.next(),
                 word => word.strip_prefix("--").or(word.strip_prefix("-c")).map(str::to_owned),
             };
-            let unknown = || Failure::fatal("22023", "options are written -c name=value");
+            let unknown = || AnswerError::fatal("22023", "options are written -c name=value");
             let setting = setting.ok_or_else(unknown)?;
             let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
             if self.settings.knows(name) {
-                self.set(name, Some(value), Scope::Session)?;
+                self.set(name, Some(value), SettingScope::Session)?;
                 continue;
             }
             let name = name.to_lowercase();
             let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
             if !is_name || !name.starts_with("kohort.") {
-                return Err(Failure::fatal("42704", "there is no such setting"));
+                return Err(AnswerError::fatal("42704", "there is no such setting"));
             }
             let set = format!("SET {name} = '{}'", value.replace('\'', "''"));
             for parsed in parse(&set).map_err(kohort_sql::SqlError::from)? {
@@ -187,7 +187,7 @@ impl Connection {
     }
 
     /// Until the client is gone, or must go.
-    async fn converse(&mut self, incoming: &mut Incoming) -> Failure {
+    async fn converse(&mut self, incoming: &mut Incoming) -> AnswerError {
         let mut stopping = self.server.stopping();
         let login_gone = self.session.until_gone();
         tokio::pin!(login_gone);
@@ -201,7 +201,7 @@ impl Connection {
                 biased;
                 message = incoming.read() => message,
                 _ = stopping.wait_for(|stopping| *stopping) => {
-                    return Failure::fatal("57P01", "the server is shutting down");
+                    return AnswerError::fatal("57P01", "the server is shutting down");
                 }
                 () = &mut login_gone => return login_is_gone(),
                 () = silent => return too_long,
@@ -211,7 +211,7 @@ impl Connection {
                 }
             };
             let message = match message {
-                Ok(FrontendMessage::Terminate) => return Failure::Gone,
+                Ok(FrontendMessage::Terminate) => return AnswerError::Gone,
                 Ok(message) => message,
                 Err(problem) => return problem.into(),
             };
@@ -223,7 +223,7 @@ impl Connection {
     }
 
     /// How long the client may say nothing now, and what it is told then.
-    fn longest_silence(&self) -> (Option<Duration>, Failure) {
+    fn longest_silence(&self) -> (Option<Duration>, AnswerError) {
         let idle = self.server.configuration.idle_timeout();
         let in_transaction = match self.status {
             TransactionStatus::Idle => None,
@@ -231,9 +231,9 @@ impl Connection {
         };
         match in_transaction {
             Some(time) if idle.is_none_or(|idle| time < idle) => {
-                (Some(time), Failure::fatal("25P03", "the connection was idle in a transaction for too long"))
+                (Some(time), AnswerError::fatal("25P03", "the connection was idle in a transaction for too long"))
             }
-            _ => (idle, Failure::fatal("57P05", "the connection was idle for too long")),
+            _ => (idle, AnswerError::fatal("57P05", "the connection was idle for too long")),
         }
     }
 
@@ -254,7 +254,7 @@ impl Connection {
     }
 
     /// Answers a message. An error ends the connection.
-    async fn answer(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), Failure> {
+    async fn answer(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), AnswerError> {
         let is_simple = matches!(message, FrontendMessage::Query(_));
         let is_sync = matches!(message, FrontendMessage::Sync);
         if self.messages == Messages::PassedOver && !is_sync && !is_simple {
@@ -263,7 +263,7 @@ impl Connection {
         self.messages = Messages::Answered;
         let outcome = self.within_time(message, incoming).await;
         if let Err(failure) = outcome {
-            let Failure::Statement(refusal) = failure else { return Err(failure) };
+            let AnswerError::Statement(refusal) = failure else { return Err(failure) };
             let is_cancelled = refusal.state == "57014";
             if is_cancelled { &self.server.metrics.cancelled } else { &self.server.metrics.failed }.add(1);
             self.wire.put(&refusal.message("ERROR"))?;
@@ -283,7 +283,7 @@ impl Connection {
     }
 
     /// Runs what a message asks, unless it takes too long, is cancelled, or a fault of ours stops it.
-    async fn within_time(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), Failure> {
+    async fn within_time(&mut self, message: FrontendMessage, incoming: &mut Incoming) -> Result<(), AnswerError> {
         let computes = matches!(
             message,
             FrontendMessage::Query(_)
@@ -305,7 +305,7 @@ impl Connection {
         message: FrontendMessage,
         incoming: &mut Incoming,
         late: Option<tokio::time::Sleep>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AnswerError> {
         let (server, cancelled) = (Arc::clone(&self.server), Arc::clone(&self.cancellable.cancelled));
         // It hears of what happens from here on, also before anybody waits for it.
         let cancelled = cancelled.notified();
@@ -320,17 +320,17 @@ impl Connection {
         let stopped = async {
             tokio::select! {
                 biased;
-                () = cancelled => Failure::statement("57014", "canceling statement due to user request"),
-                () = server.ending() => Failure::fatal("57P01", "the server is shutting down"),
+                () = cancelled => AnswerError::statement("57014", "canceling statement due to user request"),
+                () = server.ending() => AnswerError::fatal("57P01", "the server is shutting down"),
                 () = login_gone => login_is_gone(),
-                () = incoming.until_gone() => Failure::Gone,
-                () = late => Failure::statement("57014", "canceling statement due to statement timeout"),
+                () = incoming.until_gone() => AnswerError::Gone,
+                () = late => AnswerError::statement("57014", "canceling statement due to statement timeout"),
             }
         };
         let obeyed = AssertUnwindSafe(self.obey(message)).catch_unwind();
         tokio::pin!(obeyed);
-        let finished = |done: std::thread::Result<Result<(), Failure>>| {
-            done.unwrap_or_else(|_| Err(Failure::fatal("XX000", "a fault of kohort stopped the statement")))
+        let finished = |done: std::thread::Result<Result<(), AnswerError>>| {
+            done.unwrap_or_else(|_| Err(AnswerError::fatal("XX000", "a fault of kohort stopped the statement")))
         };
         let failure = tokio::select! {
             biased;
@@ -347,7 +347,7 @@ impl Connection {
         }
     }
 
-    async fn obey(&mut self, message: FrontendMessage) -> Result<(), Failure> {
+    async fn obey(&mut self, message: FrontendMessage) -> Result<(), AnswerError> {
         match message {
             FrontendMessage::Query(text) => self.simple_query(&text).await,
             FrontendMessage::Parse { name, query, types } => self.prepare(name, &query, &types).await,
@@ -364,13 +364,13 @@ impl Connection {
             FrontendMessage::Flush => Ok(self.wire.flush().await?),
             // Clients may send the rest of a COPY that was refused.
             FrontendMessage::Copy => Ok(()),
-            FrontendMessage::Password(_) => Err(Failure::fatal("08P01", "nobody asked for a password")),
-            FrontendMessage::Terminate => Err(Failure::Gone),
+            FrontendMessage::Password(_) => Err(AnswerError::fatal("08P01", "nobody asked for a password")),
+            FrontendMessage::Terminate => Err(AnswerError::Gone),
         }
     }
 
     /// Runs the statements of a text one after the other, up to the first that fails.
-    async fn simple_query(&mut self, text: &str) -> Result<(), Failure> {
+    async fn simple_query(&mut self, text: &str) -> Result<(), AnswerError> {
         // As in PostgreSQL, the unnamed ones end with a simple query.
         self.statements.remove("");
         self.portals.remove("");
@@ -396,7 +396,7 @@ impl Connection {
     }
 
     /// Tells the client what settings are, all of them or one.
-    fn report(&mut self, only: Option<&str>) -> Result<(), Failure> {
+    fn report(&mut self, only: Option<&str>) -> Result<(), AnswerError> {
         for (name, value) in self.settings.reported(only) {
             let status = ParameterStatus::new(name.to_owned(), value.to_owned());
             self.wire.put(&PgWireBackendMessage::ParameterStatus(status))?;
@@ -405,7 +405,7 @@ impl Connection {
     }
 
     /// Says that it is the client's turn.
-    async fn ready(&mut self) -> Result<(), Failure> {
+    async fn ready(&mut self) -> Result<(), AnswerError> {
         self.wire.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(self.status)))?;
         Ok(self.wire.flush().await?)
     }
@@ -435,6 +435,6 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-fn login_is_gone() -> Failure {
-    Failure::fatal("28000", "this login is no more")
+fn login_is_gone() -> AnswerError {
+    AnswerError::fatal("28000", "this login is no more")
 }

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::frontend::{Bind, FrontendMessage, StartupMessage, Target, read_sasl_initial};
 use crate::parameters::literal;
 use crate::scram::{BOUND, PLAIN, Scram};
-use crate::wire::{CHUNK, Wire, WireProblem};
+use crate::wire::{CHUNK, Wire, WireError};
 
 /// Bytes of the longest message that is taken here.
 const LIMIT: usize = 4096;
@@ -108,11 +108,11 @@ fn bodies(said: &[u8]) {
     }
 }
 
-fn ending(problem: &WireProblem) -> String {
+fn ending(problem: &WireError) -> String {
     match problem {
-        WireProblem::TooLarge { length, limit } => assert!(length > limit),
-        WireProblem::Malformed(_) | WireProblem::Gone => {}
-        WireProblem::Io(error) => panic!("{error}"),
+        WireError::TooLarge { length, limit } => assert!(length > limit),
+        WireError::Malformed(_) | WireError::Gone => {}
+        WireError::Io(error) => panic!("{error}"),
     }
     problem.to_string()
 }

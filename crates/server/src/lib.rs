@@ -23,7 +23,7 @@ mod catalog;
 pub mod command;
 pub mod configuration;
 mod connection;
-mod failure;
+mod error;
 mod frontend;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::attempts::{Attempt, Attempted};
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 use crate::frontend::{FrontendMessage, StartupMessage, read_sasl_initial};
 use crate::newcomers::Newcomer;
 use crate::places::{NoPlace, Place};
-use crate::scram::{LoginProblem, Scram, mechanisms};
+use crate::scram::{LoginError, Scram, mechanisms};
 use crate::server::Server;
-use crate::wire::{ByteStream, Wire, WireProblem};
+use crate::wire::{ByteStream, Wire, WireError};
 use kohort_sql::Session;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, NegotiateProtocolVersion};
@@ -118,12 +118,12 @@ impl Opening<'_> {
                 }
             }
         }
-        self.end(Failure::fatal("08P01", "there was no startup message")).await;
+        self.end(AnswerError::fatal("08P01", "there was no startup message")).await;
         None
     }
 
     /// Offers the version of the protocol that is spoken here.
-    fn negotiate(&mut self, parameters: &[(String, String)]) -> Result<(), Failure> {
+    fn negotiate(&mut self, parameters: &[(String, String)]) -> Result<(), AnswerError> {
         let unknown = parameters.iter().map(|(name, _)| name).filter(|name| name.starts_with("_pq_."));
         let offer = NegotiateProtocolVersion::new(0, unknown.cloned().collect());
         Ok(self.wire.outgoing.put(&PgWireBackendMessage::NegotiateProtocolVersion(offer))?)
@@ -132,17 +132,18 @@ impl Opening<'_> {
     async fn authenticate(
         &mut self,
         parameters: &[(String, String)],
-    ) -> Result<(String, Session, Place<String>), Failure> {
+    ) -> Result<(String, Session, Place<String>), AnswerError> {
         let parameter = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let server = self.server;
         if server.configuration.require_tls && self.channel == Channel::Plain {
-            let refusal = Refusal::new("28000", "TLS is required").hint("connect with sslmode=require or stricter");
-            return Err(Failure::Fatal(Box::new(refusal)));
+            let refusal =
+                ErrorMessage::new("28000", "TLS is required").hint("connect with sslmode=require or stricter");
+            return Err(AnswerError::Fatal(Box::new(refusal)));
         }
         if parameter("replication").is_some_and(|value| !["false", "off", "no", "0"].contains(&value.as_str())) {
-            return Err(Failure::fatal("0A000", "there is no replication here"));
+            return Err(AnswerError::fatal("0A000", "there is no replication here"));
         }
-        let user = parameter("user").ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
+        let user = parameter("user").ok_or_else(|| AnswerError::fatal("28000", "no user is named"))?;
         if server.attempts.have_failed(self.peer, user, Instant::now()) {
             server.metrics.failed_logins.add(1);
             return Err(too_many_failed());
@@ -150,7 +151,7 @@ impl Opening<'_> {
         let session = match self.scram(user).await {
             Ok(session) => session,
             // psql asks what is wanted, hangs up, and comes back with a password: no guess was made.
-            Err(Failure::Gone) => return Err(Failure::Gone),
+            Err(AnswerError::Gone) => return Err(AnswerError::Gone),
             Err(failure) => {
                 server.metrics.failed_logins.add(1);
                 return Err(failure);
@@ -158,7 +159,7 @@ impl Opening<'_> {
         };
         let place = server.places.take(user.clone(), session.role()).map_err(|problem| {
             server.metrics.refused.add(1);
-            Failure::fatal(
+            AnswerError::fatal(
                 "53300",
                 match problem {
                     NoPlace::Full => "there are too many connections",
@@ -172,9 +173,9 @@ impl Opening<'_> {
         Ok((user.clone(), session, place))
     }
 
-    async fn scram(&mut self, user: &str) -> Result<Session, Failure> {
+    async fn scram(&mut self, user: &str) -> Result<Session, AnswerError> {
         let engine = &self.server.engine;
-        let accounts = engine.accounts().ok_or_else(|| Failure::fatal("28000", "nobody can log in"))?;
+        let accounts = engine.accounts().ok_or_else(|| AnswerError::fatal("28000", "nobody can log in"))?;
         let offered = Authentication::SASL(mechanisms(self.binding.as_deref()));
         self.say(offered).await?;
         let (mechanism, first) = read_sasl_initial(self.read_password().await?).map_err(|_| wrong_login(user, None))?;
@@ -186,8 +187,8 @@ impl Opening<'_> {
         let attempt = attempt(self.server, self.peer, user).await?;
         let checked = scram.finish(&last).and_then(|proof| {
             // Nothing fits the verifier of nobody; that they are nobody is checked all the same.
-            let login = login.ok_or(LoginProblem::Wrong)?;
-            let session = engine.session_of(login).map_err(|_| LoginProblem::Wrong)?;
+            let login = login.ok_or(LoginError::Wrong)?;
+            let session = engine.session_of(login).map_err(|_| LoginError::Wrong)?;
             Ok((proof, session))
         });
         let (proof, session) = match checked {
@@ -202,22 +203,22 @@ impl Opening<'_> {
         Ok(session)
     }
 
-    async fn say(&mut self, message: Authentication) -> Result<(), Failure> {
+    async fn say(&mut self, message: Authentication) -> Result<(), AnswerError> {
         self.wire.outgoing.put(&PgWireBackendMessage::Authentication(message))?;
         Ok(self.wire.outgoing.flush().await?)
     }
 
-    async fn read_password(&mut self) -> Result<bytes::Bytes, Failure> {
+    async fn read_password(&mut self) -> Result<bytes::Bytes, AnswerError> {
         match heard(self.server, self.newcomer, self.wire.incoming.read()).await? {
             FrontendMessage::Password(body) => Ok(body),
-            FrontendMessage::Terminate => Err(Failure::Gone),
-            _ => Err(Failure::fatal("08P01", "expected a password message")),
+            FrontendMessage::Terminate => Err(AnswerError::Gone),
+            _ => Err(AnswerError::fatal("08P01", "expected a password message")),
         }
     }
 
     /// Says why there is no login.
-    async fn end(mut self, failure: Failure) {
-        if let Failure::Fatal(refusal) | Failure::Statement(refusal) = failure
+    async fn end(mut self, failure: AnswerError) {
+        if let AnswerError::Fatal(refusal) | AnswerError::Statement(refusal) = failure
             && self.wire.outgoing.put(&refusal.message("FATAL")).is_ok()
         {
             let _ = self.wire.outgoing.flush().await;
@@ -227,7 +228,7 @@ impl Opening<'_> {
 }
 
 /// Leave to check a proof. Nothing is waited for from here to the end of the check, so others wait for that alone.
-async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Attempt<'s>, Failure> {
+async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Attempt<'s>, AnswerError> {
     loop {
         // Asked for before it is looked, so that no end is missed.
         let ended = server.attempts.ended();
@@ -243,31 +244,31 @@ async fn attempt<'s>(server: &'s Server, peer: IpAddr, user: &str) -> Result<Att
 async fn heard<T>(
     server: &Server,
     newcomer: &Newcomer,
-    message: impl Future<Output = Result<T, WireProblem>>,
-) -> Result<T, Failure> {
+    message: impl Future<Output = Result<T, WireError>>,
+) -> Result<T, AnswerError> {
     tokio::select! {
         biased;
         message = message => Ok(message?),
         () = newcomer.must_leave() => {
             server.metrics.refused.add(1);
-            let refusal = Refusal::new("53300", "there are too many connections that have not logged in");
-            Err(Failure::Fatal(Box::new(refusal.hint("connect again, and log in at once"))))
+            let refusal = ErrorMessage::new("53300", "there are too many connections that have not logged in");
+            Err(AnswerError::Fatal(Box::new(refusal.hint("connect again, and log in at once"))))
         }
     }
 }
 
-fn too_many_failed() -> Failure {
-    let refusal = Refusal::new("28000", "too many failed logins").hint("try again in a minute");
-    Failure::Fatal(Box::new(refusal))
+fn too_many_failed() -> AnswerError {
+    let refusal = ErrorMessage::new("28000", "too many failed logins").hint("try again in a minute");
+    AnswerError::Fatal(Box::new(refusal))
 }
 
 /// The same whether the password is wrong or nobody has this name.
-fn wrong_login(user: &str, problem: Option<LoginProblem>) -> Failure {
+fn wrong_login(user: &str, problem: Option<LoginError>) -> AnswerError {
     match problem {
-        Some(LoginProblem::Wrong) => {
-            Failure::fatal("28P01", format!("password authentication failed for user \"{user}\""))
+        Some(LoginError::Wrong) => {
+            AnswerError::fatal("28P01", format!("password authentication failed for user \"{user}\""))
         }
-        Some(problem) => Failure::fatal("28000", problem.to_string()),
-        None => Failure::fatal("08P01", LoginProblem::Malformed.to_string()),
+        Some(problem) => AnswerError::fatal("28000", problem.to_string()),
+        None => AnswerError::fatal("08P01", LoginError::Malformed.to_string()),
     }
 }

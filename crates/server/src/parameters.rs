@@ -15,13 +15,13 @@ use datafusion::sql::sqlparser::ast::{
 use kohort_sql::parser::{Parsed, Statement};
 use pgwire::api::Type;
 
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 
 /// Parameters a statement may have.
 const MOST: usize = 1000;
 
 /// The largest number of a parameter in a statement.
-pub(crate) fn count(parsed: &Parsed) -> Result<usize, Failure> {
+pub(crate) fn count(parsed: &Parsed) -> Result<usize, AnswerError> {
     let Some(statement) = sql(parsed) else { return Ok(0) };
     let mut largest = 0;
     let mut is_wrong = false;
@@ -35,7 +35,7 @@ pub(crate) fn count(parsed: &Parsed) -> Result<usize, Failure> {
         ControlFlow::<()>::Continue(())
     });
     if is_wrong || largest > MOST {
-        return Err(Failure::statement("42P02", format!("parameters are named $1 to ${MOST}")));
+        return Err(AnswerError::statement("42P02", format!("parameters are named $1 to ${MOST}")));
     }
     Ok(largest)
 }
@@ -44,9 +44,10 @@ pub(crate) fn count(parsed: &Parsed) -> Result<usize, Failure> {
 ///
 /// # Errors
 /// Where a parameter has no literal, or they are too long together.
-pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usize) -> Result<(), Failure> {
+pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usize) -> Result<(), AnswerError> {
     if n_bytes_with(parsed, literals) > most_bytes {
-        let refusal = Refusal::new("54000", format!("the statement's values would take more than {most_bytes} bytes"));
+        let refusal =
+            ErrorMessage::new("54000", format!("the statement's values would take more than {most_bytes} bytes"));
         return Err(refusal.hint("a value is there as often as its parameter is named").into());
     }
     let Statement::Sql(sql) = &mut parsed.statement else { return Ok(()) };
@@ -70,7 +71,7 @@ pub(crate) fn substitute(parsed: &mut Parsed, literals: &[Expr], most_bytes: usi
         ControlFlow::<()>::Continue(())
     });
     match missing {
-        Some(name) => Err(Failure::statement("42P02", format!("there is no parameter {name}"))),
+        Some(name) => Err(AnswerError::statement("42P02", format!("there is no parameter {name}"))),
         None => Ok(()),
     }
 }
@@ -157,17 +158,17 @@ fn position(name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// Where it is no value of its type, or its type can't be a parameter.
-pub(crate) fn literal(value: Option<&Bytes>, of: &Type, format: i16, position: usize) -> Result<Expr, Failure> {
+pub(crate) fn literal(value: Option<&Bytes>, of: &Type, format: i16, position: usize) -> Result<Expr, AnswerError> {
     let Some(value) = value else { return Ok(Expr::value(Value::Null)) };
     let literal = match format {
         0 => std::str::from_utf8(value).ok().and_then(|text| of_text(text, of)),
         1 => of_binary(value.clone(), of),
-        _ => return Err(Failure::statement("08P01", "there are the formats 0 and 1")),
+        _ => return Err(AnswerError::statement("08P01", "there are the formats 0 and 1")),
     };
     // Its value is not shown: it may be a private one.
     let wrong =
         || format!("parameter ${} is no value of type {}, or that type is not supported", position + 1, of.name());
-    literal.ok_or_else(|| Failure::statement("22P02", wrong()))
+    literal.ok_or_else(|| AnswerError::statement("22P02", wrong()))
 }
 
 /// NULL of a type, to see what a statement gives.
@@ -369,6 +370,6 @@ mod tests {
         let mut often =
             kohort_sql::parser::parse(&format!("SELECT 'a' IN ({})", vec!["$1"; 20_000].join(", "))).unwrap().remove(0);
         let failure = substitute(&mut often, &literals, 1_000_000).unwrap_err();
-        assert!(matches!(failure, Failure::Statement(refusal) if refusal.state == "54000"));
+        assert!(matches!(failure, AnswerError::Statement(refusal) if refusal.state == "54000"));
     }
 }

@@ -10,8 +10,8 @@ use kohort_sql::Session;
 use kohort_sql::parser::{AccessStatement, Parsed, Statement, StatementText, Statements};
 
 use crate::catalog::PgCatalog;
-use crate::failure::Failure;
-use crate::settings::{Scope, Settings, text_of};
+use crate::error::AnswerError;
+use crate::settings::{SettingScope, Settings, text_of};
 
 /// What a statement asks.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Request {
     Set {
         name: String,
         value: Option<String>,
-        scope: Scope,
+        scope: SettingScope,
     },
     /// An option of views, for the transaction under way.
     SetLocalOption {
@@ -45,7 +45,7 @@ pub(crate) enum Request {
     /// What the transaction under way may do, or each from here on.
     SetTransaction {
         modes: Vec<TransactionMode>,
-        scope: Scope,
+        scope: SettingScope,
     },
     /// A setting, by the name it is asked by.
     Show(String),
@@ -89,7 +89,7 @@ impl Request {
         session: &Session,
         catalog: &PgCatalog,
         settings: &Settings,
-    ) -> Result<Vec<Request>, Failure> {
+    ) -> Result<Vec<Request>, AnswerError> {
         let statements = Statements::sent_by(session.role(), text).map_err(|problem| session.unread(text, problem))?;
         let problem = match statements.parse() {
             Ok(parsed) => return parsed.into_iter().map(|parsed| Request::of(parsed, catalog, settings)).collect(),
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, Failure> {
+    fn of(parsed: Parsed, catalog: &PgCatalog, settings: &Settings) -> Result<Request, AnswerError> {
         let sql = match &parsed.statement {
             Statement::Sql(sql) => sql.as_ref(),
             own => {
@@ -115,7 +115,7 @@ impl Request {
             DFStatement::Statement(statement) => statement.as_ref(),
             DFStatement::Explain(_) => return Ok(Request::Rows(Box::new(parsed))),
             DFStatement::Reset(ResetStatement::Variable(name)) if settings.knows(&name.to_string()) => {
-                return Ok(Request::Set { name: name.to_string(), value: None, scope: Scope::Session });
+                return Ok(Request::Set { name: name.to_string(), value: None, scope: SettingScope::Session });
             }
             DFStatement::Reset(ResetStatement::Variable(name)) if name.to_string().eq_ignore_ascii_case("all") => {
                 return Ok(Request::Reset(None));
@@ -246,14 +246,14 @@ fn of_set(set: &Set, settings: &Settings) -> Option<Request> {
         }
         Set::SetTimeZone { local, value } => {
             let (name, value) = ("timezone".to_owned(), text_of(std::slice::from_ref(value)));
-            Some(Request::Set { name, value, scope: if *local { Scope::Local } else { Scope::Session } })
+            Some(Request::Set { name, value, scope: if *local { SettingScope::Local } else { SettingScope::Session } })
         }
         Set::SetNames { charset_name, .. } => {
             let (name, value) = ("client_encoding".to_owned(), Some(charset_name.value.clone()));
-            Some(Request::Set { name, value, scope: Scope::Session })
+            Some(Request::Set { name, value, scope: SettingScope::Session })
         }
         Set::SetTransaction { modes, session, .. } => {
-            let scope = if *session { Scope::Session } else { Scope::Local };
+            let scope = if *session { SettingScope::Session } else { SettingScope::Local };
             Some(Request::SetTransaction { modes: modes.clone(), scope })
         }
         _ => None,
@@ -267,7 +267,7 @@ fn of_option(mut parsed: Parsed) -> Request {
     };
     if let DFStatement::Statement(statement) = sql.as_mut()
         && let SqlStatement::Set(Set::SingleAssignment { scope, variable, .. }) = statement.as_mut()
-        && let Some(Scope::Local) = scope.take().map(|scope| scope_of(Some(&scope)))
+        && let Some(SettingScope::Local) = scope.take().map(|scope| scope_of(Some(&scope)))
     {
         let name = variable.to_string();
         return Request::SetLocalOption { name, parsed: Box::new(parsed) };
@@ -275,8 +275,8 @@ fn of_option(mut parsed: Parsed) -> Request {
     Request::Command { parsed: Box::new(parsed), tag: "SET" }
 }
 
-fn scope_of(scope: Option<&ContextModifier>) -> Scope {
-    if matches!(scope, Some(ContextModifier::Local)) { Scope::Local } else { Scope::Session }
+fn scope_of(scope: Option<&ContextModifier>) -> SettingScope {
+    if matches!(scope, Some(ContextModifier::Local)) { SettingScope::Local } else { SettingScope::Session }
 }
 
 fn is_option(name: &str) -> bool {
@@ -284,7 +284,7 @@ fn is_option(name: &str) -> bool {
 }
 
 /// How many rows a FETCH asks for; `None` is all.
-fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
+fn fetched(direction: &FetchDirection) -> Result<Option<usize>, AnswerError> {
     let number = |limit: &Value| match limit {
         Value::Number(digits, _) => digits.parse().ok(),
         _ => None,
@@ -300,8 +300,8 @@ fn fetched(direction: &FetchDirection) -> Result<Option<usize>, Failure> {
     rows.ok_or_else(|| unsupported("FETCH in this direction"))
 }
 
-fn unsupported(what: &str) -> Failure {
-    Failure::statement("0A000", format!("{what} is not supported"))
+fn unsupported(what: &str) -> AnswerError {
+    AnswerError::statement("0A000", format!("{what} is not supported"))
 }
 
 /// The tag of a statement of ours that gives no rows.

@@ -20,7 +20,7 @@ use pgwire::api::results::FieldInfo;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
-use crate::failure::Failure;
+use crate::error::AnswerError;
 use crate::wire::Outgoing;
 
 /// Rows encoded at a time: as many as are sent before others get their turn.
@@ -42,7 +42,7 @@ pub(crate) struct Rows {
 
 /// Whether there may be more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SentRows {
     All(u64),
     Some(u64),
 }
@@ -55,7 +55,7 @@ impl Rows {
         formats: &[i16],
         revocations: u64,
         memory: &Arc<dyn MemoryPool>,
-    ) -> Result<Rows, Failure> {
+    ) -> Result<Rows, AnswerError> {
         let schema = described.unwrap_or_else(|| stream.schema());
         let fields = Arc::new(fields(&schema, formats)?);
         let memory = MemoryConsumer::new("rows of a cursor").register(memory);
@@ -72,13 +72,13 @@ impl Rows {
     }
 
     /// Reads the first rows, which a query of views has at hand already, so that what they take is known.
-    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn begin(&mut self) -> Result<(), AnswerError> {
         self.rest = self.next_batch().await?;
         self.keep()
     }
 
     /// Counts what is kept. A slice keeps all that it was cut from.
-    fn keep(&mut self) -> Result<(), Failure> {
+    fn keep(&mut self) -> Result<(), AnswerError> {
         let n_bytes = self.rest.as_ref().map_or(0, RecordBatch::get_array_memory_size);
         self.memory.try_resize(n_bytes).map_err(|error| {
             self.let_go();
@@ -94,21 +94,21 @@ impl Rows {
     }
 
     /// Sends up to so many rows.
-    pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<Sent, Failure> {
+    pub(crate) async fn send(&mut self, wire: &mut Outgoing, max_rows: Option<usize>) -> Result<SentRows, AnswerError> {
         let mut n_sent = 0;
         loop {
             let left = max_rows.map_or(usize::MAX, |max_rows| max_rows - n_sent);
             if left == 0 {
                 self.keep()?;
-                return Ok(Sent::Some(n_sent as u64));
+                return Ok(SentRows::Some(n_sent as u64));
             }
-            let Some(batch) = self.next_batch().await? else { return Ok(Sent::All(n_sent as u64)) };
+            let Some(batch) = self.next_batch().await? else { return Ok(SentRows::All(n_sent as u64)) };
             let n_rows = batch.num_rows().min(left).min(SLICE);
             if n_rows < batch.num_rows() {
                 self.rest = Some(batch.slice(n_rows, batch.num_rows() - n_rows));
             }
             for row in encode_recordbatch(Arc::clone(&self.fields), batch.slice(0, n_rows)) {
-                let row = row.map_err(|_| Failure::statement("0A000", "a value can't be written as its type"))?;
+                let row = row.map_err(|_| AnswerError::statement("0A000", "a value can't be written as its type"))?;
                 wire.put(&PgWireBackendMessage::DataRow(row))?;
             }
             n_sent += n_rows;
@@ -117,7 +117,7 @@ impl Rows {
     }
 
     /// The next rows, as the client was told they would be.
-    async fn next_batch(&mut self) -> Result<Option<RecordBatch>, Failure> {
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>, AnswerError> {
         if let Some(rest) = self.rest.take() {
             return Ok(Some(rest));
         }
@@ -140,7 +140,7 @@ pub(crate) fn description(fields: &[FieldInfo]) -> RowDescription {
 }
 
 /// Columns as clients know them.
-pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>, Failure> {
+pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>, AnswerError> {
     let n_columns = schema.fields().len();
     let format = match formats {
         [] => Format::UnifiedText,
@@ -148,17 +148,17 @@ pub(crate) fn fields(schema: &Schema, formats: &[i16]) -> Result<Vec<FieldInfo>,
         formats if formats.len() == n_columns => Format::Individual(formats.to_vec()),
         formats => {
             let message = format!("there are {} result formats and {n_columns} columns", formats.len());
-            return Err(Failure::statement("08P01", message));
+            return Err(AnswerError::statement("08P01", message));
         }
     };
     arrow_schema_to_pg_fields(schema, &format, None)
-        .map_err(|_| Failure::statement("0A000", "a column has a type that PostgreSQL does not know"))
+        .map_err(|_| AnswerError::statement("0A000", "a column has a type that PostgreSQL does not know"))
 }
 
 /// A batch with the types of a schema.
-fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
+fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, AnswerError> {
     if batch.num_columns() != schema.fields().len() {
-        return Err(Failure::statement("0A000", "the columns of this statement have changed"));
+        return Err(AnswerError::statement("0A000", "the columns of this statement have changed"));
     }
     let own = batch.schema();
     let mut pairs = own.fields().iter().zip(schema.fields());

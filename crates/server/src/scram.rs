@@ -23,7 +23,7 @@ const BINDING: &str = "tls-server-end-point";
 
 /// Why a login failed. None says whether there is such a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LoginProblem {
+pub(crate) enum LoginError {
     #[error("malformed login message")]
     Malformed,
     #[error("this login mechanism is not offered")]
@@ -59,27 +59,27 @@ impl Scram {
         message: &[u8],
         verifier: Verifier,
         binding: Option<&[u8]>,
-    ) -> Result<(Scram, String), LoginProblem> {
-        let message = std::str::from_utf8(message).map_err(|_| LoginProblem::Malformed)?;
-        let (flag, rest) = message.split_once(',').ok_or(LoginProblem::Malformed)?;
-        let (authorize_as, bare) = rest.split_once(',').ok_or(LoginProblem::Malformed)?;
+    ) -> Result<(Scram, String), LoginError> {
+        let message = std::str::from_utf8(message).map_err(|_| LoginError::Malformed)?;
+        let (flag, rest) = message.split_once(',').ok_or(LoginError::Malformed)?;
+        let (authorize_as, bare) = rest.split_once(',').ok_or(LoginError::Malformed)?;
         // Nobody logs in as somebody else, and nothing is extended that must be understood.
         if !authorize_as.is_empty() || bare.starts_with("m=") {
-            return Err(LoginProblem::Malformed);
+            return Err(LoginError::Malformed);
         }
         let header = format!("{flag},,");
         let channel = match (mechanism, flag.strip_prefix("p="), binding) {
             (BOUND, Some(BINDING), Some(binding)) => [header.as_bytes(), binding].concat(),
             // It could, and believes that we can't: we offered it where there is a binding.
-            (PLAIN, None, Some(_)) if flag == "y" => return Err(LoginProblem::Binding),
+            (PLAIN, None, Some(_)) if flag == "y" => return Err(LoginError::Binding),
             (PLAIN, None, _) if flag == "n" || flag == "y" => header.into_bytes(),
-            _ => return Err(LoginProblem::Mechanism),
+            _ => return Err(LoginError::Mechanism),
         };
         let client_nonce = bare.split(',').find_map(|part| part.strip_prefix("r=")).unwrap_or_default();
         if client_nonce.is_empty() || !client_nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(LoginProblem::Malformed);
+            return Err(LoginError::Malformed);
         }
-        let own: [u8; 18] = random_bytes().map_err(|_| LoginProblem::NoRandomness)?;
+        let own: [u8; 18] = random_bytes().map_err(|_| LoginError::NoRandomness)?;
         let nonce = format!("{client_nonce}{}", STANDARD.encode(own));
         let iterations: NonZeroU32 = verifier.iterations;
         let server_first = format!("r={nonce},s={},i={iterations}", STANDARD.encode(&verifier.salt));
@@ -94,18 +94,18 @@ impl Scram {
     }
 
     /// Takes the client's last message; returns the server's, which proves that it knows the verifier.
-    pub(crate) fn finish(self, message: &[u8]) -> Result<String, LoginProblem> {
-        let message = std::str::from_utf8(message).map_err(|_| LoginProblem::Malformed)?;
-        let (without_proof, proof) = message.rsplit_once(",p=").ok_or(LoginProblem::Malformed)?;
-        let (channel, nonce) = without_proof.split_once(',').ok_or(LoginProblem::Malformed)?;
+    pub(crate) fn finish(self, message: &[u8]) -> Result<String, LoginError> {
+        let message = std::str::from_utf8(message).map_err(|_| LoginError::Malformed)?;
+        let (without_proof, proof) = message.rsplit_once(",p=").ok_or(LoginError::Malformed)?;
+        let (channel, nonce) = without_proof.split_once(',').ok_or(LoginError::Malformed)?;
         if channel.strip_prefix("c=") != Some(self.channel.as_str()) {
-            return Err(LoginProblem::Binding);
+            return Err(LoginError::Binding);
         }
         if nonce.strip_prefix("r=") != Some(self.nonce.as_str()) {
-            return Err(LoginProblem::Malformed);
+            return Err(LoginError::Malformed);
         }
         let proof: [u8; 32] =
-            STANDARD.decode(proof).ok().and_then(|proof| proof.try_into().ok()).ok_or(LoginProblem::Malformed)?;
+            STANDARD.decode(proof).ok().and_then(|proof| proof.try_into().ok()).ok_or(LoginError::Malformed)?;
         let said = format!("{},{},{without_proof}", self.client_first_bare, self.server_first);
         let signature = sign(&self.verifier.stored_key, said.as_bytes());
         let mut client_key = [0; 32];
@@ -114,7 +114,7 @@ impl Scram {
         }
         let stored_key = digest::digest(&digest::SHA256, &client_key);
         if !bool::from(stored_key.as_ref().ct_eq(&self.verifier.stored_key)) {
-            return Err(LoginProblem::Wrong);
+            return Err(LoginError::Wrong);
         }
         Ok(format!("v={}", STANDARD.encode(sign(&self.verifier.server_key, said.as_bytes()))))
     }
@@ -133,13 +133,13 @@ mod tests {
         Verifier::of_password("correct horse").unwrap()
     }
 
-    fn start(mechanism: &str, message: &str, binding: Option<&[u8]>) -> Result<(Scram, String), LoginProblem> {
+    fn start(mechanism: &str, message: &str, binding: Option<&[u8]>) -> Result<(Scram, String), LoginError> {
         Scram::start(mechanism, message.as_bytes(), verifier(), binding)
     }
 
     #[test]
     fn a_client_that_was_told_of_no_binding_is_refused_where_there_is_one() {
-        assert!(matches!(start(PLAIN, "y,,n=,r=abc", Some(b"hash")), Err(LoginProblem::Binding)));
+        assert!(matches!(start(PLAIN, "y,,n=,r=abc", Some(b"hash")), Err(LoginError::Binding)));
         assert!(start(PLAIN, "y,,n=,r=abc", None).is_ok());
         assert!(start(PLAIN, "n,,n=,r=abc", Some(b"hash")).is_ok());
     }
@@ -153,23 +153,19 @@ mod tests {
             (PLAIN, "p=tls-server-end-point,,n=,r=abc", Some(b"hash")),
             ("PLAIN", "n,,n=,r=abc", None),
         ] {
-            assert_eq!(
-                start(mechanism, message, binding).err(),
-                Some(LoginProblem::Mechanism),
-                "{mechanism} {message}"
-            );
+            assert_eq!(start(mechanism, message, binding).err(), Some(LoginError::Mechanism), "{mechanism} {message}");
         }
     }
 
     #[test]
     fn what_is_no_login_is_refused() {
         for message in ["", "n", "n,", "n,,", "n,,n=,r=", "n,,m=x,n=,r=abc", "n,a=root,n=,r=abc", "n,,n=,r=a c"] {
-            assert_eq!(start(PLAIN, message, None).err(), Some(LoginProblem::Malformed), "{message}");
+            assert_eq!(start(PLAIN, message, None).err(), Some(LoginError::Malformed), "{message}");
         }
         let finish = |message: &str| start(PLAIN, "n,,n=,r=abc", None).unwrap().0.finish(message.as_bytes());
-        assert_eq!(finish("c=biws,r=abc,p=AAAA"), Err(LoginProblem::Malformed));
-        assert_eq!(finish("c=eSws,r=abc,p=AAAA"), Err(LoginProblem::Binding));
-        assert_eq!(finish(""), Err(LoginProblem::Malformed));
+        assert_eq!(finish("c=biws,r=abc,p=AAAA"), Err(LoginError::Malformed));
+        assert_eq!(finish("c=eSws,r=abc,p=AAAA"), Err(LoginError::Binding));
+        assert_eq!(finish(""), Err(LoginError::Malformed));
     }
 
     #[test]
@@ -177,8 +173,8 @@ mod tests {
         let (scram, first) = start(PLAIN, "n,,n=,r=abc", None).unwrap();
         let nonce = first.split(',').next().unwrap();
         let proof = STANDARD.encode([7; 32]);
-        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginProblem::Wrong));
+        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginError::Wrong));
         let (scram, _) = start(PLAIN, "n,,n=,r=abc", None).unwrap();
-        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginProblem::Malformed));
+        assert_eq!(scram.finish(format!("c=biws,{nonce},p={proof}").as_bytes()), Err(LoginError::Malformed));
     }
 }

@@ -63,7 +63,7 @@ pub struct Server {
     /// Whose cursors are open.
     pub(crate) cursors: Arc<Places<String>>,
     newcomers: Arc<Newcomers>,
-    running: Running,
+    running: OpenConnections,
     work: Work,
     /// Whether it is to stop.
     stopping: watch::Sender<bool>,
@@ -115,7 +115,7 @@ impl Server {
             places: Places::new(most, (most / 2).max(1), FOR_OWNERS.min(most / 4)),
             cursors: Places::new(MOST_CURSORS, MOST_CURSORS_OF_ONE, CURSORS_FOR_OWNERS),
             newcomers: Newcomers::new(2 * most + 16, most.max(8)),
-            running: Running::default(),
+            running: OpenConnections::default(),
             work: Work::start()?,
             stopping: watch::Sender::new(false),
             ending: watch::Sender::new(false),
@@ -225,12 +225,12 @@ impl Drop for Open {
 
 /// Connections by number, with their secrets.
 #[derive(Default)]
-struct Running {
+struct OpenConnections {
     next: AtomicI32,
     connections: Mutex<HashMap<i32, (i32, Arc<Notify>)>>,
 }
 
-impl Running {
+impl OpenConnections {
     fn connections(&self) -> MutexGuard<'_, HashMap<i32, (i32, Arc<Notify>)>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }

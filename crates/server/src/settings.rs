@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use kohort_sql::Role;
 
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 
 /// The version of PostgreSQL that clients are told.
 pub(crate) const SERVER_VERSION: &str = "15.0";
@@ -19,7 +19,7 @@ pub(crate) const NO_TRANSACTION: &str = "warning: this is for a transaction, and
 
 /// How long something is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum SettingScope {
     /// Until it is set again, or a transaction in which it was set is rolled back.
     Session,
     /// Until the transaction ends.
@@ -102,13 +102,13 @@ const REPORTED: [(&str, &str); 12] = [
     ("timezone", "TimeZone"),
 ];
 
-type Values = BTreeMap<&'static str, String>;
+type SettingValues = BTreeMap<&'static str, String>;
 
 /// Settings of one connection.
 pub(crate) struct Settings {
-    values: Values,
+    values: SettingValues,
     /// What they are reset to.
-    initial: Values,
+    initial: SettingValues,
     transaction: Option<InTransaction>,
     role: Role,
     /// How long a statement may take at most, and how long an open transaction may say nothing.
@@ -117,8 +117,8 @@ pub(crate) struct Settings {
 
 /// What settings become when a transaction ends.
 struct InTransaction {
-    rolled_back: Values,
-    committed: Values,
+    rolled_back: SettingValues,
+    committed: SettingValues,
 }
 
 /// Times that a client may shorten and not lengthen.
@@ -145,7 +145,7 @@ impl Settings {
             Some(longest) => longest.as_millis().to_string(),
             None => value.to_owned(),
         };
-        let mut values: Values = KNOWN.into_iter().map(|(name, value, _)| (name, first(name, value))).collect();
+        let mut values: SettingValues = KNOWN.into_iter().map(|(name, value, _)| (name, first(name, value))).collect();
         values.insert("session_authorization", user.to_owned());
         Settings { initial: values.clone(), values, transaction: None, role, longest }
     }
@@ -220,16 +220,21 @@ impl Settings {
     ///
     /// # Errors
     /// Where it can't be that.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Option<String>, Failure> {
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        scope: SettingScope,
+    ) -> Result<Option<String>, AnswerError> {
         let name = name.to_lowercase();
         let Some((name, initial, takes)) = KNOWN.into_iter().find(|(known, ..)| *known == name) else {
-            return Err(Failure::statement("42704", format!("there is no setting \"{name}\"")));
+            return Err(AnswerError::statement("42704", format!("there is no setting \"{name}\"")));
         };
         let is_of_transaction = ["transaction_read_only", "transaction_isolation"].contains(&name);
-        let wrong = || Refusal::new("22023", format!("\"{name}\" can't be set to this"));
+        let wrong = || ErrorMessage::new("22023", format!("\"{name}\" can't be set to this"));
         let mut note = None;
         let value = match (takes, value) {
-            (Takes::Nothing, _) => return Err(Failure::statement("55P02", format!("\"{name}\" can't be changed"))),
+            (Takes::Nothing, _) => return Err(AnswerError::statement("55P02", format!("\"{name}\" can't be changed"))),
             (_, None) => self.initial.get(name).cloned().unwrap_or_default(),
             (Takes::Anything | Takes::Noted(..), Some(value)) if value.len() > 1000 => return Err(wrong().into()),
             (Takes::Anything, Some(value)) => value.to_owned(),
@@ -269,9 +274,9 @@ impl Settings {
             note = Some("each statement reads one state, and the next one may read another".to_owned());
         }
         match (&mut self.transaction, scope) {
-            (None, Scope::Local) => return Ok(Some(NO_TRANSACTION.to_owned())),
-            (None, Scope::Session) if is_of_transaction => return Ok(Some(NO_TRANSACTION.to_owned())),
-            (Some(transaction), Scope::Session) if !is_of_transaction => {
+            (None, SettingScope::Local) => return Ok(Some(NO_TRANSACTION.to_owned())),
+            (None, SettingScope::Session) if is_of_transaction => return Ok(Some(NO_TRANSACTION.to_owned())),
+            (Some(transaction), SettingScope::Session) if !is_of_transaction => {
                 transaction.committed.insert(name, value.clone());
             }
             _ => {}
@@ -353,13 +358,13 @@ mod tests {
     #[test]
     fn a_timeout_can_be_shortened_and_not_lengthened() {
         let mut settings = settings(Role::Owner, 10);
-        settings.set("statement_timeout", Some("2s"), Scope::Session).unwrap();
+        settings.set("statement_timeout", Some("2s"), SettingScope::Session).unwrap();
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(2)));
         for longer in ["0", "11s", "1min", "x"] {
-            assert!(settings.set("statement_timeout", Some(longer), Scope::Session).is_err(), "{longer}");
-            assert!(settings.set("idle_in_transaction_session_timeout", Some(longer), Scope::Session).is_err());
+            assert!(settings.set("statement_timeout", Some(longer), SettingScope::Session).is_err(), "{longer}");
+            assert!(settings.set("idle_in_transaction_session_timeout", Some(longer), SettingScope::Session).is_err());
         }
-        settings.set("STATEMENT_TIMEOUT", None, Scope::Session).unwrap();
+        settings.set("STATEMENT_TIMEOUT", None, SettingScope::Session).unwrap();
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(10)));
     }
 
@@ -373,7 +378,7 @@ mod tests {
             ("default_transaction_read_only", "perhaps"),
             ("default_transaction_isolation", "chaos"),
         ] {
-            assert!(settings.set(name, Some(value), Scope::Session).is_err(), "{name}");
+            assert!(settings.set(name, Some(value), SettingScope::Session).is_err(), "{name}");
         }
         for (name, value) in [
             ("lock_timeout", "1s"),
@@ -382,9 +387,9 @@ mod tests {
             ("synchronous_commit", "off"),
             ("default_transaction_isolation", "serializable"),
         ] {
-            assert!(settings.set(name, Some(value), Scope::Session).unwrap().is_some(), "{name}");
+            assert!(settings.set(name, Some(value), SettingScope::Session).unwrap().is_some(), "{name}");
         }
-        assert_eq!(settings.set("client_encoding", Some("utf-8"), Scope::Session).unwrap(), None);
+        assert_eq!(settings.set("client_encoding", Some("utf-8"), SettingScope::Session).unwrap(), None);
         assert_eq!(settings.get("Client_Encoding"), Some("UTF8"));
         assert_eq!(settings.get("transaction isolation level"), Some("read committed"));
         assert_eq!(settings.get("nothing"), None);
@@ -394,26 +399,26 @@ mod tests {
     fn what_is_set_in_a_transaction_ends_with_it_or_is_undone() {
         let mut settings = settings(Role::Owner, 0);
         let name = |settings: &Settings| settings.get("application_name").unwrap().to_owned();
-        settings.set("application_name", Some("at first"), Scope::Session).unwrap();
-        assert!(settings.set("application_name", Some("x"), Scope::Local).unwrap().is_some());
+        settings.set("application_name", Some("at first"), SettingScope::Session).unwrap();
+        assert!(settings.set("application_name", Some("x"), SettingScope::Local).unwrap().is_some());
         assert_eq!(name(&settings), "at first");
         settings.begin();
-        settings.set("application_name", Some("local"), Scope::Local).unwrap();
+        settings.set("application_name", Some("local"), SettingScope::Local).unwrap();
         assert_eq!(name(&settings), "local");
         assert!(settings.end(true));
         assert_eq!(name(&settings), "at first");
         for (is_kept, after) in [(false, "at first"), (true, "kept")] {
             settings.begin();
-            settings.set("application_name", Some("kept"), Scope::Session).unwrap();
+            settings.set("application_name", Some("kept"), SettingScope::Session).unwrap();
             settings.end(is_kept);
             assert_eq!(name(&settings), after);
         }
         settings.begin();
-        settings.set("transaction_read_only", Some("on"), Scope::Session).unwrap();
+        settings.set("transaction_read_only", Some("on"), SettingScope::Session).unwrap();
         assert!(settings.is_read_only());
         settings.end(true);
         assert!(!settings.is_read_only());
-        settings.set("default_transaction_read_only", Some("on"), Scope::Session).unwrap();
+        settings.set("default_transaction_read_only", Some("on"), SettingScope::Session).unwrap();
         settings.begin();
         assert!(settings.is_read_only());
         settings.end(false);

@@ -24,7 +24,7 @@ pub struct Tls {
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TlsProblem {
+pub enum TlsError {
     /// A file that holds no certificate or key.
     #[error("{}: there is no {what} in it: {reason}", .path.display())]
     File {
@@ -52,8 +52,8 @@ impl Tls {
     ///
     /// # Errors
     /// Where they are none, or do not fit.
-    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsProblem> {
-        let wrong = |path: &Path, what, reason: String| TlsProblem::File { path: path.to_owned(), what, reason };
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
+        let wrong = |path: &Path, what, reason: String| TlsError::File { path: path.to_owned(), what, reason };
         let no_certificate = |reason: String| wrong(certificate, "certificate", reason);
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
@@ -62,7 +62,7 @@ impl Tls {
         let binding = binding(first);
         let private =
             PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, "private key", error.to_string()))?;
-        let mismatch = |source| TlsProblem::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
+        let mismatch = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

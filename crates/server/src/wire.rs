@@ -35,7 +35,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// Why nothing more can be said or heard.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WireProblem {
+pub(crate) enum WireError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -79,7 +79,7 @@ impl Wire {
 
     /// The stream itself, to speak TLS through. There must be nothing that was read ahead: it would have come in plain
     /// text and be taken for what was said in secret.
-    pub(crate) fn into_stream(self) -> Result<Box<dyn ByteStream>, WireProblem> {
+    pub(crate) fn into_stream(self) -> Result<Box<dyn ByteStream>, WireError> {
         let Wire { incoming, outgoing } = self;
         match incoming.input.is_empty() {
             true => Ok(incoming.stream.unsplit(outgoing.stream)),
@@ -101,13 +101,13 @@ impl Incoming {
     }
 
     /// The first message.
-    pub(crate) async fn read_startup(&mut self) -> Result<StartupMessage, WireProblem> {
+    pub(crate) async fn read_startup(&mut self) -> Result<StartupMessage, WireError> {
         let body = self.read_body(0).await?;
         Ok(StartupMessage::read(body)?)
     }
 
     /// The next message.
-    pub(crate) async fn read(&mut self) -> Result<FrontendMessage, WireProblem> {
+    pub(crate) async fn read(&mut self) -> Result<FrontendMessage, WireError> {
         while self.input.is_empty() {
             self.read_more().await?;
         }
@@ -127,7 +127,7 @@ impl Incoming {
     }
 
     /// The body of the message whose length stands after so many bytes.
-    async fn read_body(&mut self, before: usize) -> Result<Bytes, WireProblem> {
+    async fn read_body(&mut self, before: usize) -> Result<Bytes, WireError> {
         loop {
             if let Some(length) = self.input.get(before..before + 4) {
                 let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
@@ -135,7 +135,7 @@ impl Incoming {
                     return Err(Malformed("it is shorter than its own length").into());
                 }
                 if length > self.limit {
-                    return Err(WireProblem::TooLarge { length, limit: self.limit });
+                    return Err(WireError::TooLarge { length, limit: self.limit });
                 }
                 if self.input.len() >= before + length {
                     self.input.advance(before + 4);
@@ -146,10 +146,10 @@ impl Incoming {
         }
     }
 
-    async fn read_more(&mut self) -> Result<(), WireProblem> {
+    async fn read_more(&mut self) -> Result<(), WireError> {
         self.input.reserve(CHUNK);
         match self.stream.read_buf(&mut self.input).await? {
-            0 => Err(WireProblem::Gone),
+            0 => Err(WireError::Gone),
             _ => Ok(()),
         }
     }
@@ -157,7 +157,7 @@ impl Incoming {
 
 impl Outgoing {
     /// Keeps a message until it is sent.
-    pub(crate) fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), WireProblem> {
+    pub(crate) fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), WireError> {
         Ok(message.encode(&mut self.output).map_err(io::Error::other)?)
     }
 
@@ -167,28 +167,28 @@ impl Outgoing {
     }
 
     /// Sends what is kept where it is much.
-    pub(crate) async fn flush_if_full(&mut self) -> Result<(), WireProblem> {
+    pub(crate) async fn flush_if_full(&mut self) -> Result<(), WireError> {
         if self.output.len() >= FULL { self.flush().await } else { Ok(()) }
     }
 
     /// Sends what is kept.
-    pub(crate) async fn flush(&mut self) -> Result<(), WireProblem> {
+    pub(crate) async fn flush(&mut self) -> Result<(), WireError> {
         while !self.output.is_empty() {
             let stalled = self.stalled();
             let written = tokio::select! {
                 biased;
                 written = self.stream.write_buf(&mut self.output) => written?,
-                () = stalled => return Err(WireProblem::Io(io::ErrorKind::TimedOut.into())),
+                () = stalled => return Err(WireError::Io(io::ErrorKind::TimedOut.into())),
             };
             if written == 0 {
-                return Err(WireProblem::Gone);
+                return Err(WireError::Gone);
             }
         }
         let stalled = self.stalled();
         tokio::select! {
             biased;
             flushed = self.stream.flush() => Ok(flushed?),
-            () = stalled => Err(WireProblem::Io(io::ErrorKind::TimedOut.into())),
+            () = stalled => Err(WireError::Io(io::ErrorKind::TimedOut.into())),
         }
     }
 

@@ -10,9 +10,9 @@
 //! what takes something away counts at once, is recorded then, and is written by [`Accounts::write`], so that nobody who holds
 //! up writing keeps what was revoked. Nothing is written before its record is.
 
+mod error;
 mod grants;
 mod login;
-mod problem;
 mod records;
 mod verifier;
 
@@ -21,13 +21,13 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::watch;
 
+pub use error::AccessError;
 pub use grants::{GrantedPair, Held};
 pub use login::Login;
-pub use problem::AccessProblem;
 pub use records::{MemoryRecords, Record, Records};
 pub use verifier::{ITERATIONS, Verifier, random_bytes};
 
-use crate::engine::Role;
+use crate::role::Role;
 use grants::Grants;
 use records::Unwritten;
 
@@ -81,7 +81,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where the system gives no random bytes.
-    pub fn in_memory() -> Result<Accounts, AccessProblem> {
+    pub fn in_memory() -> Result<Accounts, AccessError> {
         Accounts::open(Box::new(MemoryRecords::default()))
     }
 
@@ -89,17 +89,17 @@ impl Accounts {
     ///
     /// # Errors
     /// Where they can't be read.
-    pub fn open(records: Box<dyn Records>) -> Result<Accounts, AccessProblem> {
+    pub fn open(records: Box<dyn Records>) -> Result<Accounts, AccessError> {
         let mut state = State::default();
         for Record { name, text } in records.list(USERS)? {
             let incarnation = state.next_incarnation();
-            let user = User::from_text(&text, incarnation).ok_or(AccessProblem::BadRecord { kind: USERS })?;
+            let user = User::from_text(&text, incarnation).ok_or(AccessError::BadRecord { kind: USERS })?;
             state.users.insert(name, user);
         }
         state.grants = Grants::read(records.as_ref())?;
         let known = records.list(SERVER)?.into_iter().find(|record| record.name == SECRET);
         let secret = match known {
-            Some(record) => verifier::decode_32(&record.text).ok_or(AccessProblem::BadRecord { kind: SERVER })?,
+            Some(record) => verifier::decode_32(&record.text).ok_or(AccessError::BadRecord { kind: SERVER })?,
             None => {
                 let secret: [u8; 32] = random_bytes()?;
                 records.put(SERVER, SECRET, &verifier::encode(&secret))?;
@@ -174,14 +174,14 @@ impl Accounts {
         role: Role,
         password: &str,
         recording: Recording<'_>,
-    ) -> Result<(), AccessProblem> {
+    ) -> Result<(), AccessError> {
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(AccessProblem::BadName { longest: LONGEST_NAME });
+            return Err(AccessError::BadName { longest: LONGEST_NAME });
         }
         let verifier = checked_verifier(password)?;
         let mut state = self.lock();
         if state.users.contains_key(name) {
-            return Err(AccessProblem::UserExists { name: name.to_owned() });
+            return Err(AccessError::UserExists { name: name.to_owned() });
         }
         self.settle(&mut state, recording)?;
         let user = User { role, verifier, incarnation: state.next_incarnation() };
@@ -201,11 +201,11 @@ impl Accounts {
         password: &str,
         asked_by: Option<&Login>,
         recording: Recording<'_>,
-    ) -> Result<(), AccessProblem> {
+    ) -> Result<(), AccessError> {
         let verifier = checked_verifier(password)?;
         let mut state = self.lock();
         let incarnation = state.next_incarnation();
-        let Some(known) = state.users.get(name) else { return Err(AccessProblem::unknown_user(name)) };
+        let Some(known) = state.users.get(name) else { return Err(AccessError::unknown_user(name)) };
         let stays = asked_by.filter(|login| login.is(name, known.incarnation));
         let user = User { role: known.role, verifier, incarnation };
         state.unwritten.put(USERS, name, &user.to_text());
@@ -215,7 +215,7 @@ impl Accounts {
         drop(state);
         // The number stays: cursors of others need not be asked for again.
         self.taken_away.send_modify(|_| {});
-        recorded.map_err(AccessProblem::Unrecorded)
+        recorded.map_err(AccessError::Unrecorded)
     }
 
     /// Removes somebody, at once; sessions of theirs end. Returns whether they were there. To be followed by
@@ -223,14 +223,14 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user and there must be, or the last owner would go.
-    pub fn drop_user(&self, name: &str, if_exists: bool, recording: Recording<'_>) -> Result<bool, AccessProblem> {
+    pub fn drop_user(&self, name: &str, if_exists: bool, recording: Recording<'_>) -> Result<bool, AccessError> {
         let mut state = self.lock();
         let Some(user) = state.users.get(name) else {
-            return if if_exists { Ok(false) } else { Err(AccessProblem::unknown_user(name)) };
+            return if if_exists { Ok(false) } else { Err(AccessError::unknown_user(name)) };
         };
         let n_owners = state.users.values().filter(|user| user.role == Role::Owner).count();
         if user.role == Role::Owner && n_owners == 1 {
-            return Err(AccessProblem::LastOwner);
+            return Err(AccessError::LastOwner);
         }
         let State { users, grants, unwritten, .. } = &mut *state;
         grants.revoke_all(name, unwritten);
@@ -248,7 +248,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user.
-    pub fn grant_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    pub fn grant_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
         let mut state = self.lock();
         state.check_user(user)?;
         self.settle(&mut state, recording)?;
@@ -259,11 +259,11 @@ impl Accounts {
     ///
     /// # Errors
     /// Where it was not granted.
-    pub fn revoke_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    pub fn revoke_view(&self, user: &str, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
         let mut state = self.lock();
         state.check_user(user)?;
         if !state.grants.holds_view(user, view) {
-            return Err(AccessProblem::NotGranted { what: format!("SELECT ON {view}"), user: user.to_owned() });
+            return Err(AccessError::NotGranted { what: format!("SELECT ON {view}"), user: user.to_owned() });
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_view(user, view, unwritten);
@@ -274,7 +274,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where it can't be recorded.
-    pub fn forget_view(&self, view: &str, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    pub fn forget_view(&self, view: &str, recording: Recording<'_>) -> Result<(), AccessError> {
         let mut state = self.lock();
         self.settle(&mut state, recording)?;
         state.grants.forget_view(view, self.records.as_ref())?;
@@ -287,7 +287,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where there is no such user.
-    pub fn grant_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    pub fn grant_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessError> {
         let mut state = self.lock();
         state.check_user(user)?;
         self.settle(&mut state, recording)?;
@@ -298,11 +298,11 @@ impl Accounts {
     ///
     /// # Errors
     /// Where they were not granted.
-    pub fn revoke_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    pub fn revoke_pair(&self, user: &str, pair: &GrantedPair, recording: Recording<'_>) -> Result<(), AccessError> {
         let mut state = self.lock();
         state.check_user(user)?;
         if !state.grants.pairs(user).any(|(held, how)| held.is_same(pair) && how == Held::Now) {
-            return Err(AccessProblem::NotGranted { what: pair.to_string(), user: user.to_owned() });
+            return Err(AccessError::NotGranted { what: pair.to_string(), user: user.to_owned() });
         }
         let State { grants, unwritten, .. } = &mut *state;
         grants.revoke_pair(user, pair, unwritten);
@@ -314,7 +314,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Where something can't be written.
-    pub fn write(&self) -> Result<(), AccessProblem> {
+    pub fn write(&self) -> Result<(), AccessError> {
         Ok(self.lock().unwritten.write(self.records.as_ref())?)
     }
 
@@ -361,17 +361,17 @@ impl Accounts {
 
     /// Records a change that gives something, and writes what was taken away before: what is given must not be written before
     /// that. Records of what was taken away are kept before this one.
-    fn settle(&self, state: &mut State, recording: Recording<'_>) -> Result<(), AccessProblem> {
-        recording().map_err(AccessProblem::Log)?;
+    fn settle(&self, state: &mut State, recording: Recording<'_>) -> Result<(), AccessError> {
+        recording().map_err(AccessError::Log)?;
         Ok(state.unwritten.write(self.records.as_ref())?)
     }
 
     /// Records what was taken away, and tells everybody of it, recorded or not.
-    fn taken(&self, state: RwLockWriteGuard<'_, State>, recording: Recording<'_>) -> Result<(), AccessProblem> {
+    fn taken(&self, state: RwLockWriteGuard<'_, State>, recording: Recording<'_>) -> Result<(), AccessError> {
         let recorded = recording();
         drop(state);
         self.take_away();
-        recorded.map_err(AccessProblem::Unrecorded)
+        recorded.map_err(AccessError::Unrecorded)
     }
 }
 
@@ -386,8 +386,8 @@ impl State {
         self.users.get(&**login).filter(|user| login.is(login, user.incarnation))
     }
 
-    fn check_user(&self, user: &str) -> Result<(), AccessProblem> {
-        if self.users.contains_key(user) { Ok(()) } else { Err(AccessProblem::unknown_user(user)) }
+    fn check_user(&self, user: &str) -> Result<(), AccessError> {
+        if self.users.contains_key(user) { Ok(()) } else { Err(AccessError::unknown_user(user)) }
     }
 }
 
@@ -403,15 +403,15 @@ impl User {
     }
 }
 
-fn checked_verifier(password: &str) -> Result<Verifier, AccessProblem> {
+fn checked_verifier(password: &str) -> Result<Verifier, AccessError> {
     // Clients that hash passwords would make the hash the password. As a verifier it would tell who there is by how often it
     // was hashed.
     if password.parse::<Verifier>().is_ok() {
-        return Err(AccessProblem::HashedPassword);
+        return Err(AccessError::HashedPassword);
     }
     let n_characters = password.chars().count();
     if !(SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&n_characters) {
-        return Err(AccessProblem::BadPassword { shortest: SHORTEST_PASSWORD, longest: LONGEST_PASSWORD });
+        return Err(AccessError::BadPassword { shortest: SHORTEST_PASSWORD, longest: LONGEST_PASSWORD });
     }
     Verifier::of_password(password)
 }

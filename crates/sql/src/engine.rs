@@ -3,106 +3,53 @@
 //! An owner's session sees base tables and views. An analyst's session has a catalog of its own that holds views and
 //! nothing else, so that no statement can name what is below them. Each session has its own options; what a statement
 //! says of purpose and recipient counts for that statement alone.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `session` | takes a statement, checks who asks, records it, and hands it to one of the next three |
+//! | `query` | what gives rows: plans, points, lists |
+//! | `change` | what changes rows and the catalog, in transactions |
+//! | `views` | what makes, refreshes and drops A-views |
+//! | `folder` | what outlives an engine, and how it comes back |
+//! | `limits` | what a query may take of the process |
+//! | `context` | sessions of DataFusion with the rules that A-views need |
 
-mod access;
-mod allowed;
-mod calendar;
-mod catalog;
-mod copy;
-mod create;
+mod change;
+mod context;
 mod folder;
-mod format;
-mod granted;
-mod growth;
-mod health;
-mod import;
-mod materialize;
-mod memory;
-mod pinned;
-mod plain;
-mod plans;
-mod point;
+mod limits;
 mod query;
-mod readers;
-mod recorded;
 mod session;
-mod show;
-mod stored;
-mod transactions;
-mod unplanned;
-mod unread;
-mod utility;
-mod values;
-mod warnings;
-mod windows;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use chrono::{DateTime, Utc};
-use datafusion::catalog::CatalogProviderList;
-use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemoryCatalogProviderList, MemorySchemaProvider};
 use datafusion::common::TableReference;
 use datafusion::execution::context::SessionContext;
-use datafusion::execution::disk_manager::{DiskManager, DiskManagerMode};
-use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{TableScan, TableSource};
-use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
-use calendar::Calendar;
+use context::context;
 use folder::Data;
 pub use folder::Lost;
-pub use format::check_format;
-use memory::QueryMemory;
-use readers::Readers;
-pub(crate) use readers::{ReadsView, Turn};
+use folder::calendar::Calendar;
+pub use folder::format::check_format;
+use limits::memory::QueryMemory;
 pub use session::{Described, Outcome, Session};
-use windows::MeterWindows;
 
 use crate::SqlError;
-use crate::access::{AccessProblem, Accounts, Login};
-use crate::exact::{CheckIntegers, exact_sum};
+use crate::access::{AccessError, Accounts, Login};
 use crate::hierarchies::Hierarchies;
-use crate::meaning::avlike;
-use crate::options::ViewOptions;
 use crate::policy::ComplianceLog;
-use crate::postgres::{POSTGRES, PostgresTables};
-use crate::rewrite::{
-    FindPairs, JoinThroughPairs, KeepUnknown, Meanings, ProtectedColumns, RefuseRawComparisons, RewriteComparisons,
-};
-use crate::view::{AView, Generations, ShownLabels, Traced};
+use crate::readers::Readers;
+use crate::role::Role;
+use crate::view::{AView, Generations};
 use crate::worker::Workers;
-
-const CATALOG: &str = "kohort";
-const SCHEMA: &str = "public";
 
 /// Says what time it is.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
-
-/// Who runs statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Whoever holds the private tables.
-    Owner,
-    /// Whoever reads views, and nothing else.
-    #[default]
-    Analyst,
-}
-
-impl Role {
-    /// The word in the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Role::Owner => "owner",
-            Role::Analyst => "analyst",
-        }
-    }
-}
 
 /// Tables, DGHs and views. Clones share them.
 #[derive(Clone)]
@@ -220,7 +167,7 @@ impl Engine {
     /// Where they are no more, or have another password since.
     pub fn session_of(&self, login: Login) -> Result<Session, SqlError> {
         let accounts = self.accounts().ok_or(SqlError::NoAccounts)?;
-        let role = accounts.role(&login).ok_or(AccessProblem::LoginGone)?;
+        let role = accounts.role(&login).ok_or(AccessError::LoginGone)?;
         Ok(Session::of_login(Arc::clone(&self.shared), role, login))
     }
 
@@ -276,64 +223,4 @@ impl Drop for Shared {
             }
         }
     }
-}
-
-/// A session whose analyzer knows A-views, with an empty catalog of its own.
-fn context(memory: &Arc<QueryMemory>, config: SessionConfig, role: Role) -> SessionContext {
-    let mut config = config
-        .with_information_schema(true)
-        .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_create_default_catalog_and_schema(false);
-    // Rows fetched by identifier are found while a file is decoded.
-    config.options_mut().execution.parquet.pushdown_filters = true;
-    config.options_mut().extensions.insert(ViewOptions::default());
-    let protected = ProtectedColumns::new(meanings_of);
-    let mut analyzer = Analyzer::new().rules;
-    analyzer.insert(0, Arc::new(RewriteComparisons::new(protected.clone())));
-    analyzer.push(Arc::new(KeepUnknown));
-    analyzer.push(Arc::new(RefuseRawComparisons::new(protected)));
-    analyzer.push(Arc::new(CheckIntegers));
-    let no_files = DiskManager::builder().with_mode(DiskManagerMode::Disabled);
-    let pool: Arc<dyn MemoryPool> = memory.clone();
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(no_files).build_arc();
-    let mut state = SessionStateBuilder::new()
-        .with_default_features()
-        .with_runtime_env(runtime.expect("it asks nothing of the system"))
-        .with_config(config)
-        .with_catalog_list(empty_catalogs())
-        .with_table_factory(POSTGRES.to_owned(), Arc::new(PostgresTables))
-        .with_analyzer_rules(analyzer)
-        .with_optimizer_rule(Arc::new(JoinThroughPairs::new(labels)))
-        .with_physical_optimizer_rule(Arc::new(FindPairs));
-    // Only owners need metered windows: an analyst's run in a worker process whose memory is limited.
-    if role == Role::Owner {
-        state = state.with_physical_optimizer_rule(Arc::new(MeterWindows));
-    }
-    let context = SessionContext::new_with_state(state.build());
-    context.register_udf(avlike());
-    context.register_udaf(exact_sum());
-    context
-}
-
-/// The one catalog and schema, without tables.
-fn empty_catalogs() -> Arc<dyn CatalogProviderList> {
-    let catalog = MemoryCatalogProvider::new();
-    let registered = catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()));
-    registered.expect("catalogs in memory take any schema");
-    let catalogs = MemoryCatalogProviderList::new();
-    catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
-    Arc::new(catalogs)
-}
-
-/// What the labels of a scanned view can stand for.
-fn meanings_of(scan: &TableScan) -> Option<Meanings> {
-    let provider = source_as_provider(&scan.source).ok()?;
-    let of_view = provider.downcast_ref::<AView>().map(AView::meanings);
-    of_view.or_else(|| provider.downcast_ref::<Traced>().map(Traced::meanings))
-}
-
-/// The labels that a scanned view can show in a column.
-fn labels(scan: &TableScan, column: usize) -> Option<Arc<dyn TableSource>> {
-    let labels = ShownLabels::of(source_as_provider(&scan.source).ok()?, column)?;
-    Some(provider_as_source(Arc::new(labels)))
 }

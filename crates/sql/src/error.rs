@@ -5,16 +5,16 @@ mod state;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use kohort_io::ReadProblem;
+use kohort_labels::meaning::MeaningError;
+use kohort_labels::rewrite::RewriteError;
 use kohort_store::StoreError;
 
-use crate::access::AccessProblem;
-use crate::hierarchies::HierarchyFault;
-use crate::meaning::MeaningProblem;
-use crate::parser::ParseProblem;
-use crate::policy::ImportProblem;
-use crate::postgres::PostgresProblem;
-use crate::rewrite::Refusal;
-use crate::view::{MaterializedProblem, ViewProblem, kind_of};
+use crate::access::AccessError;
+use crate::hierarchies::HierarchyError;
+use crate::parser::ParseError;
+use crate::policy::ImportError;
+use crate::postgres::PostgresError;
+use crate::view::{MaterializedError, ViewError, kind_of};
 
 /// Why a statement gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -22,31 +22,31 @@ use crate::view::{MaterializedProblem, ViewProblem, kind_of};
 pub enum SqlError {
     /// It is no statement.
     #[error(transparent)]
-    Parse(#[from] ParseProblem),
+    Parse(#[from] ParseError),
     /// A DGH is wrong.
     #[error(transparent)]
-    Hierarchy(#[from] HierarchyFault),
+    Hierarchy(#[from] HierarchyError),
     /// A view can't be built or read.
     #[error(transparent)]
-    View(#[from] ViewProblem),
+    View(#[from] ViewError),
     /// A policy file can't be imported.
     #[error(transparent)]
-    Import(#[from] ImportProblem),
+    Import(#[from] ImportError),
     /// A query compares labels in a way that means nothing.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RewriteError),
     /// A query compares labels with something that is no value.
     #[error(transparent)]
-    Meaning(#[from] MeaningProblem),
+    Meaning(#[from] MeaningError),
     /// A user or a grant can't be made or used.
     #[error(transparent)]
-    Access(#[from] AccessProblem),
+    Access(#[from] AccessError),
     /// A statement about users where nobody can log in.
     #[error("there are no users here")]
     NoAccounts,
     /// A table of a PostgreSQL server can't be made or read.
     #[error(transparent)]
-    Postgres(#[from] PostgresProblem),
+    Postgres(#[from] PostgresError),
     /// An analyst asks for what is not theirs.
     #[error("an analyst may not run this: {what}")]
     NotAllowed {
@@ -410,12 +410,12 @@ impl SqlError {
     /// its data are wrong, 3 where the file system or kohort failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            SqlError::View(ViewProblem::Unreachable(_) | ViewProblem::Unusable { .. }) => 1,
-            SqlError::View(ViewProblem::NotReplaced { .. }) => 1,
-            SqlError::View(ViewProblem::Materialized(MaterializedProblem::Exposes { .. })) => 1,
-            SqlError::View(ViewProblem::Unverified(_)) | SqlError::Log(_) => 3,
-            SqlError::Access(AccessProblem::Records(_) | AccessProblem::NoRandomness) => 3,
-            SqlError::Store(error) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(error))) => {
+            SqlError::View(ViewError::Unreachable(_) | ViewError::Unusable { .. }) => 1,
+            SqlError::View(ViewError::NotReplaced { .. }) => 1,
+            SqlError::View(ViewError::Materialized(MaterializedError::Exposes { .. })) => 1,
+            SqlError::View(ViewError::Unverified(_)) | SqlError::Log(_) => 3,
+            SqlError::Access(AccessError::Records(_) | AccessError::NoRandomness) => 3,
+            SqlError::Store(error) | SqlError::View(ViewError::Materialized(MaterializedError::Store(error))) => {
                 match error {
                     StoreError::Full
                     | StoreError::Corrupt { .. }
@@ -426,8 +426,7 @@ impl SqlError {
                     _ => 2,
                 }
             }
-            SqlError::View(ViewProblem::Materialized(MaterializedProblem::Damaged { .. }))
-            | SqlError::Damaged { .. } => 3,
+            SqlError::View(ViewError::Materialized(MaterializedError::Damaged { .. })) | SqlError::Damaged { .. } => 3,
             SqlError::OutOfMemory => 3,
             SqlError::NoWorker { .. } | SqlError::WorkerLost | SqlError::StatementFault { .. } => 3,
             SqlError::Query(DataFusionError::IoError(_) | DataFusionError::ResourcesExhausted(_)) => 3,
@@ -441,7 +440,7 @@ impl SqlError {
         match self {
             SqlError::NotAllowed { .. } | SqlError::Refused(_) | SqlError::MatchingJoined { .. } => true,
             SqlError::UnknownGrowth { .. } => true,
-            SqlError::View(ViewProblem::Policy(problem)) => problem.is_refusal(),
+            SqlError::View(ViewError::Policy(problem)) => problem.is_refusal(),
             SqlError::Access(problem) => problem.is_refusal(),
             _ => false,
         }
@@ -471,31 +470,31 @@ impl From<DataFusionError> for SqlError {
 /// An error of ours that others hold too: parallel parts of a query all fail with the first failure.
 fn ours_in(shared: &DataFusionError) -> Option<SqlError> {
     let DataFusionError::External(error) = shared.find_root() else { return None };
-    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+    if let Some(refusal) = error.downcast_ref::<RewriteError>() {
         return Some(SqlError::Refused(refusal.clone()));
     }
-    if let Some(problem) = error.downcast_ref::<MeaningProblem>() {
+    if let Some(problem) = error.downcast_ref::<MeaningError>() {
         return Some(SqlError::Meaning(problem.clone()));
     }
-    if let Some(problem) = error.downcast_ref::<PostgresProblem>() {
+    if let Some(problem) = error.downcast_ref::<PostgresError>() {
         return Some(SqlError::Postgres(problem.clone()));
     }
-    match error.downcast_ref::<ViewProblem>()? {
-        ViewProblem::Stale => Some(SqlError::View(ViewProblem::Stale)),
-        ViewProblem::Unusable { view, reason } => {
-            Some(SqlError::View(ViewProblem::Unusable { view: view.clone(), reason: reason.clone() }))
+    match error.downcast_ref::<ViewError>()? {
+        ViewError::Stale => Some(SqlError::View(ViewError::Stale)),
+        ViewError::Unusable { view, reason } => {
+            Some(SqlError::View(ViewError::Unusable { view: view.clone(), reason: reason.clone() }))
         }
-        ViewProblem::Query { view, kind } => Some(SqlError::View(ViewProblem::Query { view: view.clone(), kind })),
+        ViewError::Query { view, kind } => Some(SqlError::View(ViewError::Query { view: view.clone(), kind })),
         _ => None,
     }
 }
 
 fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
-    let error = match error.downcast::<ViewProblem>() {
+    let error = match error.downcast::<ViewError>() {
         Ok(problem) => return SqlError::View(*problem),
         Err(error) => error,
     };
-    let error = match error.downcast::<Refusal>() {
+    let error = match error.downcast::<RewriteError>() {
         Ok(refusal) => return SqlError::Refused(*refusal),
         Err(error) => error,
     };
@@ -503,7 +502,7 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
         Ok(error) => return SqlError::Store(*error),
         Err(error) => error,
     };
-    let error = match error.downcast::<PostgresProblem>() {
+    let error = match error.downcast::<PostgresError>() {
         Ok(problem) => return SqlError::Postgres(*problem),
         Err(error) => error,
     };
@@ -511,7 +510,7 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> SqlError {
         Ok(error) => return *error,
         Err(error) => error,
     };
-    match error.downcast::<MeaningProblem>() {
+    match error.downcast::<MeaningError>() {
         Ok(problem) => SqlError::Meaning(*problem),
         Err(error) => SqlError::Query(DataFusionError::External(error)),
     }

@@ -12,10 +12,10 @@ use chrono::NaiveDate;
 use kohort_model::{Notation, Texts, ValueType};
 
 use crate::access::{Accounts, MemoryRecords, Records, Verifier};
-use crate::engine::Role;
 use crate::hierarchies::Hierarchies;
-use crate::parser::{ParseFault, STACK, StatementText, Statements, is_complete, parse};
+use crate::parser::{ParseErrorKind, STACK, StatementText, Statements, is_complete, parse};
 use crate::policy::{ImportDefaults, import_policy};
+use crate::role::Role;
 
 /// Values hold this text in the place of `~`, and nothing that is shown or logged may hold it.
 const CANARY: &str = "Canary7c1";
@@ -74,11 +74,11 @@ fn parses(text: &str) {
     }
 }
 
-fn is_placed(problem: &crate::parser::ParseProblem, text: &str) {
+fn is_placed(problem: &crate::parser::ParseError, text: &str) {
     let n_lines = text.matches('\n').count() as u64 + 1;
     assert!((1..=n_lines).contains(&problem.line) && problem.column >= 1, "{problem:?}");
     assert!(!problem.to_string().is_empty() && problem.hint() != Some(String::new()));
-    assert_ne!(problem.fault, ParseFault::Sql(String::new()));
+    assert_ne!(problem.fault, ParseErrorKind::Sql(String::new()));
 }
 
 /// A folder with a P3P policy that TOML files may name.

@@ -10,7 +10,7 @@
 //! # Paper
 //! `[EPS+12]`, section 4.
 
-mod fault;
+mod error;
 mod pairs;
 mod record;
 
@@ -22,7 +22,7 @@ use kohort_model::hierarchy::{HierarchyProblems, Rule};
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Hierarchy, Notation, Texts, ValueType};
 
-pub use fault::HierarchyFault;
+pub use error::HierarchyError;
 use pairs::Pairs;
 
 /// The DGHs by name. Names are found in any case.
@@ -82,17 +82,17 @@ impl Hierarchies {
         name: &str,
         or_replace: bool,
         source: Option<&HierarchySource>,
-    ) -> Result<(), HierarchyFault> {
+    ) -> Result<(), HierarchyError> {
         let key = name.to_lowercase();
         if !or_replace && self.by_name.contains_key(&key) {
-            return Err(HierarchyFault::Exists { name: name.to_owned() });
+            return Err(HierarchyError::Exists { name: name.to_owned() });
         }
         let dgh = match source {
             None => Dgh::Pairs(Pairs::default()),
             Some(HierarchySource::Paths(path)) => Dgh::Tree(read(name, path, Hierarchy::from_paths)?),
             Some(HierarchySource::Edges(path)) => Dgh::Tree(read(name, path, Hierarchy::from_edges)?),
             Some(HierarchySource::Rule(rule)) => {
-                rule.check().map_err(|problem| HierarchyFault::Rule { name: name.to_owned(), problem })?;
+                rule.check().map_err(|problem| HierarchyError::Rule { name: name.to_owned(), problem })?;
                 Dgh::Rule(rule.clone())
             }
         };
@@ -104,12 +104,12 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where the DGH is no list of pairs, or these pairs do not fit it.
-    pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), HierarchyFault> {
+    pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), HierarchyError> {
         let unknown = self.unknown(name);
         match self.by_name.get_mut(&name.to_lowercase()) {
             None => Err(unknown),
             Some(Dgh::Pairs(known)) => known.insert(pairs),
-            Some(Dgh::Tree(_) | Dgh::Rule(_)) => Err(HierarchyFault::Finished { name: name.to_owned() }),
+            Some(Dgh::Tree(_) | Dgh::Rule(_)) => Err(HierarchyError::Finished { name: name.to_owned() }),
         }
     }
 
@@ -117,7 +117,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where there is none, unless `if_exists`.
-    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, HierarchyFault> {
+    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, HierarchyError> {
         let unknown = self.unknown(name);
         match self.by_name.remove(&name.to_lowercase()) {
             None if !if_exists => Err(unknown),
@@ -132,8 +132,8 @@ impl Hierarchies {
     pub fn tried<T>(
         &mut self,
         name: &str,
-        change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyFault>,
-    ) -> Result<(T, Tried), HierarchyFault> {
+        change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyError>,
+    ) -> Result<(T, Tried), HierarchyError> {
         let key = name.to_lowercase();
         let before = self.by_name.get(&key).cloned();
         let done = change(self)?;
@@ -164,7 +164,7 @@ impl Hierarchies {
         values: &Texts,
         value_type: ValueType,
         notation: &Notation,
-    ) -> Result<Arc<Hierarchy>, HierarchyFault> {
+    ) -> Result<Arc<Hierarchy>, HierarchyError> {
         let tree = match self.by_name.get(&name.to_lowercase()) {
             None => return Err(self.unknown(name)),
             Some(Dgh::Rule(rule)) => {
@@ -172,14 +172,14 @@ impl Hierarchies {
                     Some(root) => rule.make_below(root, values, value_type, notation),
                     None => rule.make(values, value_type, notation),
                 };
-                return made.map(Arc::new).map_err(|problem| HierarchyFault::Rule { name: name.to_owned(), problem });
+                return made.map(Arc::new).map_err(|problem| HierarchyError::Rule { name: name.to_owned(), problem });
             }
             Some(Dgh::Tree(tree)) => tree.clone(),
             Some(Dgh::Pairs(pairs)) => Arc::new(pairs.tree(name)?),
         };
         let n_values = values.iter().filter(|value| tree.leaf(value).is_none()).count();
         if n_values > 0 {
-            return Err(HierarchyFault::NoLeaf { name: name.to_owned(), n_values });
+            return Err(HierarchyError::NoLeaf { name: name.to_owned(), n_values });
         }
         Ok(tree)
     }
@@ -210,8 +210,8 @@ impl Hierarchies {
         self.by_name.iter().map(summary).collect()
     }
 
-    fn unknown(&self, name: &str) -> HierarchyFault {
-        HierarchyFault::Unknown { name: name.to_owned(), known: self.by_name.keys().cloned().collect() }
+    fn unknown(&self, name: &str) -> HierarchyError {
+        HierarchyError::Unknown { name: name.to_owned(), known: self.by_name.keys().cloned().collect() }
     }
 }
 
@@ -219,10 +219,10 @@ fn read(
     name: &str,
     path: &Path,
     reader: impl Fn(&str) -> Result<Hierarchy, HierarchyProblems>,
-) -> Result<Arc<Hierarchy>, HierarchyFault> {
+) -> Result<Arc<Hierarchy>, HierarchyError> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| HierarchyFault::File { path: path.to_owned(), error: Arc::new(error) })?;
-    let tree = reader(&text).map_err(|problems| HierarchyFault::Content {
+        .map_err(|error| HierarchyError::File { path: path.to_owned(), error: Arc::new(error) })?;
+    let tree = reader(&text).map_err(|problems| HierarchyError::Content {
         name: name.to_owned(),
         path: path.to_owned(),
         problems,

@@ -1,7 +1,7 @@
 //! A-views: anonymization as a relational operator behind SQL, on Apache DataFusion.
 //!
 //! ```text
-//! text -> parser -> engine -> plan -> rewrite: comparisons with labels become "could be"
+//! text -> parser -> engine -> plan -> kohort_labels: comparisons with labels become "could be"
 //!                                       |
 //!                     view: directory -> AnonymizeExec -> VerifiedRows -> rows
 //! ```
@@ -13,13 +13,13 @@
 //! | [`store`] | tables of a data folder |
 //! | [`postgres`] | tables of a PostgreSQL server |
 //! | [`policy`] | what persons allow, and who asked for what |
-//! | [`meaning`] | what a label can stand for |
-//! | [`rewrite`] | comparisons with labels, through any query |
 //! | [`view`] | definitions, versions, the operator |
 //! | [`access`] | users and grants |
 //! | [`engine`] | sessions that run statements |
 //! | `exact` | whole numbers that do not wrap around |
 //! | [`worker`] | processes that execute analysts' plans |
+//! | `role`, `readers` | who runs statements, and how many read views at once |
+//! | `leaf`, `filter` | what tables of all kinds share |
 //! | [`shell`] | the command `kohort-sql` |
 
 pub mod access;
@@ -30,16 +30,18 @@ mod filter;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzed;
 pub mod hierarchies;
-pub mod meaning;
+mod leaf;
 pub mod options;
 pub mod parser;
 pub mod policy;
 pub mod postgres;
-pub mod rewrite;
+mod readers;
+mod role;
 pub mod shell;
 pub mod store;
 pub mod view;
 pub mod worker;
 
-pub use engine::{Clock, Engine, Lost, Outcome, Role, Session, check_format};
+pub use engine::{Clock, Engine, Lost, Outcome, Session, check_format};
 pub use error::SqlError;
+pub use role::Role;

@@ -5,7 +5,7 @@ use std::any::Any;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
-use crate::engine::Role;
+use crate::role::Role;
 use crate::view::PlanWish;
 
 /// Megabytes of a view's rows that are kept in memory, unless the owner says otherwise.

@@ -13,11 +13,11 @@
 mod access;
 mod cursor;
 mod depth;
+mod error;
 mod extent;
 mod hierarchy;
 mod ignored;
 mod policy;
-mod problem;
 mod source;
 mod structure;
 mod view;
@@ -29,17 +29,19 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use kohort_model::spec::HierarchySource;
 
-use crate::engine::Role;
+use crate::role::Role;
 
 pub use access::{Granted, Password};
 use cursor::Cursor;
 pub use depth::STACK;
+pub use error::{ParseError, ParseErrorKind};
 use extent::{Extent, check_extent};
-pub use problem::{ParseFault, ParseProblem};
 use source::Source;
 pub use source::is_complete;
 pub use structure::StatementText;
-pub use view::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewColumn, ViewStatement};
+pub use view::{
+    Answers, BlockSize, Changes, Clauses, ColumnClause, Departures, PolicyReference, Purposes, ViewStatement,
+};
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -234,7 +236,7 @@ pub enum AccessStatement {
 ///
 /// # Errors
 /// The first problem, with its line and column, and an example where the statement is one of ours.
-pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseProblem> {
+pub fn parse(sql: &str) -> Result<Vec<Parsed>, ParseError> {
     Statements::within(sql, Extent::ALL)?.parse()
 }
 
@@ -249,11 +251,11 @@ impl<'t> Statements<'t> {
     ///
     /// # Errors
     /// Where one of them is too large or too deep, or the text has no tokens.
-    pub fn sent_by(role: Role, text: &'t str) -> Result<Self, ParseProblem> {
+    pub fn sent_by(role: Role, text: &'t str) -> Result<Self, ParseError> {
         Statements::within(text, Extent::of(role))
     }
 
-    fn within(text: &'t str, extent: Extent) -> Result<Self, ParseProblem> {
+    fn within(text: &'t str, extent: Extent) -> Result<Self, ParseError> {
         check_extent(text, extent)?;
         let source = Source::read(text)?;
         let mut n = 0;
@@ -263,7 +265,7 @@ impl<'t> Statements<'t> {
             n += 1;
             if n > extent.most_statements {
                 let (place, most) = (tokens[0].span.start.into(), extent.most_statements);
-                return Err(ParseProblem::new(place, ParseFault::TooManyStatements { most }));
+                return Err(ParseError::new(place, ParseErrorKind::TooManyStatements { most }));
             }
         }
         Ok(Statements { source, n })
@@ -278,12 +280,12 @@ impl<'t> Statements<'t> {
     ///
     /// # Errors
     /// The first problem.
-    pub fn parse(&self) -> Result<Vec<Parsed>, ParseProblem> {
+    pub fn parse(&self) -> Result<Vec<Parsed>, ParseError> {
         self.source.statements().map(|tokens| parse_statement(&self.source, tokens)).collect()
     }
 }
 
-fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseProblem> {
+fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Parsed, ParseError> {
     let text =
         |n_of_access| StatementText::read(source.between(tokens.first(), source.end_of(tokens)), tokens, n_of_access);
     let mut cursor = Cursor::new(tokens, source.end_of(tokens));
@@ -301,7 +303,7 @@ fn parse_statement(source: &Source<'_>, tokens: &[TokenWithSpan]) -> Result<Pars
 }
 
 /// One of our own statements, `None` where it is not. Those that ask something are left to [`with_access`].
-fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseProblem> {
+fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     let own = if cursor.starts_with(&["CREATE", "DGH"]) || cursor.starts_with(&["CREATE", "OR", "REPLACE", "DGH"]) {
         hierarchy::parse_create(cursor)?
     } else if cursor.starts_with(&["INSERT", "INTO", "DGH"]) && hierarchy::is_insert(cursor) {
@@ -364,7 +366,7 @@ fn parse_own(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<Option<Stat
     Ok(Some(own))
 }
 
-fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), ParseProblem> {
+fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), ParseError> {
     let if_exists = cursor.take_word("IF");
     if if_exists {
         cursor.expect_word("EXISTS")?;
@@ -375,8 +377,8 @@ fn parse_dropped(cursor: &mut Cursor<'_>, what: &str) -> Result<(String, bool), 
 /// Parses as it stands; where that fails, without the purpose and recipient at the end.
 fn with_access<T>(
     tokens: &[TokenWithSpan],
-    parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseProblem>,
-) -> Result<(T, Access), ParseProblem> {
+    parse: impl Fn(&[TokenWithSpan]) -> Result<T, ParseError>,
+) -> Result<(T, Access), ParseError> {
     let as_it_stands = match parse(tokens) {
         Ok(parsed) => return Ok((parsed, Access::default())),
         Err(problem) => problem,
@@ -414,8 +416,8 @@ fn split_access(tokens: &[TokenWithSpan]) -> (&[TokenWithSpan], Access) {
     (rest, access)
 }
 
-fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseProblem> {
-    let problem = |error| ParseProblem::from_sql(&error, end);
+fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement, ParseError> {
+    let problem = |error| ParseError::from_sql(&error, end);
     let mut parser = DFParserBuilder::new(tokens.to_vec()).with_dialect(&DIALECT).build().map_err(problem)?;
     let statement = parser.parse_statement().map_err(problem)?;
     let next = parser.parser.peek_token();
@@ -426,20 +428,20 @@ fn parse_sql(tokens: &[TokenWithSpan], end: source::Place) -> Result<DFStatement
         None => Ok(statement),
         Some(clause) => {
             let place = tokens.first().map_or(end, |token| token.span.start.into());
-            Err(ParseProblem::new(place, ParseFault::Ignored { clause }))
+            Err(ParseError::new(place, ParseErrorKind::Ignored { clause }))
         }
     }
 }
 
 /// The tokens as one query.
-fn parse_query(tokens: &[TokenWithSpan], end: source::Place) -> Result<Box<Query>, ParseProblem> {
+fn parse_query(tokens: &[TokenWithSpan], end: source::Place) -> Result<Box<Query>, ParseError> {
     let place = tokens.first().map_or(end, |token| token.span.start.into());
     match parse_sql(tokens, end)? {
         DFStatement::Statement(statement) => match *statement {
             SqlStatement::Query(query) => Ok(query),
-            _ => Err(ParseProblem::new(place, ParseFault::NoQuery)),
+            _ => Err(ParseError::new(place, ParseErrorKind::NoQuery)),
         },
-        _ => Err(ParseProblem::new(place, ParseFault::NoQuery)),
+        _ => Err(ParseError::new(place, ParseErrorKind::NoQuery)),
     }
 }
 

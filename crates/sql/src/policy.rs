@@ -21,19 +21,19 @@
 //! # Cost
 //! 4 bytes per person and pair, and what differs between choices once; reading is one pass.
 
+mod error;
 mod import;
 mod intern;
 mod log;
-mod problem;
 mod read;
 mod terms;
 
 use chrono::NaiveDate;
 
-pub use import::{ImportDefaults, ImportProblem, import_policy};
+pub use error::{PolicyError, PolicyRowError};
+pub use import::{ImportDefaults, ImportError, import_policy};
 use intern::Names;
 pub use log::{ComplianceLog, LogEntry, LogOutcome, UsedView};
-pub use problem::{PolicyProblem, RowFault};
 pub(crate) use read::unused_choices;
 use terms::Terms;
 
@@ -123,21 +123,21 @@ impl Policies {
     ///
     /// # Errors
     /// Where one is missing, or nobody made a choice for it.
-    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<PairId, PolicyProblem> {
+    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<PairId, PolicyError> {
         let known_purposes = || distinct(self.pairs.iter().filter_map(|pair| pair.purpose.as_deref()));
         let known_recipients = || distinct(self.pairs.iter().filter_map(|pair| pair.recipient.as_deref()));
         if self.has_purposes {
-            let Some(purpose) = purpose else { return Err(PolicyProblem::NoPurpose { known: known_purposes() }) };
+            let Some(purpose) = purpose else { return Err(PolicyError::NoPurpose { known: known_purposes() }) };
             if !self.pairs.iter().any(|pair| is_same(pair.purpose.as_deref(), purpose)) {
-                return Err(PolicyProblem::UnknownPurpose { given: purpose.to_owned(), known: known_purposes() });
+                return Err(PolicyError::UnknownPurpose { given: purpose.to_owned(), known: known_purposes() });
             }
         }
         if self.has_recipients {
             let Some(recipient) = recipient else {
-                return Err(PolicyProblem::NoRecipient { known: known_recipients() });
+                return Err(PolicyError::NoRecipient { known: known_recipients() });
             };
             if !self.pairs.iter().any(|pair| is_same(pair.recipient.as_deref(), recipient)) {
-                return Err(PolicyProblem::UnknownRecipient { given: recipient.to_owned(), known: known_recipients() });
+                return Err(PolicyError::UnknownRecipient { given: recipient.to_owned(), known: known_recipients() });
             }
         }
         let fits =
@@ -146,7 +146,7 @@ impl Policies {
             .pairs
             .iter()
             .position(|pair| fits(pair.purpose.as_deref(), purpose) && fits(pair.recipient.as_deref(), recipient));
-        found.map(PairId).ok_or_else(|| PolicyProblem::UnknownPair {
+        found.map(PairId).ok_or_else(|| PolicyError::UnknownPair {
             purpose: purpose.unwrap_or_default().to_owned(),
             recipient: recipient.unwrap_or_default().to_owned(),
         })

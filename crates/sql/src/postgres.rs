@@ -25,8 +25,8 @@ mod cells;
 mod columns;
 mod conditions;
 mod connection;
+mod error;
 mod passwords;
-mod problem;
 mod scan;
 mod table;
 
@@ -38,7 +38,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
 
 use address::Address;
-pub use problem::PostgresProblem;
+pub use error::PostgresError;
 use table::PostgresTable;
 
 /// The word after `STORED AS`.
@@ -53,10 +53,10 @@ impl TableProviderFactory for PostgresTables {
     async fn create(&self, _: &dyn Session, statement: &CreateExternalTable) -> Result<Arc<dyn TableProvider>> {
         let made = async {
             if !statement.schema.fields().is_empty() {
-                return Err(PostgresProblem::ColumnsGiven);
+                return Err(PostgresError::ColumnsGiven);
             }
             let [location] = statement.locations.as_slice() else {
-                return Err(PostgresProblem::Location { fault: "is not one" });
+                return Err(PostgresError::Location { fault: "is not one" });
             };
             let address = Address::parse(location, &statement.options, statement.name.table())?;
             let layout = columns::of_table(&address).await?;
@@ -66,6 +66,6 @@ impl TableProviderFactory for PostgresTables {
     }
 }
 
-fn external(problem: PostgresProblem) -> DataFusionError {
+fn external(problem: PostgresError) -> DataFusionError {
     DataFusionError::External(Box::new(problem))
 }

@@ -30,7 +30,7 @@ use kohort_store::StoreError;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-use crate::parser::{self, ParseProblem, STACK};
+use crate::parser::{self, ParseError, STACK};
 use crate::policy::ComplianceLog;
 use crate::{Clock, Engine, Role, Session, SqlError, check_format};
 use arguments::{Action, Arguments};
@@ -39,31 +39,31 @@ use output::Format;
 
 /// Why the command ends, or a statement is not done.
 #[derive(Debug)]
-struct Failure {
+struct ShellError {
     exit_code: u8,
     message: String,
     hint: Option<String>,
 }
 
-impl Failure {
+impl ShellError {
     const UNSOUND: u8 = 1;
     const INPUT: u8 = 2;
     const FAULT: u8 = 3;
     const CANCELLED: u8 = 130;
 
     fn fault(message: impl Into<String>) -> Self {
-        Failure { exit_code: Failure::FAULT, message: message.into(), hint: None }
+        ShellError { exit_code: ShellError::FAULT, message: message.into(), hint: None }
     }
 
     fn file(path: &Path, error: &std::io::Error) -> Self {
         let message = format!("{}: can't be read: {error}", path.display());
-        Failure { exit_code: Failure::INPUT, message, hint: Some("check the path".to_owned()) }
+        ShellError { exit_code: ShellError::INPUT, message, hint: Some("check the path".to_owned()) }
     }
 
     fn log(path: &Path, error: &std::io::Error) -> Self {
         let message = format!("{}: can't be written: {error}", path.display());
         let hint = "without its log the command answers nothing: check the path given to --log".to_owned();
-        Failure { exit_code: Failure::FAULT, message, hint: Some(hint) }
+        ShellError { exit_code: ShellError::FAULT, message, hint: Some(hint) }
     }
 
     fn report(&self) {
@@ -74,15 +74,15 @@ impl Failure {
     }
 }
 
-impl From<SqlError> for Failure {
+impl From<SqlError> for ShellError {
     fn from(error: SqlError) -> Self {
-        Failure { exit_code: error.exit_code(), message: error.to_string(), hint: error.hint() }
+        ShellError { exit_code: error.exit_code(), message: error.to_string(), hint: error.hint() }
     }
 }
 
-impl From<ParseProblem> for Failure {
-    fn from(problem: ParseProblem) -> Self {
-        Failure { exit_code: Failure::INPUT, message: problem.to_string(), hint: problem.hint() }
+impl From<ParseError> for ShellError {
+    fn from(problem: ParseError) -> Self {
+        ShellError { exit_code: ShellError::INPUT, message: problem.to_string(), hint: problem.hint() }
     }
 }
 
@@ -105,23 +105,23 @@ pub fn run() -> ExitCode {
             failure.report();
             ExitCode::from(failure.exit_code)
         }
-        Err(_) => ExitCode::from(Failure::FAULT),
+        Err(_) => ExitCode::from(ShellError::FAULT),
     }
 }
 
 /// Copies a data folder to a new file.
-fn backup(folder: &Path, file: &Path) -> Result<(), Failure> {
+fn backup(folder: &Path, file: &Path) -> Result<(), ShellError> {
     kohort_store::backup_folder(folder, file).map_err(SqlError::Store)?;
     terminal::say(&format!("copied {} to {}\n", folder.display(), file.display()));
     Ok(())
 }
 
 /// Says whether a data folder, or a backup, is sound.
-fn check(folder: &Path) -> Result<(), Failure> {
+fn check(folder: &Path) -> Result<(), ShellError> {
     kohort_store::check_folder(folder).map_err(|error| {
         let is_unsound = matches!(error, StoreError::Corrupt { .. } | StoreError::Foreign { .. });
-        let failure = Failure::from(SqlError::Store(error));
-        Failure { exit_code: if is_unsound { Failure::UNSOUND } else { failure.exit_code }, ..failure }
+        let failure = ShellError::from(SqlError::Store(error));
+        ShellError { exit_code: if is_unsound { ShellError::UNSOUND } else { failure.exit_code }, ..failure }
     })?;
     check_format(folder)?;
     terminal::say(&format!("{} is sound\n", folder.display()));
@@ -143,12 +143,12 @@ enum Timing {
 }
 
 impl Shell {
-    fn start(arguments: &Arguments) -> Result<Self, Failure> {
+    fn start(arguments: &Arguments) -> Result<Self, ShellError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
-        let runtime = runtime.map_err(|error| Failure::fault(format!("no threads: {error}")))?;
+        let runtime = runtime.map_err(|error| ShellError::fault(format!("no threads: {error}")))?;
         let log = match &arguments.log {
             None => ComplianceLog::new(),
-            Some(path) => ComplianceLog::with_file(path).map_err(|error| Failure::log(path, &error))?,
+            Some(path) => ComplianceLog::with_file(path).map_err(|error| ShellError::log(path, &error))?,
         };
         let clock: Clock = Arc::new(chrono::Utc::now);
         let engine = match &arguments.data {
@@ -164,7 +164,7 @@ impl Shell {
         Ok(Shell { runtime, engine, format: arguments.format(), timing })
     }
 
-    fn run(&self, arguments: &Arguments) -> Result<(), Failure> {
+    fn run(&self, arguments: &Arguments) -> Result<(), ShellError> {
         let owner = self.session(Role::Owner);
         let done = self.run_all(&owner, arguments);
         if self.runtime.block_on(owner.lock()).is_in_transaction() {
@@ -174,10 +174,10 @@ impl Shell {
     }
 
     /// Runs files, what is given, and what comes by a pipe, or talks.
-    fn run_all(&self, owner: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), Failure> {
+    fn run_all(&self, owner: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), ShellError> {
         for path in &arguments.file {
-            let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
-            self.run_text(owner, &text).map_err(|failure| Failure {
+            let text = std::fs::read_to_string(path).map_err(|error| ShellError::file(path, &error))?;
+            self.run_text(owner, &text).map_err(|failure| ShellError {
                 message: format!("{}: {}", path.display(), failure.message),
                 ..failure
             })?;
@@ -197,7 +197,7 @@ impl Shell {
             return self.converse(&asking, arguments);
         }
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file(Path::new("stdin"), &error))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|error| ShellError::file(Path::new("stdin"), &error))?;
         self.run_text(&asking, &text)
     }
 
@@ -207,7 +207,7 @@ impl Shell {
 
     /// Runs all statements of a text, up to the first that fails. Nothing runs where one can't be parsed: reading the text
     /// is part of the first one's time.
-    fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), Failure> {
+    fn run_text(&self, session: &Arc<Mutex<Session>>, text: &str) -> Result<(), ShellError> {
         let mut start = Instant::now();
         let unread = |problem| self.runtime.block_on(session.lock()).unread(text, problem);
         for parsed in parser::parse(text).map_err(unread)? {
@@ -222,7 +222,7 @@ impl Shell {
     }
 
     /// Talks to a person until they leave. What fails is said, and the talk goes on.
-    fn converse(&self, session: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), Failure> {
+    fn converse(&self, session: &Arc<Mutex<Session>>, arguments: &Arguments) -> Result<(), ShellError> {
         let history = if arguments.no_history { None } else { editor::history_file() };
         let mut editor = Editor::start(history)?;
         terminal::say("kohort-sql. Statements end with ;  \\? helps, \\q leaves.\n");
@@ -236,8 +236,8 @@ impl Shell {
                     Ok(())
                 }
                 Input::Describe => self.run_text(session, "SHOW TABLES; SHOW ANONYMIZATION_VIEWS; SHOW DGHS"),
-                Input::Unknown(command) => Err(Failure {
-                    exit_code: Failure::INPUT,
+                Input::Unknown(command) => Err(ShellError {
+                    exit_code: ShellError::INPUT,
                     message: format!("there is no command {command}"),
                     hint: Some("\\? lists all".to_owned()),
                 }),

@@ -9,49 +9,32 @@
 //! A view is opaque: to the query around it, it is a table whose rows come from nowhere. No filter, limit, projection,
 //! statistic or metric reaches what is below, because there is nothing below that an optimizer could see.
 
-mod assemble;
-mod assign;
-mod build;
-mod choose;
 mod consent;
 mod definition;
-mod digest;
-mod directory;
-mod exec;
-mod fingerprint;
-mod kept;
-mod labels;
+mod error;
 mod materialized;
-mod partition;
-mod plan;
-mod point;
-mod problem;
 mod provider;
-mod raise;
-mod shown;
-mod source;
+mod read;
 mod together;
-mod trace;
 mod version;
 
-pub use build::{Sources, Trees, build};
 pub use consent::Reader;
-pub use definition::{Definition, DefinitionProblem, ViewColumn};
-pub use digest::Digest;
-pub use directory::Directory;
-pub use exec::AnonymizeExec;
-pub use fingerprint::{Fingerprint, Generations};
-pub use labels::ShownLabels;
+pub use definition::{Definition, DefinitionError, ViewColumn};
+pub use error::ViewError;
+pub(crate) use error::kind_of;
 pub(crate) use materialized::EVERYBODY;
 pub use materialized::{
-    Changed, Making, Materialized, MaterializedProblem, Origin, PolicyRows, Remade, Standing, Told, check,
-    forget_standings,
+    Changed, Making, Materialized, MaterializedError, Origin, PolicyRows, Remade, Standing, Told, check,
 };
-pub use plan::{Plan, PlanWish};
-pub use point::Point;
-pub use problem::ViewProblem;
-pub(crate) use problem::kind_of;
 pub use provider::{AView, Owner, State};
+pub use read::exec::AnonymizeExec;
+pub use read::labels::ShownLabels;
+pub use read::plan::{Plan, PlanWish};
+pub use read::point::Point;
+pub use read::trace::{TRACE, Traced};
 pub use together::{Comparison, fewer_by_changes, fewer_together, share_nobody, told_together};
-pub use trace::{TRACE, Traced};
+pub use version::build::{Sources, Trees, build};
+pub use version::digest::Digest;
+pub use version::directory::Directory;
+pub use version::fingerprint::{Fingerprint, Generations};
 pub use version::{Summary, Version};

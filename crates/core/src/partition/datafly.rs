@@ -25,13 +25,11 @@
 mod block;
 mod candidates;
 mod leftover;
-mod lookup;
 mod own_k;
 
 use std::ops::Range;
 
 pub use block::Block;
-pub use lookup::Lookup;
 pub use own_k::OwnK;
 use rayon::prelude::*;
 

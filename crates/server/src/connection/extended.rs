@@ -19,14 +19,14 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::Connection;
 use super::run::{Answer, check_revocations};
-use crate::failure::{Failure, Refusal};
+use crate::error::{AnswerError, ErrorMessage};
 use crate::frontend::{Bind, Target};
 use crate::metrics::Metrics;
 use crate::names::ColumnNames;
 use crate::parameters;
 use crate::places::{NoPlace, Place};
 use crate::request::Request;
-use crate::rows::{Rows, Sent, description, fields};
+use crate::rows::{Rows, SentRows, description, fields};
 
 /// Statements one connection may keep.
 const MOST_STATEMENTS: usize = 1000;
@@ -46,26 +46,26 @@ pub(crate) struct Prepared {
     types: Vec<Type>,
     /// Columns of its rows; `None` where there are none, or they are known once it runs.
     schema: Option<SchemaRef>,
-    extent: Extent,
+    extent: TextExtent,
     /// What it takes among all that statements take.
     _memory: MemoryReservation,
 }
 
 /// How much of a statement is kept.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Extent {
+pub(super) struct TextExtent {
     pub(super) n_bytes: usize,
     pub(super) n_tokens: usize,
 }
 
-impl Extent {
+impl TextExtent {
     /// Of a statement that was parsed.
-    pub(super) fn of(text: &StatementText) -> Extent {
-        Extent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
+    pub(super) fn of(text: &StatementText) -> TextExtent {
+        TextExtent { n_bytes: text.written.len(), n_tokens: text.n_tokens }
     }
 
-    fn and(self, other: Extent) -> Extent {
-        Extent { n_bytes: self.n_bytes + other.n_bytes, n_tokens: self.n_tokens + other.n_tokens }
+    fn and(self, other: TextExtent) -> TextExtent {
+        TextExtent { n_bytes: self.n_bytes + other.n_bytes, n_tokens: self.n_tokens + other.n_tokens }
     }
 }
 
@@ -74,9 +74,9 @@ pub(crate) struct Portal {
     state: PortalState,
     formats: Vec<i16>,
     schema: Option<SchemaRef>,
-    origin: Origin,
+    origin: StatementOrigin,
     /// What its statement and its values take.
-    extent: Extent,
+    extent: TextExtent,
     /// Its place among cursors, where it stays open from one message to the next.
     place: Option<CursorPlace>,
     used: Instant,
@@ -102,7 +102,7 @@ impl Drop for CursorPlace {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum StatementOrigin {
     /// Bound by a message: ends with the series of messages, or the transaction.
     Bound,
     /// Declared by a statement.
@@ -127,8 +127,8 @@ impl Portal {
             state: PortalState::Rows(rows),
             formats: Vec::new(),
             schema: None,
-            origin: Origin::Declared,
-            extent: Extent::default(),
+            origin: StatementOrigin::Declared,
+            extent: TextExtent::default(),
             place: Some(place),
             used: Instant::now(),
         }
@@ -150,7 +150,7 @@ impl Portal {
     }
 
     pub(super) fn is_declared(&self) -> bool {
-        self.origin == Origin::Declared
+        self.origin == StatementOrigin::Declared
     }
 
     pub(super) fn rows(&mut self) -> Option<&mut Rows> {
@@ -163,9 +163,9 @@ impl Portal {
 }
 
 impl Connection {
-    pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), Failure> {
+    pub(super) async fn prepare(&mut self, name: String, query: &str, oids: &[u32]) -> Result<(), AnswerError> {
         if !name.is_empty() && self.statements.contains_key(&name) {
-            return Err(Failure::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
+            return Err(AnswerError::statement("42P05", format!("there is a prepared statement \"{name}\" already")));
         }
         let mut requests = Request::read(query, &self.session, &self.server.catalog, &self.settings)?;
         let mut request = requests.pop();
@@ -173,13 +173,13 @@ impl Connection {
             self.answer_keys(request).await;
         }
         if !requests.is_empty() {
-            return Err(Failure::statement("42601", "cannot insert multiple commands into a prepared statement"));
+            return Err(AnswerError::statement("42601", "cannot insert multiple commands into a prepared statement"));
         }
         if let Some(request) = &request {
             self.check_transaction(request.ends_transaction())?;
         }
         let extent =
-            request.as_ref().and_then(Request::parsed).map(|parsed| Extent::of(&parsed.text)).unwrap_or_default();
+            request.as_ref().and_then(Request::parsed).map(|parsed| TextExtent::of(&parsed.text)).unwrap_or_default();
         self.check_statements(extent)?;
         let (types, schema) = self.look_at(request.as_ref(), oids).await?;
         let memory = MemoryConsumer::new("prepared statements").register(&self.memory());
@@ -190,16 +190,16 @@ impl Connection {
     }
 
     /// Whether one more statement may be kept.
-    pub(super) fn check_statements(&self, more: Extent) -> Result<(), Failure> {
+    pub(super) fn check_statements(&self, more: TextExtent) -> Result<(), AnswerError> {
         let by_sql = self.prepared.values().map(|prepared| prepared.extent);
         let known = self.statements.values().map(|prepared| prepared.extent).chain(by_sql);
-        if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, Extent::and)) {
-            return Err(Failure::statement("53400", "too many statements are prepared: close some"));
+        if known.clone().count() >= MOST_STATEMENTS || self.is_too_much(known.fold(more, TextExtent::and)) {
+            return Err(AnswerError::statement("53400", "too many statements are prepared: close some"));
         }
         Ok(())
     }
 
-    fn is_too_much(&self, all: Extent) -> bool {
+    fn is_too_much(&self, all: TextExtent) -> bool {
         let is_analyst = self.session.role() == Role::Analyst;
         all.n_bytes > MOST_TEXT * self.server.configuration.max_message || is_analyst && all.n_tokens > MOST_TOKENS
     }
@@ -209,7 +209,7 @@ impl Connection {
         &mut self,
         request: Option<&Request>,
         oids: &[u32],
-    ) -> Result<(Vec<Type>, Option<SchemaRef>), Failure> {
+    ) -> Result<(Vec<Type>, Option<SchemaRef>), AnswerError> {
         let Some((request, parsed)) = request.and_then(|request| Some((request, request.parsed()?))) else {
             return Ok((Vec::new(), None));
         };
@@ -225,10 +225,10 @@ impl Connection {
             |position: usize| guessed.as_ref()?.parameters.get(&format!("${}", position + 1)).cloned().flatten();
         let type_of = |position: usize| match stated(position) {
             Some(oid) => Type::from_oid(oid)
-                .ok_or_else(|| Failure::statement("42704", format!("there is no type with number {oid}"))),
+                .ok_or_else(|| AnswerError::statement("42704", format!("there is no type with number {oid}"))),
             None => Ok(inferred(position).map_or(Type::TEXT, |inferred| parameter_type(&inferred))),
         };
-        let types: Result<Vec<Type>, Failure> = (0..n_parameters).map(type_of).collect();
+        let types: Result<Vec<Type>, AnswerError> = (0..n_parameters).map(type_of).collect();
         let types = types?;
         if !is_query {
             return Ok((types, None));
@@ -242,18 +242,18 @@ impl Connection {
     }
 
     /// The columns of a query that is about to run, as the client is told of them.
-    async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, Failure> {
+    async fn columns_of(&mut self, query: &Parsed) -> Result<Option<SchemaRef>, AnswerError> {
         let described = self.session.prepare(query).await?;
         Ok(described.map(|described| ColumnNames::of(query).give(described.schema)))
     }
 
-    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), Failure> {
+    pub(super) fn bind(&mut self, bind: Bind) -> Result<(), AnswerError> {
         let Bind { portal, statement, formats, values, result_formats } = bind;
         let prepared = self.statements.get(&statement).ok_or_else(|| no_statement(&statement))?;
         let n_wanted = prepared.types.len();
         if values.len() != n_wanted {
             let message = format!("there are {} values for {n_wanted} parameters", values.len());
-            return Err(Failure::statement("08P01", message));
+            return Err(AnswerError::statement("08P01", message));
         }
         let format = |position: usize| match formats.as_slice() {
             [] => Ok(0),
@@ -261,7 +261,7 @@ impl Connection {
             formats => formats
                 .get(position)
                 .copied()
-                .ok_or_else(|| Failure::statement("08P01", "there are fewer formats than values")),
+                .ok_or_else(|| AnswerError::statement("08P01", "there are fewer formats than values")),
         };
         let mut literals = Vec::new();
         for (position, (value, of)) in values.iter().zip(&prepared.types).enumerate() {
@@ -275,12 +275,12 @@ impl Connection {
             fields(schema, &result_formats)?;
         }
         let values = values.iter().flatten().map(bytes::Bytes::len).sum();
-        let extent = prepared.extent.and(Extent { n_bytes: values, n_tokens: 0 });
+        let extent = prepared.extent.and(TextExtent { n_bytes: values, n_tokens: 0 });
         let bound = Portal {
             state: PortalState::Ready(request.map(Box::new)),
             formats: result_formats,
             schema: prepared.schema.clone(),
-            origin: Origin::Bound,
+            origin: StatementOrigin::Bound,
             extent,
             place: None,
             used: Instant::now(),
@@ -289,14 +289,14 @@ impl Connection {
             self.portals.remove("");
         }
         self.check_portals(&portal)?;
-        if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, Extent::and)) {
-            return Err(Failure::statement("53400", "too many statements have values and did not run: close some"));
+        if self.is_too_much(self.portals.values().map(|portal| portal.extent).fold(extent, TextExtent::and)) {
+            return Err(AnswerError::statement("53400", "too many statements have values and did not run: close some"));
         }
         self.portals.insert(portal, bound);
         Ok(self.wire.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))?)
     }
 
-    pub(super) async fn describe(&mut self, target: Target) -> Result<(), Failure> {
+    pub(super) async fn describe(&mut self, target: Target) -> Result<(), AnswerError> {
         match target {
             Target::Statement(name) => {
                 let prepared = Arc::clone(self.statements.get(&name).ok_or_else(|| no_statement(&name))?);
@@ -345,7 +345,7 @@ impl Connection {
         }
     }
 
-    fn put_columns(&mut self, schema: Option<&SchemaRef>, formats: &[i16]) -> Result<(), Failure> {
+    fn put_columns(&mut self, schema: Option<&SchemaRef>, formats: &[i16]) -> Result<(), AnswerError> {
         let message = match schema {
             Some(schema) => PgWireBackendMessage::RowDescription(description(&fields(schema, formats)?)),
             None => PgWireBackendMessage::NoData(NoData::new()),
@@ -354,7 +354,7 @@ impl Connection {
     }
 
     /// Runs a portal that is a query, up to its first row.
-    async fn start(&mut self, name: &str) -> Result<(), Failure> {
+    async fn start(&mut self, name: &str) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let PortalState::Ready(request) = std::mem::replace(&mut portal.state, PortalState::Finished) else {
             return Err(no_portal(name));
@@ -371,7 +371,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), Failure> {
+    pub(super) async fn execute(&mut self, name: &str, max_rows: usize) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         match &portal.state {
             PortalState::Ready(None) => {
@@ -408,13 +408,13 @@ impl Connection {
         let Some(rows) = portal.rows() else { return self.complete("SELECT 0") };
         check_revocations(rows, now)?;
         match rows.send(&mut self.wire, (max_rows > 0).then_some(max_rows)).await? {
-            Sent::All(n_rows) => {
+            SentRows::All(n_rows) => {
                 portal.state = PortalState::Finished;
                 portal.place = None;
                 self.count_rows(n_rows);
                 self.complete(&format!("SELECT {n_rows}"))
             }
-            Sent::Some(n_rows) => {
+            SentRows::Some(n_rows) => {
                 self.count_rows(n_rows);
                 self.stay_open(name)?;
                 Ok(self.wire.put(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?)
@@ -423,7 +423,7 @@ impl Connection {
     }
 
     /// A portal that stays open from one message to the next is a cursor, for which there must be a place.
-    fn stay_open(&mut self, name: &str) -> Result<(), Failure> {
+    fn stay_open(&mut self, name: &str) -> Result<(), AnswerError> {
         if self.portals.get(name).is_none_or(|portal| portal.place.is_some()) {
             return Ok(());
         }
@@ -435,18 +435,18 @@ impl Connection {
     }
 
     /// A place for one more cursor.
-    pub(super) fn cursor_place(&self) -> Result<CursorPlace, Failure> {
+    pub(super) fn cursor_place(&self) -> Result<CursorPlace, AnswerError> {
         let place = self.server.cursors.take(self.user.clone(), self.session.role()).map_err(|problem| {
             let whose = match problem {
                 NoPlace::Full => "too many cursors are open",
                 NoPlace::Share => "too many cursors of this login are open",
             };
-            Failure::from(Refusal::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
+            AnswerError::from(ErrorMessage::new("53400", whose).hint("CLOSE some, or fetch all their rows"))
         })?;
         Ok(CursorPlace::new(place, &self.server.metrics))
     }
 
-    pub(super) fn close(&mut self, target: &Target) -> Result<(), Failure> {
+    pub(super) fn close(&mut self, target: &Target) -> Result<(), AnswerError> {
         match target {
             Target::Statement(name) => drop(self.statements.remove(name)),
             Target::Portal(name) => drop(self.portals.remove(name)),
@@ -464,14 +464,17 @@ fn parameter_type(inferred: &DataType) -> Type {
     }
 }
 
-pub(super) fn no_statement(name: &str) -> Failure {
-    Failure::statement("26000", format!("there is no prepared statement \"{name}\""))
+pub(super) fn no_statement(name: &str) -> AnswerError {
+    AnswerError::statement("26000", format!("there is no prepared statement \"{name}\""))
 }
 
-pub(super) fn timed_out(name: &str) -> Failure {
-    Failure::statement("34000", format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"))
+pub(super) fn timed_out(name: &str) -> AnswerError {
+    AnswerError::statement(
+        "34000",
+        format!("the cursor \"{name}\" was closed, since nobody fetched from it for too long"),
+    )
 }
 
-fn no_portal(name: &str) -> Failure {
-    Failure::statement("34000", format!("there is no portal \"{name}\""))
+fn no_portal(name: &str) -> AnswerError {
+    AnswerError::statement("34000", format!("there is no portal \"{name}\""))
 }

@@ -16,12 +16,12 @@ use kohort_sql::{Outcome, Role, SqlError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 
-use super::extended::{Extent, Portal, no_statement, timed_out};
+use super::extended::{Portal, TextExtent, no_statement, timed_out};
 use super::{Connection, PreparedBySql};
-use crate::failure::{Failure, Refusal, WARNING, notice};
+use crate::error::{AnswerError, ErrorMessage, WARNING, notice};
 use crate::names::ColumnNames;
 use crate::request::Request;
-use crate::rows::{Rows, Sent};
+use crate::rows::{Rows, SentRows};
 
 /// Cursors and portals one connection of an owner may have open, and one of an analyst.
 const MOST_PORTALS: usize = 100;
@@ -35,16 +35,16 @@ pub(super) enum Answer {
 
 impl Connection {
     /// Runs a request of the simple protocol.
-    pub(super) async fn run_simply(&mut self, request: Request) -> Result<(), Failure> {
+    pub(super) async fn run_simply(&mut self, request: Request) -> Result<(), AnswerError> {
         self.check_transaction(request.ends_transaction())?;
         self.check_read_only(&request)?;
         if let Request::Fetch { name, max_rows } = &request {
-            return self.fetch(name, *max_rows, Described::Yes).await;
+            return self.fetch(name, *max_rows, DescribedAnswer::Yes).await;
         }
         match self.run(request, None, &[]).await? {
             Answer::Rows(mut rows) => {
                 self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
-                let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, None).await?;
+                let (SentRows::All(n_rows) | SentRows::Some(n_rows)) = rows.send(&mut self.wire, None).await?;
                 self.count_rows(n_rows);
                 self.complete(&format!("SELECT {n_rows}"))
             }
@@ -58,7 +58,7 @@ impl Connection {
         request: Request,
         described: Option<SchemaRef>,
         formats: &[i16],
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, AnswerError> {
         let tag = match request {
             Request::Rows(parsed) => {
                 let names = ColumnNames::of(&parsed);
@@ -111,7 +111,7 @@ impl Connection {
                 let place = self.cursor_place()?;
                 let names = ColumnNames::of(&query);
                 let Outcome::Rows(stream) = self.session.run(*query).await? else {
-                    return Err(Failure::statement("42P11", "a cursor is for a query"));
+                    return Err(AnswerError::statement("42P11", "a cursor is for a query"));
                 };
                 let named = names.give(stream.schema());
                 let mut rows = Rows::new(stream, Some(named), &[], self.session.revocations(), &self.memory())?;
@@ -121,7 +121,7 @@ impl Connection {
             }
             // In a series of messages a FETCH is a portal itself, and its rows come at once.
             Request::Fetch { name, max_rows } => {
-                self.fetch(&name, max_rows, Described::No).await?;
+                self.fetch(&name, max_rows, DescribedAnswer::No).await?;
                 return Ok(Answer::Done(String::new()));
             }
             Request::CloseCursor(None) => {
@@ -133,7 +133,7 @@ impl Connection {
                 "CLOSE CURSOR".to_owned()
             }
             Request::Prepare { name, parsed } => {
-                let kept = PreparedBySql { extent: Extent::of(&parsed.text), changes: !prepares_query(&parsed) };
+                let kept = PreparedBySql { extent: TextExtent::of(&parsed.text), changes: !prepares_query(&parsed) };
                 self.check_statements(kept.extent)?;
                 self.command(*parsed).await?;
                 self.prepared.insert(name, kept);
@@ -151,7 +151,7 @@ impl Connection {
             }
             Request::DiscardAll => {
                 if self.status != TransactionStatus::Idle {
-                    return Err(Failure::statement("25001", "DISCARD ALL stands outside of transactions"));
+                    return Err(AnswerError::statement("25001", "DISCARD ALL stands outside of transactions"));
                 }
                 self.deallocate_all().await?;
                 self.portals.clear();
@@ -168,7 +168,7 @@ impl Connection {
         stream: SendableRecordBatchStream,
         described: Option<SchemaRef>,
         formats: &[i16],
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, AnswerError> {
         Ok(Answer::Rows(Rows::new(stream, described, formats, self.session.revocations(), &self.memory())?))
     }
 
@@ -177,7 +177,7 @@ impl Connection {
         Arc::clone(&self.session.context().runtime_env().memory_pool)
     }
 
-    async fn deallocate_all(&mut self) -> Result<(), Failure> {
+    async fn deallocate_all(&mut self) -> Result<(), AnswerError> {
         self.statements.clear();
         while let Some(name) = self.prepared.keys().next().cloned() {
             self.deallocate(&name).await?;
@@ -186,7 +186,7 @@ impl Connection {
     }
 
     /// Forgets a statement of PREPARE, and says whether there was one.
-    async fn deallocate(&mut self, name: &str) -> Result<bool, Failure> {
+    async fn deallocate(&mut self, name: &str) -> Result<bool, AnswerError> {
         if self.prepared.remove(name).is_none() {
             return Ok(false);
         }
@@ -198,7 +198,7 @@ impl Connection {
     }
 
     /// Runs what gives no rows, and says what was done.
-    pub(super) async fn command(&mut self, parsed: Parsed) -> Result<(), Failure> {
+    pub(super) async fn command(&mut self, parsed: Parsed) -> Result<(), AnswerError> {
         match self.session.run(parsed).await? {
             Outcome::Done(message) if message == "done" => Ok(()),
             Outcome::Done(message) => self.say(&message),
@@ -207,7 +207,7 @@ impl Connection {
     }
 
     /// Tells the client what was done, line by line: some are warnings.
-    pub(super) fn say(&mut self, message: &str) -> Result<(), Failure> {
+    pub(super) fn say(&mut self, message: &str) -> Result<(), AnswerError> {
         for line in message.lines() {
             let severity = if line.starts_with(WARNING) { "warning" } else { "notice" };
             if self.settings.hears(severity) {
@@ -218,7 +218,7 @@ impl Connection {
     }
 
     /// Runs what changes rows; returns how many.
-    async fn change(&mut self, parsed: Parsed) -> Result<u64, Failure> {
+    async fn change(&mut self, parsed: Parsed) -> Result<u64, AnswerError> {
         let stream = match self.session.run(parsed).await? {
             Outcome::Rows(stream) => stream,
             Outcome::Done(message) => {
@@ -239,37 +239,37 @@ impl Connection {
         &mut self,
         name: &str,
         max_rows: Option<usize>,
-        described: Described,
-    ) -> Result<(), Failure> {
+        described: DescribedAnswer,
+    ) -> Result<(), AnswerError> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_cursor(name))?;
         if portal.is_timed_out() {
             return Err(timed_out(name));
         }
         let rows = portal.rows().ok_or_else(|| no_cursor(name))?;
         check_revocations(rows, self.session.revocations())?;
-        if described == Described::Yes {
+        if described == DescribedAnswer::Yes {
             self.wire.put(&PgWireBackendMessage::RowDescription(rows.description()))?;
         }
-        let (Sent::All(n_rows) | Sent::Some(n_rows)) = rows.send(&mut self.wire, max_rows).await?;
+        let (SentRows::All(n_rows) | SentRows::Some(n_rows)) = rows.send(&mut self.wire, max_rows).await?;
         self.count_rows(n_rows);
         self.complete(&format!("FETCH {n_rows}"))
     }
 
-    pub(super) fn check_portals(&self, name: &str) -> Result<(), Failure> {
+    pub(super) fn check_portals(&self, name: &str) -> Result<(), AnswerError> {
         if !name.is_empty() && self.portals.contains_key(name) {
-            return Err(Failure::statement("42P03", format!("there is a cursor \"{name}\" already")));
+            return Err(AnswerError::statement("42P03", format!("there is a cursor \"{name}\" already")));
         }
         let most = match self.session.role() {
             Role::Owner => MOST_PORTALS,
             Role::Analyst => MOST_PORTALS_OF_ANALYST,
         };
         if self.portals.len() >= most {
-            return Err(Failure::statement("53400", format!("{most} cursors are open, and no more can be")));
+            return Err(AnswerError::statement("53400", format!("{most} cursors are open, and no more can be")));
         }
         Ok(())
     }
 
-    pub(super) fn complete(&mut self, tag: &str) -> Result<(), Failure> {
+    pub(super) fn complete(&mut self, tag: &str) -> Result<(), AnswerError> {
         self.server.metrics.answered.add(1);
         Ok(self.wire.put(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag.to_owned())))?)
     }
@@ -281,22 +281,22 @@ impl Connection {
 
 /// Whether the client is told what columns there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Described {
+pub(super) enum DescribedAnswer {
     Yes,
     No,
 }
 
 /// Refuses to go on with rows that may have been revoked since.
-pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), Failure> {
+pub(super) fn check_revocations(rows: &Rows, now: u64) -> Result<(), AnswerError> {
     if rows.revocations == now {
         return Ok(());
     }
-    let refusal = Refusal::new("42501", "grants have changed since these rows were asked for");
+    let refusal = ErrorMessage::new("42501", "grants have changed since these rows were asked for");
     Err(refusal.hint("ask for them again").into())
 }
 
-fn no_cursor(name: &str) -> Failure {
-    Failure::statement("34000", format!("there is no cursor \"{name}\""))
+fn no_cursor(name: &str) -> AnswerError {
+    AnswerError::statement("34000", format!("there is no cursor \"{name}\""))
 }
 
 /// Whether PREPARE keeps a query.
@@ -308,7 +308,7 @@ fn prepares_query(parsed: &Parsed) -> bool {
 }
 
 /// One row of one text.
-fn texts(name: &str, text: String) -> Result<SendableRecordBatchStream, Failure> {
+fn texts(name: &str, text: String) -> Result<SendableRecordBatchStream, AnswerError> {
     let column = Arc::new(StringArray::from(vec![text]));
     let batch = RecordBatch::try_from_iter([(name, column as _)]).map_err(DataFusionError::from)?;
     let schema: Arc<Schema> = batch.schema();

@@ -6,12 +6,12 @@
 use datafusion::config::ConfigOptions;
 
 use super::Connection;
-use crate::failure::Failure;
-use crate::settings::Scope;
+use crate::error::AnswerError;
+use crate::settings::SettingScope;
 
 impl Connection {
     /// Sets a setting of PostgreSQL, and tells the client what it should know.
-    pub(super) fn set(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<(), Failure> {
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, scope: SettingScope) -> Result<(), AnswerError> {
         if let Some(note) = self.settings.set(name, value, scope)? {
             self.say(&note)?;
         }
@@ -19,16 +19,16 @@ impl Connection {
     }
 
     /// Everything is what it was when the client connected.
-    pub(super) fn reset_all(&mut self) -> Result<(), Failure> {
+    pub(super) fn reset_all(&mut self) -> Result<(), AnswerError> {
         self.settings.reset_all();
         self.put_options(self.initial_options.clone());
         self.report(None)
     }
 
     /// An option of views is what it was when the client connected.
-    pub(super) fn reset_option(&mut self, name: &str) -> Result<(), Failure> {
+    pub(super) fn reset_option(&mut self, name: &str) -> Result<(), AnswerError> {
         let Some(value) = value_of(&self.initial_options, name) else {
-            return Err(Failure::statement("42704", format!("there is no setting \"{name}\"")));
+            return Err(AnswerError::statement("42704", format!("there is no setting \"{name}\"")));
         };
         self.put_option(name, &value);
         Ok(())

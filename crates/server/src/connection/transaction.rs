@@ -16,9 +16,9 @@ use kohort_sql::{Role, SqlError};
 use pgwire::messages::response::TransactionStatus;
 
 use super::Connection;
-use crate::failure::Failure;
+use crate::error::AnswerError;
 use crate::request::{Request, Transaction};
-use crate::settings::{NO_TRANSACTION, Scope};
+use crate::settings::{NO_TRANSACTION, SettingScope};
 
 /// Options of views while a transaction is open.
 pub(super) struct OptionsBefore {
@@ -30,14 +30,14 @@ pub(super) struct OptionsBefore {
 
 impl Connection {
     /// Begins or ends a transaction; returns the tag it is acknowledged by.
-    pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, Failure> {
+    pub(super) async fn transact(&mut self, transaction: Transaction) -> Result<&'static str, AnswerError> {
         let step = match &transaction {
             Transaction::Begin { tag, modes } => {
                 self.step("BEGIN").await?;
                 self.status = TransactionStatus::Transaction;
                 self.settings.begin();
                 self.options_before.get_or_insert(OptionsBefore { all: self.options(), local: Vec::new() });
-                self.set_modes(modes, Scope::Local)?;
+                self.set_modes(modes, SettingScope::Local)?;
                 return Ok(*tag);
             }
             Transaction::Commit => return self.end(true).await,
@@ -48,7 +48,7 @@ impl Connection {
             Transaction::RollbackToSavepoint(name) => format!("ROLLBACK TO SAVEPOINT {name}"),
         };
         if self.status == TransactionStatus::Idle {
-            return Err(Failure::statement("25P01", "savepoints belong to a transaction"));
+            return Err(AnswerError::statement("25P01", "savepoints belong to a transaction"));
         }
         self.step(&step).await?;
         Ok(match transaction {
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// Ends a transaction. What a failed one would keep is given up, as in PostgreSQL.
-    async fn end(&mut self, is_commit: bool) -> Result<&'static str, Failure> {
+    async fn end(&mut self, is_commit: bool) -> Result<&'static str, AnswerError> {
         let keeps = is_commit && self.status != TransactionStatus::Error;
         // Clients end what they did not begin, and are only told so.
         let ended = match self.status {
@@ -98,21 +98,21 @@ impl Connection {
     }
 
     /// Sets what a transaction, or each from here on, may do.
-    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: Scope) -> Result<(), Failure> {
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode], scope: SettingScope) -> Result<(), AnswerError> {
         let (read_only, isolation) = match scope {
-            Scope::Local => ("transaction_read_only", "transaction_isolation"),
-            Scope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
+            SettingScope::Local => ("transaction_read_only", "transaction_isolation"),
+            SettingScope::Session => ("default_transaction_read_only", "default_transaction_isolation"),
         };
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
-                    self.set(read_only, Some("on"), Scope::Session)?;
+                    self.set(read_only, Some("on"), SettingScope::Session)?;
                 }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
-                    self.set(read_only, Some("off"), Scope::Session)?;
+                    self.set(read_only, Some("off"), SettingScope::Session)?;
                 }
                 TransactionMode::IsolationLevel(level) => {
-                    self.set(isolation, Some(&level.to_string()), Scope::Session)?;
+                    self.set(isolation, Some(&level.to_string()), SettingScope::Session)?;
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     /// Settings and options of views that were for a transaction alone go with it; one that is rolled back takes all along.
-    fn end_settings(&mut self, is_kept: bool) -> Result<(), Failure> {
+    fn end_settings(&mut self, is_kept: bool) -> Result<(), AnswerError> {
         if self.settings.end(is_kept) {
             self.report(None)?;
         }
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     /// Sets an option of views for the transaction under way.
-    pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), Failure> {
+    pub(super) async fn set_local_option(&mut self, name: &str, parsed: Parsed) -> Result<(), AnswerError> {
         let before = self.option(name);
         let Some(options) = &mut self.options_before else { return self.say(NO_TRANSACTION) };
         if let Some(before) = before {
@@ -143,16 +143,16 @@ impl Connection {
     }
 
     /// Refuses what can't run after an error in a transaction.
-    pub(super) fn check_transaction(&self, ends_it: bool) -> Result<(), Failure> {
+    pub(super) fn check_transaction(&self, ends_it: bool) -> Result<(), AnswerError> {
         if self.status == TransactionStatus::Error && !ends_it {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(Failure::statement("25P02", message));
+            return Err(AnswerError::statement("25P02", message));
         }
         Ok(())
     }
 
     /// Refuses what changes something where nothing is to be changed.
-    pub(super) fn check_read_only(&self, request: &Request) -> Result<(), Failure> {
+    pub(super) fn check_read_only(&self, request: &Request) -> Result<(), AnswerError> {
         let changes = match request {
             Request::Change { .. } => true,
             Request::Command { tag, .. } => !["SET", "RESET"].contains(tag),
@@ -163,7 +163,7 @@ impl Connection {
             _ => false,
         };
         if changes && self.settings.is_read_only() {
-            return Err(Failure::statement("25006", "nothing can be changed in a read-only transaction"));
+            return Err(AnswerError::statement("25006", "nothing can be changed in a read-only transaction"));
         }
         Ok(())
     }

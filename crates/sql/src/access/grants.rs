@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::records::Unwritten;
-use super::{AccessProblem, Records};
+use super::{AccessError, Records};
 
 const VIEWS: &str = "view grant";
 const PAIRS: &str = "pair grant";
@@ -73,21 +73,21 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    pub(super) fn read(records: &dyn Records) -> Result<Grants, AccessProblem> {
+    pub(super) fn read(records: &dyn Records) -> Result<Grants, AccessError> {
         let mut grants = Grants::default();
         for record in records.list(VIEWS)? {
             let (user, view) =
-                serde_json::from_str(&record.name).map_err(|_| AccessProblem::BadRecord { kind: VIEWS })?;
+                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: VIEWS })?;
             grants.put_view(user, view, Held::from_word(&record.text));
         }
         for record in records.list(PAIRS)? {
             let (user, purpose, recipient): (String, String, String) =
-                serde_json::from_str(&record.name).map_err(|_| AccessProblem::BadRecord { kind: PAIRS })?;
+                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: PAIRS })?;
             grants.put_pair(user, GrantedPair { purpose, recipient }, Held::from_word(&record.text));
         }
         for record in records.list(DROPPED)? {
             let (user, view): (String, String) =
-                serde_json::from_str(&record.name).map_err(|_| AccessProblem::BadRecord { kind: DROPPED })?;
+                serde_json::from_str(&record.name).map_err(|_| AccessError::BadRecord { kind: DROPPED })?;
             grants.dropped.entry(user).or_default().insert(view);
         }
         Ok(grants)
@@ -110,7 +110,7 @@ impl Grants {
     }
 
     /// Grants a view once that is written.
-    pub(super) fn grant_view(&mut self, user: &str, view: &str, records: &dyn Records) -> Result<(), AccessProblem> {
+    pub(super) fn grant_view(&mut self, user: &str, view: &str, records: &dyn Records) -> Result<(), AccessError> {
         records.put(VIEWS, &view_name(user, view), Held::Now.word())?;
         self.put_view(user.to_owned(), view.to_owned(), Held::Now);
         Ok(())
@@ -128,7 +128,7 @@ impl Grants {
         user: &str,
         pair: &GrantedPair,
         records: &dyn Records,
-    ) -> Result<(), AccessProblem> {
+    ) -> Result<(), AccessError> {
         let pair = self.known_pair(user, pair);
         records.put(PAIRS, &pair_name(user, &pair), Held::Now.word())?;
         self.put_pair(user.to_owned(), pair, Held::Now);
@@ -155,7 +155,7 @@ impl Grants {
         pairs.iter().for_each(|pair| self.revoke_pair(user, pair, unwritten));
     }
 
-    pub(super) fn forget_view(&mut self, view: &str, records: &dyn Records) -> Result<(), AccessProblem> {
+    pub(super) fn forget_view(&mut self, view: &str, records: &dyn Records) -> Result<(), AccessError> {
         for (user, views) in &mut self.views {
             if views.contains_key(view) {
                 // First: what can't be written to its end is held, and dropped too, rather than neither.

@@ -59,23 +59,23 @@ fn accounts_are_read_again_as_they_were_and_hold_no_password() {
 fn names_and_passwords_that_are_none_are_refused() {
     let accounts = Accounts::in_memory().unwrap();
     let create = |name: &str, password: &str| accounts.create_user(name, Role::Analyst, password, UNASKED);
-    assert!(matches!(create("", "long enough"), Err(AccessProblem::BadName { .. })));
-    assert!(matches!(create("a\nb", "long enough"), Err(AccessProblem::BadName { .. })));
-    assert!(matches!(create(&"a".repeat(64), "long enough"), Err(AccessProblem::BadName { .. })));
+    assert!(matches!(create("", "long enough"), Err(AccessError::BadName { .. })));
+    assert!(matches!(create("a\nb", "long enough"), Err(AccessError::BadName { .. })));
+    assert!(matches!(create(&"a".repeat(64), "long enough"), Err(AccessError::BadName { .. })));
     let short = create("ann", "secret").unwrap_err();
-    assert!(matches!(short, AccessProblem::BadPassword { .. }));
+    assert!(matches!(short, AccessError::BadPassword { .. }));
     assert!(!short.to_string().contains("secret"));
     let hashed = Verifier::of_password("long enough").unwrap().to_string();
-    assert!(matches!(create("ann", &hashed), Err(AccessProblem::HashedPassword)));
+    assert!(matches!(create("ann", &hashed), Err(AccessError::HashedPassword)));
     create("ann", "long enough").unwrap();
-    assert!(matches!(create("ann", "long enough"), Err(AccessProblem::UserExists { .. })));
+    assert!(matches!(create("ann", "long enough"), Err(AccessError::UserExists { .. })));
 }
 
 #[test]
 fn the_last_owner_stays() {
     let accounts = Accounts::in_memory().unwrap();
     accounts.create_user("olga", Role::Owner, "correct horse", UNASKED).unwrap();
-    assert!(matches!(accounts.drop_user("olga", false, UNASKED), Err(AccessProblem::LastOwner)));
+    assert!(matches!(accounts.drop_user("olga", false, UNASKED), Err(AccessError::LastOwner)));
     accounts.create_user("otto", Role::Owner, "correct horse", UNASKED).unwrap();
     assert!(accounts.drop_user("olga", false, UNASKED).unwrap());
     assert!(!accounts.drop_user("olga", true, UNASKED).unwrap());
@@ -97,7 +97,7 @@ fn what_is_revoked_is_remembered_and_not_held() {
     assert!(accounts.pairs("ann").is_empty());
     assert_eq!(accounts.views_ever("ann").len(), 1);
     assert_eq!(accounts.pairs_ever("ann"), [pair("Care", "Nurse")]);
-    assert!(matches!(accounts.revoke_view("ann", "seen", UNASKED), Err(AccessProblem::NotGranted { .. })));
+    assert!(matches!(accounts.revoke_view("ann", "seen", UNASKED), Err(AccessError::NotGranted { .. })));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn what_is_taken_away_counts_before_it_is_written_and_what_is_given_after() {
     fails.store(true, Ordering::Relaxed);
     accounts.revoke_view("ann", "seen", UNASKED).unwrap();
     accounts.drop_user("bob", false, UNASKED).unwrap();
-    assert!(matches!(accounts.write(), Err(AccessProblem::Records(_))));
+    assert!(matches!(accounts.write(), Err(AccessError::Records(_))));
     assert_eq!((accounts.may_read(&ann, "seen"), accounts.role(&bob)), (false, None));
     assert!(accounts.grant_view("ann", "seen", UNASKED).is_err());
     assert!(!accounts.may_read(&ann, "seen"));

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::{digest, hmac, pbkdf2, rand};
 
-use super::AccessProblem;
+use super::AccessError;
 
 /// How often a password is hashed.
 pub const ITERATIONS: NonZeroU32 = NonZeroU32::new(16_384).expect("it is not zero");
@@ -37,7 +37,7 @@ impl Verifier {
     ///
     /// # Errors
     /// Where the system gives no random bytes.
-    pub fn of_password(password: &str) -> Result<Verifier, AccessProblem> {
+    pub fn of_password(password: &str) -> Result<Verifier, AccessError> {
         let salt: [u8; SALT_LEN] = random_bytes()?;
         Ok(Verifier::of_salted(password, &salt, ITERATIONS))
     }
@@ -106,10 +106,10 @@ impl FromStr for Verifier {
 ///
 /// # Errors
 /// Where it gives none.
-pub fn random_bytes<const N: usize>() -> Result<[u8; N], AccessProblem> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], AccessError> {
     let mut bytes = [0; N];
     let random = rand::SystemRandom::new();
-    rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| AccessProblem::NoRandomness)?;
+    rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| AccessError::NoRandomness)?;
     Ok(bytes)
 }
 

@@ -2,7 +2,11 @@
 //!
 //! Tables are kept as rows. Everything else is kept as text, by kind and name: DGHs as their nodes, tables of files and
 //! views as the statements that made them, which run once more when the folder is opened. A view that is computed comes
-//! back as it was, or stale ([`super::pinned`]). All of that has a format, with a number ([`super::format`]).
+//! back as it was, or stale ([`pinned`]). All of that has a format, with a number ([`format`]).
+
+pub(super) mod calendar;
+pub(super) mod format;
+pub(super) mod pinned;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,17 +19,18 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use kohort_store::{Snapshot, Store, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::pinned::{Pinned, restored};
-use super::recorded::Ahead;
-use super::session::Outcome;
-use super::transactions::{Transaction, Turn, blocking};
-use super::{Clock, Engine, Role, Session, Shared, format};
 use crate::SqlError;
+use crate::engine::change::transactions::{ChangeTurn, Transaction, blocking};
+use crate::engine::session::Outcome;
+use crate::engine::session::recorded::Ahead;
+use crate::engine::{Clock, Engine, Session, Shared};
 use crate::hierarchies::Tried;
 use crate::parser::{Parsed, Statement, ViewStatement, parse};
 use crate::policy::ComplianceLog;
+use crate::role::Role;
 use crate::store::StoredTable;
-use crate::view::{MaterializedProblem, State, ViewProblem};
+use crate::view::{MaterializedError, State, ViewError};
+use pinned::{Pinned, restored};
 
 const HIERARCHY: &str = "dgh";
 const STATEMENT: &str = "statement";
@@ -33,8 +38,8 @@ const IMPORTED: &str = "imported policy";
 const COUNTER: &str = "counter";
 
 /// What an engine keeps in a folder.
-pub(super) struct Data {
-    pub(super) store: Store,
+pub(in crate::engine) struct Data {
+    pub(in crate::engine) store: Store,
 }
 
 /// A view, or a table of a file, that can't be made again.
@@ -48,7 +53,7 @@ pub struct Lost {
 
 /// A statement that made something, and when it ran among the others.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct StatementRecord {
     order: u64,
     text: String,
     /// What became of it, where it is a view that is computed.
@@ -57,7 +62,7 @@ struct Made {
 }
 
 /// What a kept statement makes.
-pub(super) enum Makes {
+pub(in crate::engine) enum Makes {
     /// A table of files, or of a server.
     Table,
     /// A plain view.
@@ -77,7 +82,7 @@ impl Makes {
 }
 
 /// A kept statement that is to run again.
-struct Kept {
+struct KeptStatement {
     name: String,
     parsed: Parsed,
     pinned: Option<Pinned>,
@@ -116,16 +121,16 @@ impl Engine {
         let numbers = made.iter().filter_map(|kept| kept.pinned.as_ref()?.number());
         let next_number = numbers.max().map_or(1, |last| last + 1);
         let shared = &engine.shared;
-        let as_before = |kept: &Kept| {
+        let as_before = |kept: &KeptStatement| {
             // Nobody makes another version meanwhile.
             let number = kept.pinned.as_ref().and_then(Pinned::number).unwrap_or(next_number);
             shared.next_version.store(number, Ordering::Relaxed);
         };
-        let lost = engine.session(Role::Owner).restore_all(made, as_before).await?;
+        let lost = restore_all(&mut engine.session(Role::Owner), made, as_before).await?;
         shared.next_version.store(next_number, Ordering::Relaxed);
-        for (Kept { name, parsed, .. }, problem) in lost {
+        for (KeptStatement { name, parsed, .. }, problem) in lost {
             if let Makes::AnonymizationView(view) = Makes::of(&parsed.statement)
-                && view.materialized
+                && view.clauses.is_materialized
             {
                 if is_of_store(&problem) {
                     return Err(problem);
@@ -153,22 +158,22 @@ impl Engine {
 
 /// Whether the file itself is what can't be read.
 fn is_of_store(problem: &SqlError) -> bool {
-    matches!(problem, SqlError::Store(_) | SqlError::View(ViewProblem::Materialized(MaterializedProblem::Store(_))))
+    matches!(problem, SqlError::Store(_) | SqlError::View(ViewError::Materialized(MaterializedError::Store(_))))
 }
 
 /// The statements that a data folder keeps, in the order in which they ran.
-fn kept_statements(state: &Snapshot) -> Result<Vec<Kept>, SqlError> {
-    let mut made: Vec<(u64, Kept)> = Vec::new();
+fn kept_statements(state: &Snapshot) -> Result<Vec<KeptStatement>, SqlError> {
+    let mut made: Vec<(u64, KeptStatement)> = Vec::new();
     for (name, record) in state.records(STATEMENT)? {
-        let Made { order, text, pinned } = read_made(&name, &record)?;
+        let StatementRecord { order, text, pinned } = read_made(&name, &record)?;
         let parsed = parsed_again(&name, &text)?;
-        made.push((order, Kept { name, parsed, pinned }));
+        made.push((order, KeptStatement { name, parsed, pinned }));
     }
     made.sort_by_key(|(order, _)| *order);
     Ok(made.into_iter().map(|(_, kept)| kept).collect())
 }
 
-fn read_made(name: &str, record: &str) -> Result<Made, SqlError> {
+fn read_made(name: &str, record: &str) -> Result<StatementRecord, SqlError> {
     serde_json::from_str(record).map_err(|_| SqlError::Damaged { what: format!("'{name}'") })
 }
 
@@ -178,141 +183,144 @@ fn parsed_again(name: &str, text: &str) -> Result<Parsed, SqlError> {
 }
 
 /// What the statement makes that is kept under a name.
-pub(super) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
+pub(in crate::engine) fn kept(state: &kohort_store::State, name: &str) -> Result<Option<Makes>, SqlError> {
     let Some(record) = state.record(STATEMENT, name)? else { return Ok(None) };
     let made = read_made(name, &record)?;
     Ok(Some(Makes::of(&parsed_again(name, &made.text)?.statement)))
 }
 
-impl Session {
-    /// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
-    /// views are tried again as long as one more can be made; tables read nothing that is kept.
-    async fn restore_all(
-        &mut self,
-        made: Vec<Kept>,
-        before_each: impl Fn(&Kept),
-    ) -> Result<Vec<(Kept, SqlError)>, SqlError> {
-        let (mut open, mut lost_tables) = (made, Vec::new());
-        loop {
-            let (n_open, mut lost) = (open.len(), Vec::new());
-            for kept in open {
-                before_each(&kept);
-                match self.restore(kept.parsed.clone()).await {
-                    Ok(()) => {
-                        if let Some(view) = self.shared.view(&kept.name) {
-                            view.set_state(restored(kept.pinned, view.state()));
-                        }
+/// Runs kept statements, and gives those that can't be run. What was made anew stands behind what reads it, so that
+/// views are tried again as long as one more can be made; tables read nothing that is kept.
+async fn restore_all(
+    session: &mut Session,
+    made: Vec<KeptStatement>,
+    before_each: impl Fn(&KeptStatement),
+) -> Result<Vec<(KeptStatement, SqlError)>, SqlError> {
+    let (mut open, mut lost_tables) = (made, Vec::new());
+    loop {
+        let (n_open, mut lost) = (open.len(), Vec::new());
+        for kept in open {
+            before_each(&kept);
+            match session.restore(kept.parsed.clone()).await {
+                Ok(()) => {
+                    if let Some(view) = session.shared.view(&kept.name) {
+                        view.set_state(restored(kept.pinned, view.state()));
                     }
-                    Err(problem) => match Makes::of(&kept.parsed.statement) {
-                        Makes::Table => lost_tables.push((kept, problem)),
-                        Makes::View | Makes::AnonymizationView(_) => lost.push((kept, problem)),
-                    },
                 }
+                Err(problem) => match Makes::of(&kept.parsed.statement) {
+                    Makes::Table => lost_tables.push((kept, problem)),
+                    Makes::View | Makes::AnonymizationView(_) => lost.push((kept, problem)),
+                },
             }
-            if lost.len() == n_open || lost.is_empty() {
-                lost_tables.extend(lost);
-                return Ok(lost_tables);
-            }
-            open = lost.into_iter().map(|(kept, _)| kept).collect();
         }
-    }
-
-    /// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
-    /// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
-    ///
-    /// # Errors
-    /// Why it still can't be made.
-    pub(super) async fn restore_lost(&self, view: &str) -> Result<(), SqlError> {
-        let Some(data) = &self.shared.data else { return Ok(()) };
-        let mut made = kept_statements(&data.store.read()?)?;
-        if !made.iter().any(|kept| kept.name == view) {
-            return Ok(());
+        if lost.len() == n_open || lost.is_empty() {
+            lost_tables.extend(lost);
+            return Ok(lost_tables);
         }
-        let is_other_view =
-            |kept: &Kept| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
-        let is_there = |kept: &Kept| self.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
-        made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
-        // One of its own: whoever gives up waiting must not go on as if something were being restored.
-        let mut session = Session::new(Arc::clone(&self.shared), Role::Owner);
-        let lost = session.restore_all(made, |_| ()).await?;
-        match lost.iter().any(|(kept, _)| kept.name == view) {
-            // What it reads stands before it, and is the reason.
-            true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
-            false => Ok(()),
-        }
+        open = lost.into_iter().map(|(kept, _)| kept).collect();
     }
+}
 
-    /// Copies the data folder to a new file, while others go on.
-    pub(super) async fn backup(&self, file: &str) -> Result<Outcome, SqlError> {
-        let Some(data) = &self.shared.data else { return Err(SqlError::NoDataFolder) };
-        let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
-        // A copy of everything leaves.
-        self.ahead().record().map_err(SqlError::Log)?;
-        blocking(move || store.backup(&target)).await?;
-        Ok(Outcome::Done(format!("copied everything to {file}")))
+/// Makes a view that the data folder keeps and that could not be made when it was opened, and the tables that could
+/// not: a file may be back, or a server. Other views wait until they are refreshed themselves.
+///
+/// # Errors
+/// Why it still can't be made.
+pub(in crate::engine) async fn restore_lost(session: &Session, view: &str) -> Result<(), SqlError> {
+    let Some(data) = &session.shared.data else { return Ok(()) };
+    let mut made = kept_statements(&data.store.read()?)?;
+    if !made.iter().any(|kept| kept.name == view) {
+        return Ok(());
     }
+    let is_other_view =
+        |kept: &KeptStatement| matches!(kept.parsed.statement, Statement::CreateView(_)) && kept.name != view;
+    let is_there = |kept: &KeptStatement| session.shared.owner.table_exist(TableReference::bare(kept.name.as_str()));
+    made.retain(|kept| !is_other_view(kept) && !is_there(kept).unwrap_or(false));
+    // One of its own: whoever gives up waiting must not go on as if something were being restored.
+    let mut session = Session::new(Arc::clone(&session.shared), Role::Owner);
+    let lost = restore_all(&mut session, made, |_| ()).await?;
+    match lost.iter().any(|(kept, _)| kept.name == view) {
+        // What it reads stands before it, and is the reason.
+        true => lost.into_iter().next().map_or(Ok(()), |(_, problem)| Err(problem)),
+        false => Ok(()),
+    }
+}
 
-    /// Notes that a table holds imported policies.
-    pub(super) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-        Ok(transaction.change.put_record(IMPORTED, name, "")?)
-    }
+/// Copies the data folder to a new file, while others go on.
+pub(in crate::engine) async fn backup(session: &Session, file: &str) -> Result<Outcome, SqlError> {
+    let Some(data) = &session.shared.data else { return Err(SqlError::NoDataFolder) };
+    let (store, target) = (data.store.clone(), std::path::PathBuf::from(file));
+    // A copy of everything leaves.
+    session.ahead().record().map_err(SqlError::Log)?;
+    blocking(move || store.backup(&target)).await?;
+    Ok(Outcome::Done(format!("copied everything to {file}")))
+}
 
-    /// Notes that a table holds imported policies no more.
-    pub(super) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
-        Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
-    }
+/// Notes that a table holds imported policies.
+pub(in crate::engine) fn keep_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    Ok(transaction.change.put_record(IMPORTED, name, "")?)
+}
 
-    /// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
-    /// over.
-    pub(super) async fn commit(&self, transaction: Transaction) -> Result<Turn, SqlError> {
-        self.commit_then(transaction, || ()).await
-    }
+/// Notes that a table holds imported policies no more.
+pub(in crate::engine) fn forget_imported(transaction: &Transaction, name: &str) -> Result<(), SqlError> {
+    Ok(transaction.change.remove_record(IMPORTED, name).map(drop)?)
+}
 
-    /// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
-    /// waits: what is in memory would not be what is kept.
-    pub(super) async fn commit_then(
-        &self,
-        transaction: Transaction,
-        after: impl FnOnce() + Send + 'static,
-    ) -> Result<Turn, SqlError> {
-        let (shared, ahead) = (Arc::clone(&self.shared), self.ahead());
-        blocking(move || shared.keep_then(transaction, &ahead, after)).await
-    }
+/// Keeps a transaction: what it changed, and what follows from it, together. Nobody else writes until the turn is
+/// over.
+pub(in crate::engine) async fn commit(session: &Session, transaction: Transaction) -> Result<ChangeTurn, SqlError> {
+    commit_then(session, transaction, || ()).await
+}
+
+/// The same, and what must happen once it is kept. Where it was recorded, all of it happens whether or not somebody still
+/// waits: what is in memory would not be what is kept.
+pub(in crate::engine) async fn commit_then(
+    session: &Session,
+    transaction: Transaction,
+    after: impl FnOnce() + Send + 'static,
+) -> Result<ChangeTurn, SqlError> {
+    let (shared, ahead) = (Arc::clone(&session.shared), session.ahead());
+    blocking(move || shared.keep_then(transaction, &ahead, after)).await
 }
 
 impl Transaction {
     /// What the statement makes that is kept under a name.
-    pub(super) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
+    pub(in crate::engine) fn kept(&self, name: &str) -> Result<Option<Makes>, SqlError> {
         kept(&self.change, name)
     }
 
     /// Keeps a statement that made something of this name.
-    pub(super) fn keep_statement(&self, name: &str, text: &str, pinned: Option<Pinned>) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_statement(
+        &self,
+        name: &str,
+        text: &str,
+        pinned: Option<Pinned>,
+    ) -> Result<(), SqlError> {
         let known = self.change.records(STATEMENT)?;
         let orders = known.iter().filter_map(|(_, record)| serde_json::from_str(record).ok());
-        let order = orders.map(|made: Made| made.order).max().map_or(0, |last| last + 1);
-        self.put_made(name, &Made { order, text: text.to_owned(), pinned })
+        let order = orders.map(|made: StatementRecord| made.order).max().map_or(0, |last| last + 1);
+        self.put_made(name, &StatementRecord { order, text: text.to_owned(), pinned })
     }
 
     /// Keeps what a view that is computed has become.
-    pub(super) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_pinned(&self, name: &str, state: &State) -> Result<(), SqlError> {
         let known = self.change.record(STATEMENT, name)?;
         let known = known.ok_or_else(|| SqlError::UnknownView { name: name.to_owned() })?;
-        self.put_made(name, &Made { pinned: Pinned::of(state), ..read_made(name, &known)? })
+        self.put_made(name, &StatementRecord { pinned: Pinned::of(state), ..read_made(name, &known)? })
     }
 
-    fn put_made(&self, name: &str, made: &Made) -> Result<(), SqlError> {
+    fn put_made(&self, name: &str, made: &StatementRecord) -> Result<(), SqlError> {
         let record = serde_json::to_string(made).expect("texts and numbers are JSON");
         Ok(self.change.put_record(STATEMENT, name, &record)?)
     }
 
     /// Forgets the statement that made something of this name, and says whether there was one.
-    pub(super) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
+    pub(in crate::engine) fn forget_statement(&self, name: &str) -> Result<bool, SqlError> {
         Ok(self.change.remove_record(STATEMENT, name)?)
     }
 
     /// Keeps a DGH as it becomes, or forgets it where it is no more.
-    pub(super) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
+    pub(in crate::engine) fn keep_hierarchy(&self, tried: &Tried) -> Result<(), SqlError> {
         match &tried.record {
             Some(record) => self.change.put_record(HIERARCHY, tried.name(), record)?,
             None => drop(self.change.remove_record(HIERARCHY, tried.name())?),
@@ -340,17 +348,17 @@ impl Shared {
     fn tables_of(&self, view: &ViewStatement) -> Result<BTreeSet<String>, SqlError> {
         let query = DFStatement::Statement(Box::new(SqlStatement::Query(view.query.clone())));
         let named = self.owner.state().resolve_table_references(&query)?;
-        let choices = view.policy.as_ref().map(|policy| &policy.table);
+        let choices = view.clauses.policy.as_ref().map(|policy| &policy.table);
         Ok(named.iter().chain(choices).map(|table| table.table().to_owned()).collect())
     }
 
     /// Keeps a transaction once it is recorded, and does what must happen then. Waits for the disk.
-    pub(super) fn keep_then(
+    pub(in crate::engine) fn keep_then(
         &self,
         transaction: Transaction,
         ahead: &Ahead,
         after: impl FnOnce(),
-    ) -> Result<Turn, SqlError> {
+    ) -> Result<ChangeTurn, SqlError> {
         let mut unkept = Unkept { shared: self, is_kept: false };
         self.keep(&transaction, ahead)?;
         unkept.is_kept = true;
@@ -360,7 +368,7 @@ impl Shared {
     }
 
     fn keep(&self, transaction: &Transaction, ahead: &Ahead) -> Result<(), SqlError> {
-        let followed = self.follow(transaction)?;
+        let followed = self.let_views_follow(transaction)?;
         let change = &transaction.change;
         for table in &transaction.changed {
             let next = self.generations.of(table) + 1;

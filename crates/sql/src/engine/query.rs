@@ -1,5 +1,13 @@
 //! Runs what is DataFusion's: queries, options, and changes of rows. What makes or drops something is in
-//! [`super::catalog`], what changes rows of the data folder in [`super::stored`].
+//! [`crate::engine::change::catalog`], what changes rows of the data folder in [`crate::engine::change::stored`].
+
+pub(super) mod plain;
+pub(super) mod plans;
+pub(super) mod point;
+pub(super) mod show;
+pub(super) mod unplanned;
+pub(super) mod unread;
+pub(super) mod utility;
 
 use std::sync::Arc;
 
@@ -16,216 +24,232 @@ use datafusion::prelude::DataFrame;
 use datafusion::sql::parser::{ResetStatement, Statement as DFStatement};
 use futures::TryStreamExt;
 
-use super::growth::check_growth;
-use super::plans::{changed_table, views_of, writes};
-use super::readers::{Waited, begun};
-use super::session::Outcome;
-use super::transactions::TransactionStep;
-use super::{Role, Session, allowed, unplanned};
 use crate::SqlError;
-use crate::access::AccessProblem;
+use crate::access::AccessError;
+use crate::engine::Session;
+use crate::engine::change::catalog;
+use crate::engine::change::stored;
+use crate::engine::change::transactions::{self, TransactionStep};
+use crate::engine::limits::growth::check_growth;
+use crate::engine::session::Outcome;
+use crate::engine::session::access;
+use crate::engine::session::allowed;
+use crate::engine::session::recorded;
 use crate::options::ViewOptions;
 use crate::parser::{Access, StatementText};
 use crate::policy::UsedView;
+use crate::readers::{Waited, begun};
+use crate::role::Role;
 use crate::worker::Asker;
+use plans::{changed_table, views_of, writes};
 
-impl Session {
-    /// Runs what is DataFusion's.
-    pub(super) async fn sql(
-        &mut self,
-        statement: DFStatement,
-        access: &Access,
-        text: &StatementText,
-        views: &mut Vec<UsedView>,
-    ) -> Result<Outcome, SqlError> {
-        if let Some(step) = TransactionStep::of(&statement) {
-            return self.transaction_step(step).await;
-        }
-        if self.role == Role::Analyst {
-            allowed::check_options(&statement)?;
-        }
-        if self.is_transaction_lost {
-            return Err(SqlError::TransactionLost);
-        }
-        if let Some(outcome) = self.insert_literals(&statement).await? {
-            return Ok(outcome);
-        }
-        if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
-            && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
-        {
-            return self.reset(option);
-        }
-        let granted = self.granted(access);
-        if let Ok(granted) = &granted
-            && let Some(outcome) = self.point(&statement, granted, views).await
-        {
-            return Ok(outcome);
-        }
-        let context = self.scoped(granted.as_ref().unwrap_or(access))?;
-        let plan = self.planned(&context, &statement).await?;
-        if self.role == Role::Analyst {
-            check_growth(&plan)?;
-        }
-        *views = views_of(&plan)?;
-        if !views.is_empty() {
-            self.granted(access)?;
-            self.check_readable(views).await?;
-        }
-        if let Some(name) = changed_table(&plan).filter(|name| self.shared.view(name).is_some()) {
-            return Err(SqlError::IsView { name });
-        }
-        match plan {
-            LogicalPlan::Ddl(ddl) => self.define(&context, ddl, &text.written).await,
-            LogicalPlan::Statement(PlanStatement::Execute(_)) => {
-                self.query(context, plan, granted, access, views).await
-            }
-            LogicalPlan::Statement(statement) => self.set(statement, access).await,
-            LogicalPlan::Dml(dml) => match self.change_stored(&context, &dml, views).await? {
-                Some(outcome) => Ok(outcome),
-                None => self.query(context, LogicalPlan::Dml(dml), granted, access, views).await,
-            },
-            plan => self.query(context, plan, granted, access, views).await,
-        }
+/// Runs what is DataFusion's.
+pub(in crate::engine) async fn sql(
+    session: &mut Session,
+    statement: DFStatement,
+    access: &Access,
+    text: &StatementText,
+    views: &mut Vec<UsedView>,
+) -> Result<Outcome, SqlError> {
+    if let Some(step) = TransactionStep::of(&statement) {
+        return transactions::transaction_step(session, step).await;
     }
-
-    /// Runs what says something of the session: its options, and statements it prepares.
-    async fn set(&self, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
-        if *access != Access::default() {
-            return Err(SqlError::NothingAsked);
-        }
-        if matches!(&statement, PlanStatement::Prepare(prepared) if matches!(*prepared.input, LogicalPlan::Ddl(_))) {
-            return Err(SqlError::NotPrepared);
-        }
-        self.context.execute_logical_plan(LogicalPlan::Statement(statement)).await?.collect().await?;
-        Ok(Outcome::Done("done".to_owned()))
+    if session.role == Role::Analyst {
+        allowed::check_options(&statement)?;
     }
-
-    /// Runs what gives rows, or changes those of tables that are not stored.
-    async fn query(
-        &self,
-        mut context: SessionContext,
-        plan: LogicalPlan,
-        granted: Result<Access, AccessProblem>,
-        access: &Access,
-        views: &mut Vec<UsedView>,
-    ) -> Result<Outcome, SqlError> {
-        let asked_for = granted.as_ref().unwrap_or(access).clone();
-        let mut changed = changed_table(&plan);
-        let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
-        let mut turn = None;
-        // What changes rows waits for its turn to change them.
-        if (is_prepared || !views.is_empty()) && changed.is_none() {
-            // Whoever waits keeps no state of the store.
-            drop(context);
-            turn = self.readers_turn().await;
-            context = self.scoped(granted.as_ref().unwrap_or(access))?;
-        }
-        let context = self.holding_what_is_read(context, &plan, granted.as_ref().unwrap_or(access))?;
-        let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
-        let frame = context.execute_logical_plan(plan).await?;
-        if is_prepared {
-            if self.role == Role::Analyst {
-                // With its values in their places.
-                check_growth(frame.logical_plan())?;
-            }
-            *views = views_of(frame.logical_plan())?;
-            if views.is_empty() {
-                turn = None;
-            } else {
-                granted?;
-                self.check_readable(views).await?;
-            }
-            changed = changed_table(frame.logical_plan());
-        }
-        // A view may get another version between two looks at it: an answer is of one.
-        let stream = loop {
-            let stream = self.execute(frame.clone()).await;
-            let seen = views_of(frame.logical_plan())?;
-            if seen == *views {
-                break said_by_kind(stream?);
-            }
-            *views = seen;
-            self.check_readable(views).await?;
-        };
-        // Tables in memory and files change as rows are written to them, so there is no later moment to record it.
-        if writes(frame.logical_plan()) {
-            self.reads_for_change(views);
-            self.ahead().record().map_err(SqlError::Log)?;
-        }
-        match (changed, turn) {
-            // Statements that change rows do so while their stream is read.
-            (Some(name), _) => self.changed_rows(stream, &name).await,
-            // It is recorded as answered once there is an answer, and its turn to read views is over then.
-            (None, _turn) => {
-                tokio::select! {
-                    biased;
-                    problem = self.until_revoked(views, asked_for) => Err(problem.into()),
-                    begun = begun(stream) => Ok(Outcome::Rows(begun?)),
-                }
-            }
-        }
+    if session.is_transaction_lost {
+        return Err(SqlError::TransactionLost);
     }
-
-    /// Rows of a plan, which an analyst's worker computes where the engine has workers.
-    async fn execute(&self, frame: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
-        match (self.role, self.shared.workers.get()) {
-            (Role::Analyst, Some(workers)) => {
-                let context = Arc::new(frame.task_ctx());
-                let plan = frame.create_physical_plan().await?;
-                let user = self.login.as_deref().unwrap_or_default().to_owned();
-                let asker = Asker { user, views: self.seen_views().into_keys().collect() };
-                workers.execute(plan, context, asker)
-            }
-            _ => frame.execute_stream().await,
-        }
+    if let Some(outcome) = stored::insert_literals(session, &statement).await? {
+        return Ok(outcome);
     }
-
-    /// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
-    async fn readers_turn(&self) -> Option<Waited> {
-        match self.transaction {
-            None => self.shared.readers.turn(self.login.as_deref()).await,
-            Some(_) => None,
-        }
+    if let DFStatement::Reset(ResetStatement::Variable(name)) = &statement
+        && let Some(option) = name.to_string().to_lowercase().strip_prefix("kohort.")
+    {
+        return reset(session, option);
     }
+    let asked_for = AskedFor { stated: access, granted: access::granted(session, access) };
+    if let Ok(granted) = &asked_for.granted
+        && let Some(outcome) = session.point(&statement, granted, views).await
+    {
+        return Ok(outcome);
+    }
+    let context = session.scoped(asked_for.access())?;
+    let plan = planned(session, &context, &statement).await?;
+    if session.role == Role::Analyst {
+        check_growth(&plan)?;
+    }
+    *views = views_of(&plan)?;
+    if !views.is_empty() {
+        access::granted(session, access)?;
+        access::check_readable(session, views).await?;
+    }
+    if let Some(name) = changed_table(&plan).filter(|name| session.shared.view(name).is_some()) {
+        return Err(SqlError::IsView { name });
+    }
+    match plan {
+        LogicalPlan::Ddl(ddl) => catalog::define(session, &context, ddl, &text.written).await,
+        LogicalPlan::Statement(PlanStatement::Execute(_)) => query(session, context, plan, asked_for, views).await,
+        LogicalPlan::Statement(statement) => set(session, statement, access).await,
+        LogicalPlan::Dml(dml) => match stored::change_stored(session, &context, &dml, views).await? {
+            Some(outcome) => Ok(outcome),
+            None => query(session, context, LogicalPlan::Dml(dml), asked_for, views).await,
+        },
+        plan => query(session, context, plan, asked_for, views).await,
+    }
+}
 
-    pub(super) async fn planned(
-        &self,
-        context: &SessionContext,
-        statement: &DFStatement,
-    ) -> Result<LogicalPlan, SqlError> {
-        let state = context.state();
-        match state.statement_to_plan(statement.clone()).await {
-            Ok(plan) => {
-                check_groupings(&plan)?;
-                Ok(plan)
-            }
-            Err(error) => {
-                let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
-                // A view that may not be read is not known of either.
-                let views = self.seen_views();
-                let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
-                Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
+/// Runs what says something of the session: its options, and statements it prepares.
+async fn set(session: &Session, statement: PlanStatement, access: &Access) -> Result<Outcome, SqlError> {
+    if *access != Access::default() {
+        return Err(SqlError::NothingAsked);
+    }
+    if matches!(&statement, PlanStatement::Prepare(prepared) if matches!(*prepared.input, LogicalPlan::Ddl(_))) {
+        return Err(SqlError::NotPrepared);
+    }
+    session.context.execute_logical_plan(LogicalPlan::Statement(statement)).await?.collect().await?;
+    Ok(Outcome::Done("done".to_owned()))
+}
+
+/// For what and whom a statement is asked.
+struct AskedFor<'a> {
+    /// As it says itself.
+    stated: &'a Access,
+    /// As far as that is granted.
+    granted: Result<Access, AccessError>,
+}
+
+impl AskedFor<'_> {
+    /// What counts where no view is read, too: whether it is granted is asked for views alone.
+    fn access(&self) -> &Access {
+        self.granted.as_ref().unwrap_or(self.stated)
+    }
+}
+
+/// Runs what gives rows, or changes those of tables that are not stored.
+async fn query(
+    session: &Session,
+    mut context: SessionContext,
+    plan: LogicalPlan,
+    asked_for: AskedFor<'_>,
+    views: &mut Vec<UsedView>,
+) -> Result<Outcome, SqlError> {
+    let access = asked_for.access().clone();
+    let mut changed = changed_table(&plan);
+    let is_prepared = matches!(plan, LogicalPlan::Statement(PlanStatement::Execute(_)));
+    let mut turn = None;
+    // What changes rows waits for its turn to change them.
+    if (is_prepared || !views.is_empty()) && changed.is_none() {
+        // Whoever waits keeps no state of the store.
+        drop(context);
+        turn = readers_turn(session).await;
+        context = session.scoped(&access)?;
+    }
+    let context = unread::holding_what_is_read(session, context, &plan, &access)?;
+    let context = turn.as_ref().map_or_else(|| context.clone(), |turn| turn.scope(&context));
+    let frame = context.execute_logical_plan(plan).await?;
+    if is_prepared {
+        if session.role == Role::Analyst {
+            // With its values in their places.
+            check_growth(frame.logical_plan())?;
+        }
+        *views = views_of(frame.logical_plan())?;
+        if views.is_empty() {
+            turn = None;
+        } else {
+            asked_for.granted?;
+            access::check_readable(session, views).await?;
+        }
+        changed = changed_table(frame.logical_plan());
+    }
+    // A view may get another version between two looks at it: an answer is of one.
+    let stream = loop {
+        let stream = execute(session, frame.clone()).await;
+        let seen = views_of(frame.logical_plan())?;
+        if seen == *views {
+            break said_by_kind(stream?);
+        }
+        *views = seen;
+        access::check_readable(session, views).await?;
+    };
+    // Tables in memory and files change as rows are written to them, so there is no later moment to record it.
+    if writes(frame.logical_plan()) {
+        recorded::reads_for_change(session, views);
+        session.ahead().record().map_err(SqlError::Log)?;
+    }
+    match (changed, turn) {
+        // Statements that change rows do so while their stream is read.
+        (Some(name), _) => changed_rows(session, stream, &name).await,
+        // It is recorded as answered once there is an answer, and its turn to read views is over then.
+        (None, _turn) => {
+            tokio::select! {
+                biased;
+                problem = access::until_revoked(session, views, access) => Err(problem.into()),
+                begun = begun(stream) => Ok(Outcome::Rows(begun?)),
             }
         }
     }
+}
 
-    async fn changed_rows(&self, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
-        let schema = stream.schema();
-        let batches: Vec<RecordBatch> = stream.try_collect().await?;
-        self.shared.generations.bump(name);
-        let batches = futures::stream::iter(batches.into_iter().map(Ok));
-        Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
-    }
-
-    /// Sets an option of views to what it was at first.
-    fn reset(&self, option: &str) -> Result<Outcome, SqlError> {
-        let state = self.context.state_ref();
-        let mut state = state.write();
-        if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<ViewOptions>() {
-            options.set(option, "")?;
+/// Rows of a plan, which an analyst's worker computes where the engine has workers.
+async fn execute(session: &Session, frame: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
+    match (session.role, session.shared.workers.get()) {
+        (Role::Analyst, Some(workers)) => {
+            let context = Arc::new(frame.task_ctx());
+            let plan = frame.create_physical_plan().await?;
+            let user = session.login.as_deref().unwrap_or_default().to_owned();
+            let asker = Asker { user, views: session.seen_views().into_keys().collect() };
+            workers.execute(plan, context, asker)
         }
-        Ok(Outcome::Done("done".to_owned()))
+        _ => frame.execute_stream().await,
     }
+}
+
+/// Waits until few others read views. Whoever is in a transaction does not wait, since others wait for it.
+async fn readers_turn(session: &Session) -> Option<Waited> {
+    match session.transaction {
+        None => session.shared.readers.turn(session.login.as_deref()).await,
+        Some(_) => None,
+    }
+}
+
+pub(in crate::engine) async fn planned(
+    session: &Session,
+    context: &SessionContext,
+    statement: &DFStatement,
+) -> Result<LogicalPlan, SqlError> {
+    let state = context.state();
+    match state.statement_to_plan(statement.clone()).await {
+        Ok(plan) => {
+            check_groupings(&plan)?;
+            Ok(plan)
+        }
+        Err(error) => {
+            let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
+            // A view that may not be read is not known of either.
+            let views = session.seen_views();
+            let refusal = unplanned::refusal(statement, |name| views.get(name).cloned(), is_aggregate);
+            Err(refusal.map_or_else(|| error.into(), SqlError::Refused))
+        }
+    }
+}
+
+async fn changed_rows(session: &Session, stream: SendableRecordBatchStream, name: &str) -> Result<Outcome, SqlError> {
+    let schema = stream.schema();
+    let batches: Vec<RecordBatch> = stream.try_collect().await?;
+    session.shared.generations.bump(name);
+    let batches = futures::stream::iter(batches.into_iter().map(Ok));
+    Ok(Outcome::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches))))
+}
+
+/// Sets an option of views to what it was at first.
+fn reset(session: &Session, option: &str) -> Result<Outcome, SqlError> {
+    let state = session.context.state_ref();
+    let mut state = state.write();
+    if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<ViewOptions>() {
+        options.set(option, "")?;
+    }
+    Ok(Outcome::Done("done".to_owned()))
 }
 
 /// Rows whose errors quote no cell.

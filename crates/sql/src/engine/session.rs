@@ -1,8 +1,14 @@
 //! [`Session`]: runs statements as the owner or as an analyst.
 //!
 //! Every statement is recorded before its answer leaves: where that fails, there is no answer. A statement that changes
-//! something is recorded before the change is kept ([`super::recorded`]). One that is stopped before it has an answer is
-//! recorded too ([`Asked`]), and an answer that fails while its rows leave is recorded once more.
+//! something is recorded before the change is kept ([`recorded`]). One that is stopped before it has an answer is
+//! recorded too ([`AskedStatement`]), and an answer that fails while its rows leave is recorded once more.
+
+pub(super) mod access;
+pub(super) mod allowed;
+pub(super) mod granted;
+pub(super) mod health;
+pub(super) mod recorded;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,18 +25,28 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use kohort_model::{Progress, Silent};
 
-use super::granted::GrantedViews;
-use super::growth::check_growth;
-use super::recorded::{Answered, Asked, Recorder};
-use super::transactions::Transaction;
-use super::{Role, Shared, allowed};
 use crate::SqlError;
 use crate::access::{Accounts, Login};
+use crate::engine::Shared;
+use crate::engine::change::catalog;
+use crate::engine::change::import;
+use crate::engine::change::stored;
+use crate::engine::change::transactions::{self, Transaction};
+use crate::engine::folder;
+use crate::engine::folder::calendar;
+use crate::engine::limits::growth::check_growth;
+use crate::engine::query;
+use crate::engine::query::show;
+use crate::engine::query::utility;
+use crate::engine::views::create;
 use crate::options::ViewOptions;
 use crate::parser::{Access, Parsed, Statement, StatementText};
 use crate::policy::{ImportDefaults, LogOutcome, UsedView};
+use crate::role::Role;
 use crate::store::Reading;
-use crate::view::{AView, ViewProblem};
+use crate::view::{AView, ViewError};
+use granted::GrantedViews;
+use recorded::{Answered, AskedStatement, Recorder};
 
 /// What a statement gave.
 pub enum Outcome {
@@ -51,27 +67,27 @@ pub struct Described {
 
 /// A session of one owner or analyst.
 pub struct Session {
-    pub(super) shared: Arc<Shared>,
-    pub(super) role: Role,
+    pub(in crate::engine) shared: Arc<Shared>,
+    pub(in crate::engine) role: Role,
     /// Who logged in, where somebody did.
-    pub(super) login: Option<Login>,
-    pub(super) context: SessionContext,
-    pub(super) progress: Arc<dyn Progress + Send + Sync>,
+    pub(in crate::engine) login: Option<Login>,
+    pub(in crate::engine) context: SessionContext,
+    pub(in crate::engine) progress: Arc<dyn Progress + Send + Sync>,
     /// The change under way.
-    pub(super) transaction: Option<Transaction>,
+    pub(in crate::engine) transaction: Option<Transaction>,
     /// Whether a transaction was begun that has changed nothing yet. It holds no turn, so that a session that only reads,
     /// or that idles after BEGIN as drivers do, keeps nobody from writing.
-    pub(super) has_begun: bool,
+    pub(in crate::engine) has_begun: bool,
     /// Whether a transaction was given up in the middle of a statement, and nobody has been told.
-    pub(super) is_transaction_lost: bool,
+    pub(in crate::engine) is_transaction_lost: bool,
     /// Whether statements run that a data folder has kept.
-    pub(super) is_restoring: bool,
+    pub(in crate::engine) is_restoring: bool,
     /// The record of the statement that runs.
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(in crate::engine) recorder: Option<Arc<Recorder>>,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, role: Role) -> Session {
+    pub(in crate::engine) fn new(shared: Arc<Shared>, role: Role) -> Session {
         let of_role = match role {
             Role::Owner => &shared.owner,
             Role::Analyst => &shared.analyst,
@@ -82,7 +98,7 @@ impl Session {
     }
 
     /// The session of somebody who has logged in; an analyst's has a catalog of its own.
-    pub(super) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
+    pub(in crate::engine) fn of_login(shared: Arc<Shared>, role: Role, login: Login) -> Session {
         let state = match role {
             Role::Owner => SessionStateBuilder::new_from_existing(shared.owner.state()),
             Role::Analyst => {
@@ -142,11 +158,11 @@ impl Session {
     pub async fn run(&mut self, parsed: Parsed) -> Result<Outcome, SqlError> {
         let Parsed { statement, access, text } = parsed;
         let mut views = Vec::new();
-        let granted = self.granted(&access).unwrap_or_else(|_| access.clone());
-        let asked = Asked::new(self, &text, &self.stated(&granted));
+        let granted = access::granted(self, &access).unwrap_or_else(|_| access.clone());
+        let asked = AskedStatement::new(self, &text, &self.stated(&granted));
         // A new day is no change that the statement asks for.
         self.recorder = None;
-        self.note_day().await;
+        calendar::note_day(self).await;
         self.recorder = Some(asked.recorder());
         let answer = match self.check(&statement) {
             Ok(()) => self.answer(statement, &access, &text, &mut views).await,
@@ -154,23 +170,23 @@ impl Session {
         };
         self.recorder = None;
         let entry = asked.end(answer.as_ref().map_or_else(LogOutcome::of, |_| LogOutcome::Answered), views.clone())?;
-        Ok(match answer.map_err(|error| self.told(error))? {
+        Ok(match answer.map_err(|error| access::told(self, error))? {
             Outcome::Rows(stream) => {
-                Outcome::Rows(Answered::watch(self, self.while_granted(stream, &views, granted), entry))
+                Outcome::Rows(Answered::watch(self, access::while_granted(self, stream, &views, granted), entry))
             }
             done => done,
         })
     }
 
     /// Runs a statement that a data folder has kept, as if it had never been away.
-    pub(super) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
+    pub(in crate::engine) async fn restore(&mut self, parsed: Parsed) -> Result<(), SqlError> {
         self.is_restoring = true;
         let Parsed { statement, access, text } = parsed;
         let done = self.answer(statement, &access, &text, &mut Vec::new()).await;
         self.is_restoring = false;
         match done {
             // A view that can't be built is there, and says why.
-            Ok(_) | Err(SqlError::View(ViewProblem::Unusable { .. })) => Ok(()),
+            Ok(_) | Err(SqlError::View(ViewError::Unusable { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -188,7 +204,7 @@ impl Session {
         if !is_query {
             return Ok(None);
         }
-        let plan = self.planned(&self.scoped(&Access::default())?, statement).await?;
+        let plan = query::planned(self, &self.scoped(&Access::default())?, statement).await?;
         if self.role == Role::Analyst {
             check_growth(&plan)?;
         }
@@ -213,7 +229,7 @@ impl Session {
     }
 
     /// The views it may know of, by name.
-    pub(super) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
+    pub(in crate::engine) fn seen_views(&self) -> BTreeMap<String, Arc<AView>> {
         let views = self.shared.views.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         match (self.role, &self.login, self.shared.accounts.get()) {
             (Role::Analyst, Some(login), Some(accounts)) => {
@@ -225,7 +241,7 @@ impl Session {
     }
 
     fn check(&self, statement: &Statement) -> Result<(), SqlError> {
-        self.check_login()?;
+        access::check_login(self)?;
         match self.role {
             Role::Owner => Ok(()),
             Role::Analyst => allowed::check(statement),
@@ -240,51 +256,53 @@ impl Session {
         views: &mut Vec<UsedView>,
     ) -> Result<Outcome, SqlError> {
         if makes_or_drops(&statement) {
-            self.outside_of_transactions()?;
+            transactions::outside_of_transactions(self)?;
         }
         match statement {
-            Statement::Sql(statement) => self.sql(*statement, access, text, views).await,
+            Statement::Sql(statement) => query::sql(self, *statement, access, text, views).await,
             Statement::CreateHierarchy { name, or_replace, source } => {
                 let dgh = name.clone();
-                self.change_hierarchy(&name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref())).await?;
+                catalog::change_hierarchy(self, &name, move |dghs| dghs.create(&dgh, or_replace, source.as_ref()))
+                    .await?;
                 Ok(Outcome::Done(format!("created DGH {name}")))
             }
             Statement::InsertHierarchy { name, pairs } => {
                 let (dgh, n_pairs) = (name.clone(), pairs.len());
-                self.change_hierarchy(&name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
+                catalog::change_hierarchy(self, &name, move |dghs| dghs.insert(&dgh, &pairs)).await?;
                 Ok(Outcome::Done(format!("added {} to DGH {name}", counted(n_pairs, "pair"))))
             }
             Statement::DropHierarchy { name, if_exists } => {
                 let dgh = name.clone();
-                let was_there = self.change_hierarchy(&name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
+                let was_there =
+                    catalog::change_hierarchy(self, &name, move |dghs| dghs.remove(&dgh, if_exists)).await?;
                 Ok(Outcome::Done(format!("{} DGH {name}", if was_there { "dropped" } else { "there is no" })))
             }
-            Statement::CreateView(statement) => self.create_view(*statement, &text.written).await,
-            Statement::DropView { name, if_exists } => self.drop_view(&name, if_exists).await,
-            Statement::RefreshView { name, how } => self.refresh_view(&name, how).await,
-            Statement::Backup { file } => self.backup(&file).await,
+            Statement::CreateView(statement) => create::create_view(self, *statement, &text.written).await,
+            Statement::DropView { name, if_exists } => create::drop_view(self, &name, if_exists).await,
+            Statement::RefreshView { name, how } => create::refresh_view(self, &name, how).await,
+            Statement::Backup { file } => folder::backup(self, &file).await,
             Statement::CopyFrom { .. } if self.is_transaction_lost => Err(SqlError::TransactionLost),
-            Statement::CopyFrom { table, file } => self.copy_from(&table, &file).await,
-            Statement::ShowViews => self.show_views(),
-            Statement::ShowDrift { view } => self.show_drift(&view).await,
-            Statement::ShowHierarchies => self.show_hierarchies(),
+            Statement::CopyFrom { table, file } => stored::copy_from(self, &table, &file).await,
+            Statement::ShowViews => show::show_views(self),
+            Statement::ShowDrift { view } => show::show_drift(self, &view).await,
+            Statement::ShowHierarchies => show::show_hierarchies(self),
             Statement::ShowLog => rows(self.shared.log().to_batch()),
-            Statement::ShowCollection { view } => self.show_collection(&view),
-            Statement::ExplainUtility(query) => self.explain_utility(*query, access).await,
-            Statement::Access(statement) => self.run_access(statement).await,
+            Statement::ShowCollection { view } => show::show_collection(self, &view),
+            Statement::ExplainUtility(query) => utility::explain_utility(self, *query, access).await,
+            Statement::Access(statement) => access::run_access(self, statement).await,
             Statement::ImportPolicy { file, table, person, k } => {
-                self.import_policy(&file, table, &ImportDefaults { person, k }).await
+                import::import_policy(self, &file, table, &ImportDefaults { person, k }).await
             }
         }
     }
 
     /// The session with the purpose and recipient of one statement, and the one state of the store that it reads.
-    pub(super) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
+    pub(in crate::engine) fn scoped(&self, access: &Access) -> Result<SessionContext, SqlError> {
         Ok(self.scoped_to(access, self.reading()?))
     }
 
     /// The session with the purpose and recipient of one statement, reading this state of the store.
-    pub(super) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
+    pub(in crate::engine) fn scoped_to(&self, access: &Access, reading: Option<Reading>) -> SessionContext {
         if *access == Access::default() && reading.is_none() {
             return self.context.clone();
         }
@@ -299,7 +317,7 @@ impl Session {
     }
 
     /// The one state of the store that a statement reads.
-    pub(super) fn reading(&self) -> Result<Option<Reading>, SqlError> {
+    pub(in crate::engine) fn reading(&self) -> Result<Option<Reading>, SqlError> {
         Ok(match (&self.transaction, &self.shared.data) {
             (Some(transaction), _) => Some(Reading::Change(Arc::clone(&transaction.change))),
             (None, Some(data)) => Some(Reading::Snapshot(data.store.read()?)),
@@ -307,14 +325,14 @@ impl Session {
         })
     }
 
-    pub(super) fn options(&self) -> ViewOptions {
+    pub(in crate::engine) fn options(&self) -> ViewOptions {
         let state = self.context.state_ref();
         let state = state.read();
         state.config().options().extensions.get::<ViewOptions>().cloned().unwrap_or_default()
     }
 
     /// Purpose and recipient of a statement: its own, else the session's.
-    pub(super) fn stated(&self, access: &Access) -> Access {
+    pub(in crate::engine) fn stated(&self, access: &Access) -> Access {
         let options = self.options();
         Access {
             purpose: access.purpose.clone().or(options.purpose),
@@ -324,12 +342,12 @@ impl Session {
 }
 
 /// `1 pair`, `2 pairs`.
-pub(super) fn counted(n: usize, noun: &str) -> String {
+pub(in crate::engine) fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// A figure as it is shown.
-pub(super) fn rounded(figure: f64) -> f64 {
+pub(in crate::engine) fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
@@ -348,7 +366,7 @@ fn makes_or_drops(statement: &Statement) -> bool {
 }
 
 /// One batch as an answer.
-pub(super) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
+pub(in crate::engine) fn rows(batch: RecordBatch) -> Result<Outcome, SqlError> {
     let schema = batch.schema();
     let stream = RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
     Ok(Outcome::Rows(Box::pin(stream)))

@@ -12,9 +12,9 @@ use datafusion::error::DataFusionError;
 use kohort_store::StoreError;
 
 use super::SqlError;
-use crate::access::AccessProblem;
-use crate::parser::{ParseFault, ParseProblem};
-use crate::view::{MaterializedProblem, ViewProblem};
+use crate::access::AccessError;
+use crate::parser::{ParseError, ParseErrorKind};
+use crate::view::{MaterializedError, ViewError};
 
 /// What SQLite says where it gets no memory.
 const SQLITE_NOMEM: i32 = 7;
@@ -75,71 +75,71 @@ impl SqlError {
     }
 }
 
-fn of_parsing(problem: &ParseProblem) -> &'static str {
+fn of_parsing(problem: &ParseError) -> &'static str {
     match problem.fault {
-        ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. } | ParseFault::TooNested => "54001",
-        ParseFault::TooManyTokens { .. } | ParseFault::TooManyStatements { .. } => "54000",
+        ParseErrorKind::TooDeep { .. } | ParseErrorKind::TooManyTables { .. } | ParseErrorKind::TooNested => "54001",
+        ParseErrorKind::TooManyTokens { .. } | ParseErrorKind::TooManyStatements { .. } => "54000",
         _ => "42601",
     }
 }
 
-fn of_view(problem: &ViewProblem) -> &'static str {
+fn of_view(problem: &ViewError) -> &'static str {
     match problem {
-        ViewProblem::Policy(problem) if problem.is_refusal() => "42501",
-        ViewProblem::Stale | ViewProblem::Unreachable(_) => "55000",
-        ViewProblem::Unusable { .. } | ViewProblem::NotReplaced { .. } => "55000",
-        ViewProblem::Definition(_) => "42611",
-        ViewProblem::Unverified(_) => "XX000",
-        ViewProblem::Materialized(problem) => of_materialized(problem),
-        ViewProblem::Hierarchy { .. }
-        | ViewProblem::Columns(_)
-        | ViewProblem::Meaning(_)
-        | ViewProblem::Policy(_)
-        | ViewProblem::NullIdentifiers { .. }
-        | ViewProblem::SeveralPolicies { .. }
-        | ViewProblem::Query { .. } => "22023",
+        ViewError::Policy(problem) if problem.is_refusal() => "42501",
+        ViewError::Stale | ViewError::Unreachable(_) => "55000",
+        ViewError::Unusable { .. } | ViewError::NotReplaced { .. } => "55000",
+        ViewError::Definition(_) => "42611",
+        ViewError::Unverified(_) => "XX000",
+        ViewError::Materialized(problem) => of_materialized(problem),
+        ViewError::Hierarchy { .. }
+        | ViewError::Columns(_)
+        | ViewError::Meaning(_)
+        | ViewError::Policy(_)
+        | ViewError::NullIdentifiers { .. }
+        | ViewError::SeveralPolicies { .. }
+        | ViewError::Query { .. } => "22023",
     }
 }
 
-fn of_materialized(problem: &MaterializedProblem) -> &'static str {
+fn of_materialized(problem: &MaterializedError) -> &'static str {
     match problem {
-        MaterializedProblem::NoDataFolder
-        | MaterializedProblem::Query { .. }
-        | MaterializedProblem::NoHierarchy { .. }
-        | MaterializedProblem::PolicyKey
-        | MaterializedProblem::NoCrowds { .. }
-        | MaterializedProblem::Option { .. } => "0A000",
+        MaterializedError::NoDataFolder
+        | MaterializedError::Query { .. }
+        | MaterializedError::NoHierarchy { .. }
+        | MaterializedError::PolicyKey
+        | MaterializedError::NoCrowds { .. }
+        | MaterializedError::Option { .. } => "0A000",
         // A row that would be somebody's second is one row too many, like a key that is there already.
-        MaterializedProblem::SeveralRows { .. } => "23505",
-        MaterializedProblem::Path { .. } => "23514",
-        MaterializedProblem::Standard(_) => "22023",
-        MaterializedProblem::Exposes { .. }
-        | MaterializedProblem::OtherReaders { .. }
-        | MaterializedProblem::OtherHierarchies { .. } => "55000",
-        MaterializedProblem::Unverified { .. } => "XX000",
-        MaterializedProblem::Damaged { .. } => "XX001",
-        MaterializedProblem::Store(error) => of_store(error),
+        MaterializedError::SeveralRows { .. } => "23505",
+        MaterializedError::Path { .. } => "23514",
+        MaterializedError::Standard(_) => "22023",
+        MaterializedError::Exposes { .. }
+        | MaterializedError::OtherReaders { .. }
+        | MaterializedError::OtherHierarchies { .. } => "55000",
+        MaterializedError::Unverified { .. } => "XX000",
+        MaterializedError::Damaged { .. } => "XX001",
+        MaterializedError::Store(error) => of_store(error),
     }
 }
 
-fn of_access(problem: &AccessProblem) -> &'static str {
+fn of_access(problem: &AccessError) -> &'static str {
     match problem {
-        AccessProblem::BadName { .. } | AccessProblem::BadPassword { .. } | AccessProblem::HashedPassword => "22023",
-        AccessProblem::UserExists { .. } => "42710",
-        AccessProblem::UnknownUser { .. } | AccessProblem::NotGranted { .. } => "42704",
-        AccessProblem::LastOwner
-        | AccessProblem::IsOwner { .. }
-        | AccessProblem::Together { .. }
-        | AccessProblem::Unaudited { .. }
-        | AccessProblem::Dropped { .. }
-        | AccessProblem::SeveralPairs { .. }
-        | AccessProblem::PairNotGranted { .. }
-        | AccessProblem::ViewNotGranted { .. } => "42501",
-        AccessProblem::LoginGone => "28000",
-        AccessProblem::Records(error) | AccessProblem::Log(error) | AccessProblem::Unrecorded(error) => of_io(error),
-        AccessProblem::Unwritten { .. } => "58030",
-        AccessProblem::BadRecord { .. } => "XX001",
-        AccessProblem::NoRandomness => "58000",
+        AccessError::BadName { .. } | AccessError::BadPassword { .. } | AccessError::HashedPassword => "22023",
+        AccessError::UserExists { .. } => "42710",
+        AccessError::UnknownUser { .. } | AccessError::NotGranted { .. } => "42704",
+        AccessError::LastOwner
+        | AccessError::IsOwner { .. }
+        | AccessError::Together { .. }
+        | AccessError::Unaudited { .. }
+        | AccessError::Dropped { .. }
+        | AccessError::SeveralPairs { .. }
+        | AccessError::PairNotGranted { .. }
+        | AccessError::ViewNotGranted { .. } => "42501",
+        AccessError::LoginGone => "28000",
+        AccessError::Records(error) | AccessError::Log(error) | AccessError::Unrecorded(error) => of_io(error),
+        AccessError::Unwritten { .. } => "58030",
+        AccessError::BadRecord { .. } => "XX001",
+        AccessError::NoRandomness => "58000",
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
             (StoreError::Full.into(), "53100"),
             (StoreError::Sqlite { code: SQLITE_NOMEM | 256 }.into(), "53200"),
             (SqlError::Log(io::ErrorKind::StorageFull.into()), "53100"),
-            (AccessProblem::Records(io::Error::other(StoreError::Full)).into(), "53100"),
+            (AccessError::Records(io::Error::other(StoreError::Full)).into(), "53100"),
             (SqlError::InUse { name: "t".into(), view: "v".into() }, "2BP01"),
             (SqlError::Kept { name: "v".into() }, "42809"),
             (SqlError::NotStored { name: "t".into() }, "42P01"),

@@ -1,10 +1,10 @@
 //! Users and grants: `CREATE USER`, `ALTER USER`, `DROP USER`, `GRANT`, `REVOKE`, `SHOW USERS`, `SHOW GRANTS`.
 
 use super::cursor::{Cursor, either};
-use super::problem::ParseProblem;
+use super::error::ParseError;
 use super::{AccessStatement, Statement, parse_dropped};
 use crate::access::GrantedPair;
-use crate::engine::Role;
+use crate::role::Role;
 
 /// Whether the statement is about users or grants.
 pub(super) fn is_access(cursor: &Cursor<'_>) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn is_access(cursor: &Cursor<'_>) -> bool {
     STARTS.iter().any(|words| cursor.starts_with(words))
 }
 
-pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParseProblem> {
+pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     let statement = if cursor.starts_with(&["CREATE"]) {
         cursor.example("CREATE USER ann ANALYST PASSWORD '...'").skip(2);
         let name = cursor.name("the user's name")?;
@@ -58,7 +58,7 @@ pub(super) fn parse_access(cursor: &mut Cursor<'_>) -> Result<Statement, ParsePr
 }
 
 /// What is granted or revoked, and the user after this word.
-fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, String), ParseProblem> {
+fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, String), ParseError> {
     let what = if cursor.take_word("SELECT") {
         cursor.expect_word("ON")?;
         Granted::View(cursor.name("the view's name")?)
@@ -74,7 +74,7 @@ fn granted(cursor: &mut Cursor<'_>, before_user: &str) -> Result<(Granted, Strin
 }
 
 /// `PASSWORD '...'`, or what PostgreSQL's clients write before it.
-fn password(cursor: &mut Cursor<'_>) -> Result<Password, ParseProblem> {
+fn password(cursor: &mut Cursor<'_>) -> Result<Password, ParseError> {
     cursor.expect_word("PASSWORD")?;
     cursor.text("the password in single quotes").map(Password)
 }

@@ -3,8 +3,8 @@
 use datafusion::common::TableReference;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::error::{ParseError, ParseErrorKind};
 use super::folded;
-use super::problem::{ParseFault, ParseProblem};
 use super::source::Place;
 
 /// Words that are never a name unless quoted, so that a name left out is noticed where it should stand.
@@ -69,16 +69,16 @@ impl<'t> Cursor<'t> {
         is_there
     }
 
-    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), ParseProblem> {
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), ParseError> {
         if self.take_word(word) { Ok(()) } else { Err(self.expected(word)) }
     }
 
-    pub(super) fn expect(&mut self, token: &Token) -> Result<(), ParseProblem> {
+    pub(super) fn expect(&mut self, token: &Token) -> Result<(), ParseError> {
         if self.take(token) { Ok(()) } else { Err(self.expected(&format!("'{token}'"))) }
     }
 
     /// One of these words.
-    pub(super) fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Result<T, ParseProblem> {
+    pub(super) fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Result<T, ParseError> {
         match words.iter().find(|(word, _)| self.starts_with(&[word])) {
             Some(&(_, meaning)) => {
                 self.next += 1;
@@ -89,7 +89,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A name, in lower case unless quoted.
-    pub(super) fn name(&mut self, what: &str) -> Result<String, ParseProblem> {
+    pub(super) fn name(&mut self, what: &str) -> Result<String, ParseError> {
         let Some(Token::Word(word)) = self.rest().first().map(|token| &token.token) else {
             return Err(self.expected(what));
         };
@@ -102,7 +102,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A table, which may be qualified.
-    pub(super) fn table(&mut self, what: &str) -> Result<TableReference, ParseProblem> {
+    pub(super) fn table(&mut self, what: &str) -> Result<TableReference, ParseError> {
         let mut parts = vec![self.name(what)?];
         while parts.len() < 3 && self.take(&Token::Period) {
             parts.push(self.name(what)?);
@@ -116,7 +116,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A text in single quotes.
-    pub(super) fn text(&mut self, what: &str) -> Result<String, ParseProblem> {
+    pub(super) fn text(&mut self, what: &str) -> Result<String, ParseError> {
         match self.rest().first().map(|token| &token.token) {
             Some(Token::SingleQuotedString(text)) => {
                 self.next += 1;
@@ -127,7 +127,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A word as it is written, or a text in single quotes.
-    pub(super) fn word_or_text(&mut self, what: &str) -> Result<String, ParseProblem> {
+    pub(super) fn word_or_text(&mut self, what: &str) -> Result<String, ParseError> {
         match self.rest().first().map(|token| &token.token) {
             Some(Token::Word(word)) => {
                 self.next += 1;
@@ -138,7 +138,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A number that the condition holds of.
-    pub(super) fn number<N>(&mut self, what: &str, is_fine: impl Fn(&N) -> bool) -> Result<N, ParseProblem>
+    pub(super) fn number<N>(&mut self, what: &str, is_fine: impl Fn(&N) -> bool) -> Result<N, ParseError>
     where
         N: std::str::FromStr,
     {
@@ -153,8 +153,8 @@ impl<'t> Cursor<'t> {
     /// `one, another, a third`: what is between the commas is read by `item`.
     pub(super) fn list<T>(
         &mut self,
-        mut item: impl FnMut(&mut Self) -> Result<T, ParseProblem>,
-    ) -> Result<Vec<T>, ParseProblem> {
+        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
         let mut items = vec![item(self)?];
         while self.take(&Token::Comma) {
             items.push(item(self)?);
@@ -162,17 +162,17 @@ impl<'t> Cursor<'t> {
         Ok(items)
     }
 
-    pub(super) fn finish(&self) -> Result<(), ParseProblem> {
+    pub(super) fn finish(&self) -> Result<(), ParseError> {
         if self.is_at_end() { Ok(()) } else { Err(self.expected("the end of the statement")) }
     }
 
     /// Something else stands here.
-    pub(super) fn expected(&self, expected: &str) -> ParseProblem {
+    pub(super) fn expected(&self, expected: &str) -> ParseError {
         let mut problem = match self.rest().first() {
             Some(token) => unexpected(token, expected),
             None => {
                 let found = "the end of the statement".to_owned();
-                ParseProblem::new(self.end, ParseFault::Expected { expected: expected.to_owned(), found })
+                ParseError::new(self.end, ParseErrorKind::Expected { expected: expected.to_owned(), found })
             }
         };
         problem.example = self.example;
@@ -180,8 +180,8 @@ impl<'t> Cursor<'t> {
     }
 
     /// Something is wrong at this place.
-    pub(super) fn fault(&self, place: Place, fault: ParseFault) -> ParseProblem {
-        ParseProblem { example: self.example, ..ParseProblem::new(place, fault) }
+    pub(super) fn fault(&self, place: Place, fault: ParseErrorKind) -> ParseError {
+        ParseError { example: self.example, ..ParseError::new(place, fault) }
     }
 }
 
@@ -191,15 +191,15 @@ pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
 }
 
 /// This token stands where something else should.
-pub(super) fn unexpected(token: &TokenWithSpan, expected: &str) -> ParseProblem {
+pub(super) fn unexpected(token: &TokenWithSpan, expected: &str) -> ParseError {
     const SHOWN: usize = 40;
     let text = token.token.to_string();
     let found = match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     };
-    let fault = ParseFault::Expected { expected: expected.to_owned(), found };
-    ParseProblem::new(token.span.start.into(), fault)
+    let fault = ParseErrorKind::Expected { expected: expected.to_owned(), found };
+    ParseError::new(token.span.start.into(), fault)
 }
 
 /// `A, B or C`.

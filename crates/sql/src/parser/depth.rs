@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::error::{ParseError, ParseErrorKind};
 use super::folded;
-use super::problem::{ParseFault, ParseProblem};
 
 /// So deep a statement may be.
 const MOST_DEEP: usize = 1_000;
@@ -115,7 +115,7 @@ struct Around {
 ///
 /// # Errors
 /// Where one is, with the place from which on it is.
-pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> {
+pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseError> {
     let mut levels = vec![Level::start()];
     let mut around = Around::default();
     let mut last_name: Option<String> = None;
@@ -233,16 +233,16 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), ParseProblem> 
         }
         n_read = n_read.saturating_add(1u64.checked_shl(n_read_twice).unwrap_or(u64::MAX));
         if n_read > most_read {
-            return Err(ParseProblem::new(token.span.start.into(), ParseFault::TooNested));
+            return Err(ParseError::new(token.span.start.into(), ParseErrorKind::TooNested));
         }
         let level = levels.last().expect("the outermost is never left");
         let is_deep =
             around.depth + level.depth() > MOST_DEEP || around.n_operators + level.n_operators > MOST_OPERATORS;
         if is_deep {
-            return Err(ParseProblem::new(token.span.start.into(), ParseFault::TooDeep { most: MOST_DEEP }));
+            return Err(ParseError::new(token.span.start.into(), ParseErrorKind::TooDeep { most: MOST_DEEP }));
         }
         if level.n_tables > MOST_TABLES {
-            return Err(ParseProblem::new(token.span.start.into(), ParseFault::TooManyTables { most: MOST_TABLES }));
+            return Err(ParseError::new(token.span.start.into(), ParseErrorKind::TooManyTables { most: MOST_TABLES }));
         }
     }
     Ok(())
@@ -319,10 +319,10 @@ fn note_word(level: &mut Level, keyword: Keyword) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ParseProblem, parse};
+    use super::super::{ParseError, parse};
     use super::*;
 
-    fn problem(sql: &str) -> Option<ParseProblem> {
+    fn problem(sql: &str) -> Option<ParseError> {
         parse(sql).err()
     }
 
@@ -360,7 +360,7 @@ mod tests {
         ];
         for sql in deep {
             let found = problem(&sql).map(|problem| problem.fault);
-            assert_eq!(found, Some(ParseFault::TooDeep { most: 1_000 }), "{}", &sql[..60]);
+            assert_eq!(found, Some(ParseErrorKind::TooDeep { most: 1_000 }), "{}", &sql[..60]);
         }
     }
 
@@ -370,11 +370,11 @@ mod tests {
         let found = |sql: &str| problem(sql).map(|problem| problem.fault);
         for open in ["abs(", "coalesce(", "(SELECT "] {
             assert_eq!(found(&format!("SELECT {}", nested(open, 12))), None, "{open}");
-            assert_eq!(found(&format!("SELECT {}", nested(open, 40))), Some(ParseFault::TooNested), "{open}");
+            assert_eq!(found(&format!("SELECT {}", nested(open, 40))), Some(ParseErrorKind::TooNested), "{open}");
         }
         let many = |n: usize, depth: usize| format!("SELECT {}", vec![nested("abs(", depth); n].join(","));
         assert_eq!(found(&many(300, 3)), None);
-        assert_eq!(found(&many(300, 14)), Some(ParseFault::TooNested), "also side by side");
+        assert_eq!(found(&many(300, 14)), Some(ParseErrorKind::TooNested), "also side by side");
         assert_eq!(found(&format!("SELECT {}", nested("(", 40))), None, "what only groups is read once");
         let rows = vec!["(1, 'a')"; 20_000].join(", ");
         assert_eq!(found(&format!("INSERT INTO t VALUES {rows}")), None);
@@ -393,7 +393,7 @@ mod tests {
             ("CASE ", " WHEN a THEN b END"),
             ("(CASE WHEN a THEN ", " x END)"),
         ] {
-            assert_eq!(found(&nested(open, 300, close)), Some(ParseFault::TooNested), "{open}{close}");
+            assert_eq!(found(&nested(open, 300, close)), Some(ParseErrorKind::TooNested), "{open}{close}");
         }
         assert_eq!(found(&nested("CASE WHEN a THEN ", 12, " END")), None);
         assert_eq!(found(&nested("CASE WHEN a THEN b ELSE ", 30, " END")), None, "a list of cases is read once");
@@ -421,7 +421,8 @@ mod tests {
         ];
         for sql in deep {
             let found = problem(&sql).map(|problem| problem.fault);
-            let is_refused = matches!(found, Some(ParseFault::TooDeep { .. } | ParseFault::TooManyTables { .. }));
+            let is_refused =
+                matches!(found, Some(ParseErrorKind::TooDeep { .. } | ParseErrorKind::TooManyTables { .. }));
             assert!(is_refused, "{}: {found:?}", &sql[..60]);
         }
     }
@@ -445,7 +446,7 @@ mod tests {
             chain(17, "SELECT a.x FROM BEFORE a, BEFORE b").replace("AS (", "(x) AS ("),
         ] {
             let found = problem(&large).map(|problem| problem.fault);
-            assert_eq!(found, Some(ParseFault::TooManyTables { most: 4_000 }), "{large}");
+            assert_eq!(found, Some(ParseErrorKind::TooManyTables { most: 4_000 }), "{large}");
         }
         for small in [
             chain(100, "SELECT BEFORE.x, BEFORE.x + BEFORE.x AS y FROM BEFORE WHERE BEFORE.x > 0 ORDER BY BEFORE.x"),

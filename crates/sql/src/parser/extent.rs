@@ -7,9 +7,9 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::DIALECT;
-use super::problem::{ParseFault, ParseProblem};
+use super::error::{ParseError, ParseErrorKind};
 use super::source::{Place, Places};
-use crate::engine::Role;
+use crate::role::Role;
 
 /// Bytes that are read at once. A token that is longer is read whole.
 const PIECE: usize = 64 << 10;
@@ -41,7 +41,7 @@ impl Extent {
 ///
 /// # Errors
 /// Where one has, at its end.
-pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseProblem> {
+pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseError> {
     let most = extent.most_tokens;
     // A token has at least a byte.
     if text.len() <= most {
@@ -62,7 +62,7 @@ pub(super) fn check_extent(text: &str, extent: Extent) -> Result<(), ParseProble
         n_all += tokens.len();
         n_tokens += tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).count();
         if n_tokens > most || n_all > most.saturating_mul(BLANKS) {
-            return Err(ParseProblem::new(Place::START, ParseFault::TooManyTokens { most }));
+            return Err(ParseError::new(Place::START, ParseErrorKind::TooManyTokens { most }));
         }
         match tokens.last() {
             // Whatever is wrong with the rest is said where it is parsed.

@@ -6,7 +6,7 @@ use kohort_model::spec::HierarchySource;
 
 use super::Statement;
 use super::cursor::{self, Cursor};
-use super::problem::ParseProblem;
+use super::error::ParseError;
 
 const DATE_LEVELS: [(&str, DateLevel); 5] = [
     ("day", DateLevel::Day),
@@ -16,7 +16,7 @@ const DATE_LEVELS: [(&str, DateLevel); 5] = [
     ("decade", DateLevel::Decade),
 ];
 
-pub(super) fn parse_create(cursor: &mut Cursor<'_>) -> Result<Statement, ParseProblem> {
+pub(super) fn parse_create(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     cursor.example("CREATE DGH zip FROM 'zip.csv'").skip(1);
     let or_replace = cursor.take_word("OR");
     cursor.skip(if or_replace { 2 } else { 1 });
@@ -25,7 +25,7 @@ pub(super) fn parse_create(cursor: &mut Cursor<'_>) -> Result<Statement, ParsePr
     Ok(Statement::CreateHierarchy { name, or_replace, source })
 }
 
-fn parse_source(cursor: &mut Cursor<'_>) -> Result<HierarchySource, ParseProblem> {
+fn parse_source(cursor: &mut Cursor<'_>) -> Result<HierarchySource, ParseError> {
     let rule = if cursor.take_word("STEPS") {
         cursor.example("CREATE DGH age FROM STEPS (5, 10, 50)");
         let is_width = |step: &f64| step.is_finite() && *step > 0.0;
@@ -50,8 +50,8 @@ fn parse_source(cursor: &mut Cursor<'_>) -> Result<HierarchySource, ParseProblem
 
 fn in_parentheses<T>(
     cursor: &mut Cursor<'_>,
-    item: impl FnMut(&mut Cursor<'_>) -> Result<T, ParseProblem>,
-) -> Result<Vec<T>, ParseProblem> {
+    item: impl FnMut(&mut Cursor<'_>) -> Result<T, ParseError>,
+) -> Result<Vec<T>, ParseError> {
     cursor.expect(&Token::LParen)?;
     let items = cursor.list(item)?;
     cursor.expect(&Token::RParen)?;
@@ -69,7 +69,7 @@ pub(super) fn is_insert(cursor: &Cursor<'_>) -> bool {
     }
 }
 
-pub(super) fn parse_insert(cursor: &mut Cursor<'_>) -> Result<Statement, ParseProblem> {
+pub(super) fn parse_insert(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     cursor.example("INSERT INTO DGH zip VALUES ('88512', '885**'), ('88540', '885**')").skip(3);
     let name = cursor.name("the DGH's name")?;
     let pairs = if cursor.take_word("VALUES") {
@@ -87,14 +87,14 @@ pub(super) fn parse_insert(cursor: &mut Cursor<'_>) -> Result<Statement, ParsePr
     Ok(Statement::InsertHierarchy { name, pairs })
 }
 
-fn parse_pair(cursor: &mut Cursor<'_>) -> Result<(String, String), ParseProblem> {
+fn parse_pair(cursor: &mut Cursor<'_>) -> Result<(String, String), ParseError> {
     let child = parse_label(cursor, "a child")?;
     cursor.expect(&Token::Comma)?;
     Ok((child, parse_label(cursor, "its parent")?))
 }
 
 /// A label in single quotes, or a bare number.
-fn parse_label(cursor: &mut Cursor<'_>, what: &str) -> Result<String, ParseProblem> {
+fn parse_label(cursor: &mut Cursor<'_>, what: &str) -> Result<String, ParseError> {
     if let Some(Token::Number(digits, _)) = cursor.rest().first().map(|token| &token.token) {
         cursor.skip(1);
         return Ok(digits.clone());

@@ -153,11 +153,11 @@ fn has_strftime_format(function: &Function) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ParseFault, parse};
+    use super::super::{ParseErrorKind, parse};
 
     fn refused(sql: &str) -> String {
         let problem = parse(sql).unwrap_err();
-        assert!(matches!(problem.fault, ParseFault::Ignored { .. }), "{sql}: {problem}");
+        assert!(matches!(problem.fault, ParseErrorKind::Ignored { .. }), "{sql}: {problem}");
         problem.fault.to_string()
     }
 

@@ -2,9 +2,9 @@
 
 use super::Statement;
 use super::cursor::Cursor;
-use super::problem::{ParseFault, ParseProblem};
+use super::error::{ParseError, ParseErrorKind};
 
-pub(super) fn parse_import(cursor: &mut Cursor<'_>) -> Result<Statement, ParseProblem> {
+pub(super) fn parse_import(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     cursor.example("IMPORT POLICY 'policy.toml' INTO choices").skip(1);
     cursor.expect_word("POLICY")?;
     let file = cursor.text("the policy's file in single quotes")?;
@@ -15,11 +15,11 @@ pub(super) fn parse_import(cursor: &mut Cursor<'_>) -> Result<Statement, ParsePr
         let place = cursor.place();
         if cursor.take_word("PERSON") {
             if person.replace(cursor.name("the column that names persons")?).is_some() {
-                return Err(cursor.fault(place, ParseFault::Twice("PERSON")));
+                return Err(cursor.fault(place, ParseErrorKind::Twice("PERSON")));
             }
         } else if cursor.take_word("K") {
             if k.replace(cursor.number("a whole number", |_: &u32| true)?).is_some() {
-                return Err(cursor.fault(place, ParseFault::Twice("K")));
+                return Err(cursor.fault(place, ParseErrorKind::Twice("K")));
             }
         } else {
             return Err(cursor.expected("PERSON, K or the end of the statement"));

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-use super::problem::{ParseFault, ParseProblem};
+use super::error::{ParseError, ParseErrorKind};
 use super::{Cursor, DIALECT};
 
 /// A line and a column in characters, both from 1.
@@ -33,10 +33,10 @@ pub(super) struct Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    pub(super) fn read(text: &'t str) -> Result<Self, ParseProblem> {
+    pub(super) fn read(text: &'t str) -> Result<Self, ParseError> {
         let mut tokens = Tokenizer::new(&DIALECT, text)
             .tokenize_with_location()
-            .map_err(|error| ParseProblem::new(error.location.into(), ParseFault::Sql(error.message)))?;
+            .map_err(|error| ParseError::new(error.location.into(), ParseErrorKind::Sql(error.message)))?;
         tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let mut places = Places::of(text);
         let starts = tokens.iter().map(|token| places.offset(token.span.start.into())).collect();

@@ -152,36 +152,38 @@ fn the_view_of_the_design_is_understood() {
         LEFTOVERS SUPPRESS DISCLOSURE ROW ANSWERS MATCHING PER PURPOSE
         CHANGES PAPER DEPARTURES WITHDRAW;";
     let Statement::CreateView(view) = statement(sql) else { panic!() };
-    let column = |name: &str, hierarchy: &str| ViewColumn { name: name.into(), hierarchy: Some(hierarchy.into()) };
+    let column = |name: &str, hierarchy: &str| ColumnClause { name: name.into(), hierarchy: Some(hierarchy.into()) };
     assert_eq!(
         *view,
         ViewStatement {
             name: "patient_aview".to_owned(),
             or_replace: true,
-            materialized: true,
             query: view.query.clone(),
             query_text: "SELECT name, birth, zipcode, ward, disease FROM patient -- with all".to_owned(),
             identifier: "name".to_owned(),
             quasi: vec![column("birth", "birth"), column("zipcode", "zip")],
             sensitive: vec![column("disease", "disease")],
             other: vec!["ward".to_owned()],
-            policy: Some(PolicyReference {
-                person_column: "name".to_owned(),
-                table: TableReference::partial("s", "choices"),
-                k_column: "k".to_owned(),
-                level_column: Some("sa_level".to_owned()),
-            }),
-            algorithm: Algorithm::TopDown,
-            k: Some(5),
-            block: BlockSize::Rows(1024.try_into().unwrap()),
-            t: Some(0.3),
-            l: Some(2),
-            leftovers: Leftovers::Suppress,
-            disclosure: Disclosure::Row,
-            answers: Answers::Matching,
-            purposes: Purposes::Apart,
-            changes: Some(Changes::Paper),
-            departures: Some(Departures::Withdraw),
+            clauses: Clauses {
+                is_materialized: true,
+                policy: Some(PolicyReference {
+                    person_column: "name".to_owned(),
+                    table: TableReference::partial("s", "choices"),
+                    k_column: "k".to_owned(),
+                    level_column: Some("sa_level".to_owned()),
+                }),
+                algorithm: Algorithm::TopDown,
+                k: Some(5),
+                block: BlockSize::Rows(1024.try_into().unwrap()),
+                t: Some(0.3),
+                l: Some(2),
+                leftovers: Leftovers::Suppress,
+                disclosure: Disclosure::Row,
+                answers: Answers::Matching,
+                purposes: Purposes::Apart,
+                changes: Some(Changes::Paper),
+                departures: Some(Departures::Withdraw),
+            },
         }
     );
     assert_eq!(view.query.to_string(), "SELECT name, birth, zipcode, ward, disease FROM patient");
@@ -189,7 +191,7 @@ fn the_view_of_the_design_is_understood() {
 
 #[test]
 fn what_a_view_does_not_say_has_a_default_but_k() {
-    let view = view("K 5");
+    let view = view("K 5").clauses;
     assert_eq!((view.algorithm, view.block, view.leftovers), (Algorithm::Datafly, BlockSize::All, Leftovers::Merge));
     assert_eq!((view.disclosure, view.answers, view.purposes), Default::default());
     assert_eq!((view.t, view.l, view.policy), (None, None, None));
@@ -207,7 +209,7 @@ fn the_form_of_the_papers_figure_needs_no_parentheses() {
     };
     let names: Vec<&str> = view.quasi.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["birth", "zip"]);
-    assert_eq!(view.policy.unwrap().level_column, None);
+    assert_eq!(view.clauses.policy.unwrap().level_column, None);
 }
 
 #[test]
@@ -231,7 +233,7 @@ fn a_view_is_made_of_any_query() {
 #[test]
 fn a_column_may_have_a_clauses_name() {
     let view = view("k REFERENCES choices (k)");
-    assert_eq!(view.policy.unwrap().person_column, "k");
+    assert_eq!(view.clauses.policy.unwrap().person_column, "k");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use kohort_model::Disclosure;
 use kohort_model::spec::{Algorithm, Leftovers};
 
 use super::cursor::{self, Cursor};
-use super::problem::{ParseFault, ParseProblem};
-use super::source::{Place, Source, find_outermost};
+use super::error::{ParseError, ParseErrorKind};
+use super::source::{Source, find_outermost};
 
 const EXAMPLE: &str = "CREATE ANONYMIZATION_VIEW v ON SELECT name, zip, disease FROM patient WITH ANONYMIZATION_ID \
                        name ANONYMIZATION_QUASI_ID (zip DGH_NAME zip) ANONYMIZATION_SENSITIVE_ATTR (disease) K 5";
@@ -28,8 +28,6 @@ pub struct ViewStatement {
     pub name: String,
     /// Whether it may replace another.
     pub or_replace: bool,
-    /// Whether its rows are stored.
-    pub materialized: bool,
     /// What it shows.
     pub query: Box<Query>,
     /// The query as written.
@@ -37,11 +35,20 @@ pub struct ViewStatement {
     /// The column that names the person.
     pub identifier: String,
     /// Columns by which somebody could be recognized.
-    pub quasi: Vec<ViewColumn>,
+    pub quasi: Vec<ColumnClause>,
     /// Columns nobody may learn of a person.
-    pub sensitive: Vec<ViewColumn>,
+    pub sensitive: Vec<ColumnClause>,
     /// All others.
     pub other: Vec<String>,
+    /// What else is asked of it.
+    pub clauses: Clauses,
+}
+
+/// What is asked of a view, whatever its columns are: by its statement, and by the definition made of that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clauses {
+    /// Whether its rows are stored.
+    pub is_materialized: bool,
     /// The table in which persons choose.
     pub policy: Option<PolicyReference>,
     /// How classes are found.
@@ -68,9 +75,29 @@ pub struct ViewStatement {
     pub departures: Option<Departures>,
 }
 
+impl Default for Clauses {
+    fn default() -> Clauses {
+        Clauses {
+            is_materialized: false,
+            policy: None,
+            algorithm: Algorithm::Datafly,
+            k: None,
+            block: BlockSize::default(),
+            t: None,
+            l: None,
+            leftovers: Leftovers::Merge,
+            disclosure: Disclosure::default(),
+            answers: Answers::default(),
+            purposes: Purposes::default(),
+            changes: None,
+            departures: None,
+        }
+    }
+}
+
 /// A column, and the DGH its values are generalized in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ViewColumn {
+pub struct ColumnClause {
     /// The column of the query.
     pub name: String,
     /// Its DGH.
@@ -140,24 +167,16 @@ pub enum Departures {
     Withdraw,
 }
 
+/// A statement as far as its clauses were read.
 #[derive(Default)]
-struct Clauses {
+struct Read {
+    /// Words that begin the clauses, none of which may stand twice.
+    words: Vec<&'static str>,
     identifier: Option<String>,
-    quasi: Option<Vec<ViewColumn>>,
-    sensitive: Option<Vec<ViewColumn>>,
-    other: Option<Vec<String>>,
-    policy: Option<PolicyReference>,
-    algorithm: Option<Algorithm>,
-    k: Option<u32>,
-    block: Option<BlockSize>,
-    t: Option<f64>,
-    l: Option<u32>,
-    leftovers: Option<Leftovers>,
-    disclosure: Option<Disclosure>,
-    answers: Option<Answers>,
-    purposes: Option<Purposes>,
-    changes: Option<Changes>,
-    departures: Option<Departures>,
+    quasi: Option<Vec<ColumnClause>>,
+    sensitive: Vec<ColumnClause>,
+    other: Vec<String>,
+    clauses: Clauses,
 }
 
 pub(super) fn is_create(cursor: &Cursor<'_>) -> bool {
@@ -170,11 +189,11 @@ pub(super) fn is_create(cursor: &Cursor<'_>) -> bool {
     words.iter().any(|words| cursor.starts_with(words))
 }
 
-pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<ViewStatement, ParseProblem> {
+pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Result<ViewStatement, ParseError> {
     cursor.example(EXAMPLE).skip(1);
     let or_replace = cursor.take_word("OR");
     cursor.skip(usize::from(or_replace));
-    let materialized = cursor.take_word("MATERIALIZED");
+    let is_materialized = cursor.take_word("MATERIALIZED");
     cursor.skip(1);
     let name = cursor.name("the view's name")?;
     cursor.expect_word("ON")?;
@@ -192,45 +211,27 @@ pub(super) fn parse_create(source: &Source<'_>, cursor: &mut Cursor<'_>) -> Resu
     let query_text = source.between(query_tokens.first(), end).to_owned();
     cursor.expect_word("WITH")?;
 
-    let mut clauses = Clauses::default();
+    let mut read = Read::default();
+    read.clauses.is_materialized = is_materialized;
     while !cursor.is_at_end() {
-        clauses.parse_one(cursor)?;
+        read.clause(cursor)?;
     }
     let end = cursor.place();
-    let missing = |clause| cursor.fault(end, ParseFault::Missing(clause));
+    let Read { words, identifier, quasi, sensitive, other, clauses } = read;
+    let missing = |clause| cursor.fault(end, ParseErrorKind::Missing(clause));
     if clauses.k.is_none() && clauses.policy.is_none() {
-        return Err(cursor.fault(end, ParseFault::NoK));
+        return Err(cursor.fault(end, ParseErrorKind::NoK));
     }
     for (is_asked, clause) in [(clauses.t.is_some(), "T_CLOSENESS"), (clauses.l.is_some(), "L_DIVERSITY")] {
-        if is_asked && clauses.sensitive.is_none() {
-            return Err(cursor.fault(end, ParseFault::NothingSensitive(clause)));
+        if is_asked && !words.contains(&SENSITIVE_ATTR) {
+            return Err(cursor.fault(end, ParseErrorKind::NothingSensitive(clause)));
         }
     }
-    let view = ViewStatement {
-        name,
-        or_replace,
-        materialized,
-        query,
-        query_text,
-        identifier: clauses.identifier.ok_or_else(|| missing(ID))?,
-        quasi: clauses.quasi.ok_or_else(|| missing(QUASI_ID))?,
-        sensitive: clauses.sensitive.unwrap_or_default(),
-        other: clauses.other.unwrap_or_default(),
-        policy: clauses.policy,
-        algorithm: clauses.algorithm.unwrap_or(Algorithm::Datafly),
-        k: clauses.k,
-        block: clauses.block.unwrap_or_default(),
-        t: clauses.t,
-        l: clauses.l,
-        leftovers: clauses.leftovers.unwrap_or(Leftovers::Merge),
-        disclosure: clauses.disclosure.unwrap_or_default(),
-        answers: clauses.answers.unwrap_or_default(),
-        purposes: clauses.purposes.unwrap_or_default(),
-        changes: clauses.changes,
-        departures: clauses.departures,
-    };
+    let identifier = identifier.ok_or_else(|| missing(ID))?;
+    let quasi = quasi.ok_or_else(|| missing(QUASI_ID))?;
+    let view = ViewStatement { name, or_replace, query, query_text, identifier, quasi, sensitive, other, clauses };
     match view.column_twice() {
-        Some(column) => Err(cursor.fault(end, ParseFault::ColumnTwice(column.to_owned()))),
+        Some(column) => Err(cursor.fault(end, ParseErrorKind::ColumnTwice(column.to_owned()))),
         None => Ok(view),
     }
 }
@@ -244,96 +245,89 @@ impl ViewStatement {
     }
 }
 
-impl Clauses {
-    fn parse_one(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseProblem> {
+impl Read {
+    fn clause(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
         let place = cursor.place();
-        if cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, "REFERENCES")) {
-            let policy = parse_reference(cursor)?;
-            return set(cursor, place, &mut self.policy, "REFERENCES", policy);
-        }
-        if cursor.take_word(ID) {
-            let name = in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?;
-            set(cursor, place, &mut self.identifier, ID, name)
+        let clauses = &mut self.clauses;
+        let word = if cursor.rest().get(1).is_some_and(|next| cursor::is_word(next, "REFERENCES")) {
+            clauses.policy = Some(parse_reference(cursor)?);
+            "REFERENCES"
+        } else if cursor.take_word(ID) {
+            self.identifier = Some(in_parentheses_or_not(cursor, |cursor| cursor.name("a column"))?);
+            ID
         } else if cursor.take_word(QUASI_ID) {
-            let columns = parse_columns(cursor)?;
-            set(cursor, place, &mut self.quasi, QUASI_ID, columns)
+            self.quasi = Some(parse_columns(cursor)?);
+            QUASI_ID
         } else if cursor.take_word(SENSITIVE_ATTR) {
-            let columns = parse_columns(cursor)?;
-            set(cursor, place, &mut self.sensitive, SENSITIVE_ATTR, columns)
+            self.sensitive = parse_columns(cursor)?;
+            SENSITIVE_ATTR
         } else if cursor.take_word(OTHER) {
-            let columns = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
-            set(cursor, place, &mut self.other, OTHER, columns)
+            self.other = in_parentheses_or_not(cursor, |cursor| cursor.list(|cursor| cursor.name("a column")))?;
+            OTHER
         } else if cursor.take_word("USING") {
-            let algorithm = parse_algorithm(cursor)?;
-            set(cursor, place, &mut self.algorithm, "USING", algorithm)
+            clauses.algorithm = parse_algorithm(cursor)?;
+            "USING"
         } else if cursor.take_word("K") {
-            let k = cursor.number("a whole number above 0", |k| *k > 0)?;
-            set(cursor, place, &mut self.k, "K", k)
+            clauses.k = Some(cursor.number("a whole number above 0", |k| *k > 0)?);
+            "K"
         } else if cursor.take_word("BLOCK") {
-            let block = if cursor.take_word("ALL") {
-                BlockSize::All
-            } else {
-                BlockSize::Rows(cursor.number("a number of rows above 0, or ALL", |_| true)?)
+            clauses.block = match cursor.take_word("ALL") {
+                true => BlockSize::All,
+                false => BlockSize::Rows(cursor.number("a number of rows above 0, or ALL", |_| true)?),
             };
-            set(cursor, place, &mut self.block, "BLOCK", block)
+            "BLOCK"
         } else if cursor.take_word("T_CLOSENESS") {
-            let t = cursor.number("a number from 0 to 1", |t| (0.0..=1.0).contains(t))?;
-            set(cursor, place, &mut self.t, "T_CLOSENESS", t)
+            clauses.t = Some(cursor.number("a number from 0 to 1", |t| (0.0..=1.0).contains(t))?);
+            "T_CLOSENESS"
         } else if cursor.take_word("L_DIVERSITY") {
-            let l = cursor.number("a whole number above 0", |l| *l > 0)?;
-            set(cursor, place, &mut self.l, "L_DIVERSITY", l)
+            clauses.l = Some(cursor.number("a whole number above 0", |l| *l > 0)?);
+            "L_DIVERSITY"
         } else if cursor.take_word("LEFTOVERS") {
-            let leftovers = cursor.one_of(&[("MERGE", Leftovers::Merge), ("SUPPRESS", Leftovers::Suppress)])?;
-            set(cursor, place, &mut self.leftovers, "LEFTOVERS", leftovers)
+            clauses.leftovers = cursor.one_of(&[("MERGE", Leftovers::Merge), ("SUPPRESS", Leftovers::Suppress)])?;
+            "LEFTOVERS"
         } else if cursor.take_word("DISCLOSURE") {
-            let disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
-            set(cursor, place, &mut self.disclosure, "DISCLOSURE", disclosure)
+            clauses.disclosure = cursor.one_of(&[("CLASS", Disclosure::Class), ("ROW", Disclosure::Row)])?;
+            "DISCLOSURE"
         } else if cursor.take_word("ANSWERS") {
-            let answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
-            set(cursor, place, &mut self.answers, "ANSWERS", answers)
+            clauses.answers = cursor.one_of(&[("VIEW", Answers::View), ("MATCHING", Answers::Matching)])?;
+            "ANSWERS"
         } else if cursor.take_word("PER") {
             cursor.expect_word("PURPOSE")?;
-            set(cursor, place, &mut self.purposes, "PER PURPOSE", Purposes::Apart)
+            clauses.purposes = Purposes::Apart;
+            "PER PURPOSE"
         } else if cursor.take_word("CHANGES") {
-            let changes = cursor.one_of(&[("EPOCHS", Changes::Epochs), ("PAPER", Changes::Paper)])?;
-            set(cursor, place, &mut self.changes, "CHANGES", changes)
+            clauses.changes = Some(cursor.one_of(&[("EPOCHS", Changes::Epochs), ("PAPER", Changes::Paper)])?);
+            "CHANGES"
         } else if cursor.take_word("DEPARTURES") {
-            let departures = cursor.one_of(&[("BATCH", Departures::Batch), ("WITHDRAW", Departures::Withdraw)])?;
-            set(cursor, place, &mut self.departures, "DEPARTURES", departures)
+            let ways = [("BATCH", Departures::Batch), ("WITHDRAW", Departures::Withdraw)];
+            clauses.departures = Some(cursor.one_of(&ways)?);
+            "DEPARTURES"
         } else {
-            Err(cursor.expected("a clause of the view"))
+            return Err(cursor.expected("a clause of the view"));
+        };
+        if self.words.contains(&word) {
+            return Err(cursor.fault(place, ParseErrorKind::Twice(word)));
         }
-    }
-}
-
-fn set<T>(
-    cursor: &Cursor<'_>,
-    place: Place,
-    slot: &mut Option<T>,
-    clause: &'static str,
-    value: T,
-) -> Result<(), ParseProblem> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(cursor.fault(place, ParseFault::Twice(clause))),
+        self.words.push(word);
+        Ok(())
     }
 }
 
 /// `(a DGH_NAME x, b)`, also without the parentheses.
-fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ViewColumn>, ParseProblem> {
+fn parse_columns(cursor: &mut Cursor<'_>) -> Result<Vec<ColumnClause>, ParseError> {
     in_parentheses_or_not(cursor, |cursor| {
         cursor.list(|cursor| {
             let name = cursor.name("a column")?;
             let hierarchy = if cursor.take_word("DGH_NAME") { Some(cursor.name("a DGH's name")?) } else { None };
-            Ok(ViewColumn { name, hierarchy })
+            Ok(ColumnClause { name, hierarchy })
         })
     })
 }
 
 fn in_parentheses_or_not<T>(
     cursor: &mut Cursor<'_>,
-    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseProblem>,
-) -> Result<T, ParseProblem> {
+    read: impl FnOnce(&mut Cursor<'_>) -> Result<T, ParseError>,
+) -> Result<T, ParseError> {
     let is_open = cursor.take(&Token::LParen);
     let content = read(cursor)?;
     if is_open {
@@ -342,7 +336,7 @@ fn in_parentheses_or_not<T>(
     Ok(content)
 }
 
-fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseProblem> {
+fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseError> {
     let person_column = cursor.name("a column")?;
     cursor.expect_word("REFERENCES")?;
     let table = cursor.table("the table of choices")?;
@@ -354,7 +348,7 @@ fn parse_reference(cursor: &mut Cursor<'_>) -> Result<PolicyReference, ParseProb
 }
 
 /// A partitioner of one table: `top_down`, or as a spec spells it, `'top-down'`.
-fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseProblem> {
+fn parse_algorithm(cursor: &mut Cursor<'_>) -> Result<Algorithm, ParseError> {
     let is_for_one_table = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Miracle | Algorithm::MiracleX);
     let known: Vec<Algorithm> = Algorithm::ALL.into_iter().filter(is_for_one_table).collect();
     let spelled: Vec<String> = known.iter().map(|algorithm| algorithm.word().replace('-', "_")).collect();

@@ -64,7 +64,7 @@ pub struct ImportDefaults {
 /// Why a policy can't be imported. Names of columns, purposes and keys are shown, persons never.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ImportProblem {
+pub enum ImportError {
     /// A file that can't be read.
     #[error("{}: can't be read: {error}", .path.display())]
     File {
@@ -153,34 +153,34 @@ pub enum ImportProblem {
     },
 }
 
-impl ImportProblem {
+impl ImportError {
     /// What to do about it, where there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            ImportProblem::File { .. } => "check the path".to_owned(),
-            ImportProblem::Kind { .. } => "give a file that ends in .toml or .xml".to_owned(),
-            ImportProblem::NoK { .. } => "give k in the TOML file, or IMPORT POLICY ... INTO choices K 5".to_owned(),
-            ImportProblem::Mixed { key, .. } => format!("give every policy a {key}, or none: then it is for all"),
-            ImportProblem::Twice { .. } => "write one policy with all its columns".to_owned(),
-            ImportProblem::TooLong { .. } => "write \"forever\"".to_owned(),
-            ImportProblem::Retention { path, name } => {
+            ImportError::File { .. } => "check the path".to_owned(),
+            ImportError::Kind { .. } => "give a file that ends in .toml or .xml".to_owned(),
+            ImportError::NoK { .. } => "give k in the TOML file, or IMPORT POLICY ... INTO choices K 5".to_owned(),
+            ImportError::Mixed { key, .. } => format!("give every policy a {key}, or none: then it is for all"),
+            ImportError::Twice { .. } => "write one policy with all its columns".to_owned(),
+            ImportError::TooLong { .. } => "write \"forever\"".to_owned(),
+            ImportError::Retention { path, name } => {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
                 format!("import a TOML file that says p3p = \"{file}\", a k, and under [retention] {name} = 365")
             }
-            ImportProblem::SameColumn { .. } => {
+            ImportError::SameColumn { .. } => {
                 "purpose, recipient, k, sa_level and others are columns of every table of choices: rename the one of the \
                  policy or of the persons, for P3P under [data]"
                     .to_owned()
             }
-            ImportProblem::Empty { .. } => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
-            ImportProblem::Syntax { .. } | ImportProblem::Statement { .. } => return None,
+            ImportError::Empty { .. } => "write a [[policy]], or p3p = \"policy.xml\"".to_owned(),
+            ImportError::Syntax { .. } | ImportError::Statement { .. } => return None,
         })
     }
 }
 
 /// One row to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct ImportedRow {
     /// `None` is everybody.
     person: Option<String>,
     purpose: Option<String>,
@@ -196,30 +196,30 @@ struct Row {
 ///
 /// # Errors
 /// Where the file is none, or leaves open what must not be guessed.
-pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -> Result<RecordBatch, ImportProblem> {
+pub fn import_policy(path: &Path, defaults: &ImportDefaults, today: NaiveDate) -> Result<RecordBatch, ImportError> {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let (person, rows) = match extension.as_str() {
         "toml" => toml::read(path, defaults, today)?,
         "xml" => {
-            let terms = p3p::Terms { k: defaults.k, level: 0, retention: BTreeMap::new(), data: BTreeMap::new() };
+            let terms = p3p::PolicyTerms { k: defaults.k, level: 0, retention: BTreeMap::new(), data: BTreeMap::new() };
             (defaults.person.clone(), p3p::read(path, &terms)?)
         }
-        _ => return Err(ImportProblem::Kind { path: path.to_owned() }),
+        _ => return Err(ImportError::Kind { path: path.to_owned() }),
     };
     check(path, &rows)?;
     let batch = to_batch(person.as_deref().unwrap_or("person"), &rows);
     let mut names = HashSet::new();
     match batch.schema_ref().fields().iter().find(|field| !names.insert(field.name())) {
-        Some(twice) => Err(ImportProblem::SameColumn { path: path.to_owned(), column: twice.name().clone() }),
+        Some(twice) => Err(ImportError::SameColumn { path: path.to_owned(), column: twice.name().clone() }),
         None => Ok(batch),
     }
 }
 
-fn check(path: &Path, rows: &[Row]) -> Result<(), ImportProblem> {
+fn check(path: &Path, rows: &[ImportedRow]) -> Result<(), ImportError> {
     if rows.is_empty() {
-        return Err(ImportProblem::Empty { path: path.to_owned() });
+        return Err(ImportError::Empty { path: path.to_owned() });
     }
-    let mixed = |key| ImportProblem::Mixed { path: path.to_owned(), key };
+    let mixed = |key| ImportError::Mixed { path: path.to_owned(), key };
     if rows.iter().any(|row| row.purpose.is_some() != rows[0].purpose.is_some()) {
         return Err(mixed("purpose"));
     }
@@ -229,8 +229,8 @@ fn check(path: &Path, rows: &[Row]) -> Result<(), ImportProblem> {
     Ok(())
 }
 
-fn read_text(path: &Path) -> Result<String, ImportProblem> {
-    std::fs::read_to_string(path).map_err(|error| ImportProblem::File { path: path.to_owned(), error: Arc::new(error) })
+fn read_text(path: &Path) -> Result<String, ImportError> {
+    std::fs::read_to_string(path).map_err(|error| ImportError::File { path: path.to_owned(), error: Arc::new(error) })
 }
 
 /// The last day there is: `forever`.
@@ -238,17 +238,19 @@ fn last_day_of_all() -> NaiveDate {
     NaiveDate::from_ymd_opt(9999, 12, 31).expect("a day of the calendar")
 }
 
-fn to_batch(person: &str, rows: &[Row]) -> RecordBatch {
+fn to_batch(person: &str, rows: &[ImportedRow]) -> RecordBatch {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     let mut add = |name: &str, array: ArrayRef| {
         fields.push(Field::new(name, array.data_type().clone(), true));
         arrays.push(array);
     };
-    let texts =
-        |text: fn(&Row) -> Option<&str>| -> ArrayRef { Arc::new(rows.iter().map(text).collect::<StringArray>()) };
-    let numbers =
-        |number: fn(&Row) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(number))) };
+    let texts = |text: fn(&ImportedRow) -> Option<&str>| -> ArrayRef {
+        Arc::new(rows.iter().map(text).collect::<StringArray>())
+    };
+    let numbers = |number: fn(&ImportedRow) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(number)))
+    };
     add(person, texts(|row| Some(row.person.as_deref().unwrap_or(EVERYBODY))));
     if rows.iter().any(|row| row.purpose.is_some()) {
         add("purpose", texts(|row| row.purpose.as_deref()));

@@ -8,8 +8,8 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type};
 
+use super::error::{PolicyError, PolicyRowError};
 use super::intern::Names;
-use super::problem::{PolicyProblem, RowFault};
 use super::terms::{FOREVER, NEVER, Terms};
 use super::{EVERYBODY, NO_TERMS, Pair, PairId, Policies, is_same};
 use crate::parser::PolicyReference;
@@ -23,8 +23,8 @@ impl Policies {
         batches: &[RecordBatch],
         reference: &PolicyReference,
         view_columns: &[String],
-    ) -> Result<Policies, PolicyProblem> {
-        let mut reader = Reader::new(reference, view_columns);
+    ) -> Result<Policies, PolicyError> {
+        let mut reader = PolicyReader::new(reference, view_columns);
         for batch in batches {
             let columns = Columns::find(batch, reference, view_columns)?;
             reader.add(&columns, batch.num_rows());
@@ -73,7 +73,7 @@ struct Until {
 }
 
 impl Columns {
-    fn find(batch: &RecordBatch, reference: &PolicyReference, view_columns: &[String]) -> Result<Self, PolicyProblem> {
+    fn find(batch: &RecordBatch, reference: &PolicyReference, view_columns: &[String]) -> Result<Self, PolicyError> {
         let table = Table { batch, name: reference.table.to_string() };
         let level = match &reference.level_column {
             Some(column) => Some(table.whole_numbers(column)?),
@@ -107,7 +107,7 @@ struct Table<'b> {
 }
 
 impl Table<'_> {
-    fn column(&self, column: &str) -> Result<Option<ArrayRef>, PolicyProblem> {
+    fn column(&self, column: &str) -> Result<Option<ArrayRef>, PolicyError> {
         let schema = self.batch.schema();
         let is_it = |position: &usize| schema.field(*position).name().eq_ignore_ascii_case(column);
         let found: Vec<usize> = (0..schema.fields().len()).filter(is_it).collect();
@@ -120,17 +120,17 @@ impl Table<'_> {
                     _ => array.clone(),
                 }))
             }
-            _ => Err(PolicyProblem::SeveralColumns { table: self.name.clone(), column: column.to_owned() }),
+            _ => Err(PolicyError::SeveralColumns { table: self.name.clone(), column: column.to_owned() }),
         }
     }
 
-    fn needed(&self, column: &str) -> Result<ArrayRef, PolicyProblem> {
-        let missing = || PolicyProblem::NoColumn { table: self.name.clone(), column: column.to_owned() };
+    fn needed(&self, column: &str) -> Result<ArrayRef, PolicyError> {
+        let missing = || PolicyError::NoColumn { table: self.name.clone(), column: column.to_owned() };
         self.column(column)?.ok_or_else(missing)
     }
 
-    fn wrong_type(&self, column: &str, expected: &'static str, array: &ArrayRef) -> PolicyProblem {
-        PolicyProblem::WrongType {
+    fn wrong_type(&self, column: &str, expected: &'static str, array: &ArrayRef) -> PolicyError {
+        PolicyError::WrongType {
             table: self.name.clone(),
             column: column.to_owned(),
             expected,
@@ -138,21 +138,21 @@ impl Table<'_> {
         }
     }
 
-    fn as_texts(&self, column: &str, array: &ArrayRef) -> Result<StringArray, PolicyProblem> {
+    fn as_texts(&self, column: &str, array: &ArrayRef) -> Result<StringArray, PolicyError> {
         let texts = cast(array, &DataType::Utf8).map_err(|_| self.wrong_type(column, "text", array))?;
         Ok(texts.as_string().clone())
     }
 
-    fn texts(&self, column: &str) -> Result<StringArray, PolicyProblem> {
+    fn texts(&self, column: &str) -> Result<StringArray, PolicyError> {
         self.as_texts(column, &self.needed(column)?)
     }
 
-    fn optional_texts(&self, column: &str) -> Result<Option<StringArray>, PolicyProblem> {
+    fn optional_texts(&self, column: &str) -> Result<Option<StringArray>, PolicyError> {
         self.column(column)?.map(|array| self.as_texts(column, &array)).transpose()
     }
 
     /// Whole numbers from 0; everything else is null.
-    fn whole_numbers(&self, column: &str) -> Result<Int64Array, PolicyProblem> {
+    fn whole_numbers(&self, column: &str) -> Result<Int64Array, PolicyError> {
         let array = self.needed(column)?;
         let wrong = || self.wrong_type(column, "whole numbers", &array);
         match array.data_type() {
@@ -171,7 +171,7 @@ impl Table<'_> {
         }
     }
 
-    fn opt_in(&self, column: &str) -> Result<Option<OptIn>, PolicyProblem> {
+    fn opt_in(&self, column: &str) -> Result<Option<OptIn>, PolicyError> {
         let Some(given) = self.column(column)? else { return Ok(None) };
         let truths = match given.data_type() {
             DataType::Boolean => given.as_boolean().clone(),
@@ -184,7 +184,7 @@ impl Table<'_> {
         Ok(Some(OptIn { truths, given }))
     }
 
-    fn until(&self, column: &str) -> Result<Option<Until>, PolicyProblem> {
+    fn until(&self, column: &str) -> Result<Option<Until>, PolicyError> {
         let Some(given) = self.column(column)? else { return Ok(None) };
         let is_date =
             matches!(given.data_type(), DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null);
@@ -234,13 +234,13 @@ impl Spellings {
 /// Rows of one column that are wrong in the same way.
 struct WrongRows {
     column: String,
-    fault: RowFault,
+    fault: PolicyRowError,
     n_rows: usize,
     first_row: usize,
 }
 
 /// Who chose what, as far as read.
-struct Reader<'r> {
+struct PolicyReader<'r> {
     reference: &'r PolicyReference,
     view_columns: &'r [String],
     persons: Names,
@@ -258,9 +258,9 @@ struct Reader<'r> {
     until: Vec<i32>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> PolicyReader<'r> {
     fn new(reference: &'r PolicyReference, view_columns: &'r [String]) -> Self {
-        Reader {
+        PolicyReader {
             reference,
             view_columns,
             persons: Names::default(),
@@ -299,19 +299,19 @@ impl<'r> Reader<'r> {
             None => Some(0),
         };
         if person.is_none() {
-            self.count(&reference.person_column, RowFault::Null);
+            self.count(&reference.person_column, PolicyRowError::Null);
         }
         if purpose == Some(None) {
-            self.count("purpose", RowFault::Null);
+            self.count("purpose", PolicyRowError::Null);
         }
         if recipient == Some(None) {
-            self.count("recipient", RowFault::Null);
+            self.count("recipient", PolicyRowError::Null);
         }
         if k.is_none() {
-            self.count(&reference.k_column, RowFault::NoWholeNumber);
+            self.count(&reference.k_column, PolicyRowError::NoWholeNumber);
         }
         if level.is_none() {
-            self.count(reference.level_column.as_deref().unwrap_or_default(), RowFault::NoLevel);
+            self.count(reference.level_column.as_deref().unwrap_or_default(), PolicyRowError::NoLevel);
         }
         for column in 0..self.view_columns.len() {
             self.until[column] = self.last_day(columns, column, row);
@@ -330,7 +330,7 @@ impl<'r> Reader<'r> {
         if of_pair[person] == NO_TERMS {
             of_pair[person] = terms;
         } else {
-            self.count(&reference.person_column, RowFault::SecondChoice);
+            self.count(&reference.person_column, PolicyRowError::SecondChoice);
         }
     }
 
@@ -341,7 +341,7 @@ impl<'r> Reader<'r> {
             None => true,
             Some(opt_in) if opt_in.truths.is_null(row) => {
                 if !opt_in.given.is_null(row) {
-                    self.count(&format!("{}_op", view_columns[column]), RowFault::NoTruth);
+                    self.count(&format!("{}_op", view_columns[column]), PolicyRowError::NoTruth);
                 }
                 false
             }
@@ -351,7 +351,7 @@ impl<'r> Reader<'r> {
             None => FOREVER,
             Some(until) if until.dates.is_null(row) => {
                 if !until.given.is_null(row) {
-                    self.count(&format!("{}_until", view_columns[column]), RowFault::NoDate);
+                    self.count(&format!("{}_until", view_columns[column]), PolicyRowError::NoDate);
                 }
                 NEVER
             }
@@ -371,7 +371,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    fn count(&mut self, column: &str, fault: RowFault) {
+    fn count(&mut self, column: &str, fault: PolicyRowError) {
         match self.wrong.iter_mut().find(|wrong| wrong.column == column && wrong.fault == fault) {
             Some(wrong) => wrong.n_rows += 1,
             None => {
@@ -380,10 +380,10 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn finish(mut self) -> Result<Policies, PolicyProblem> {
+    fn finish(mut self) -> Result<Policies, PolicyError> {
         if let Some(WrongRows { column, fault, n_rows, first_row }) = self.wrong.into_iter().next() {
             let table = self.reference.table.to_string();
-            return Err(PolicyProblem::Rows { table, column, fault, n_rows, first_row });
+            return Err(PolicyError::Rows { table, column, fault, n_rows, first_row });
         }
         if self.pairs.is_empty() && !self.has_purposes && !self.has_recipients {
             self.pairs.push(Pair { purpose: None, recipient: None });

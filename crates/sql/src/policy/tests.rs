@@ -52,7 +52,7 @@ fn patients() -> RecordBatch {
     ])
 }
 
-fn read(batches: &[RecordBatch]) -> Result<Policies, PolicyProblem> {
+fn read(batches: &[RecordBatch]) -> Result<Policies, PolicyError> {
     Policies::read(batches, &reference(), &view_columns())
 }
 

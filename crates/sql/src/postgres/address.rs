@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::PostgresProblem;
-use super::passwords::Login;
+use super::PostgresError;
+use super::passwords::PostgresLogin;
 
 /// How long a server may take to answer the first time, where the location does not say.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const PORT: u16 = 5432;
 pub(super) struct Address {
     /// How to reach the server, without a password.
     pub(super) config: Config,
-    pub(super) login: Login,
+    pub(super) login: PostgresLogin,
     pub(super) schema: String,
     pub(super) table: String,
     pub(super) passfile: Option<PathBuf>,
@@ -36,19 +36,19 @@ impl Address {
         location: &str,
         options: &HashMap<String, String>,
         name: &str,
-    ) -> Result<Address, PostgresProblem> {
-        let fault = |fault| PostgresProblem::Location { fault };
+    ) -> Result<Address, PostgresError> {
+        let fault = |fault| PostgresError::Location { fault };
         if !["postgres://", "postgresql://"].iter().any(|scheme| location.starts_with(scheme)) {
             return Err(fault("does not begin with postgres://"));
         }
         // What the parser says may quote a password.
         let mut config: Config = location.parse().map_err(|_| fault("can't be understood"))?;
         if config.get_password().is_some() {
-            return Err(PostgresProblem::PasswordInLocation);
+            return Err(PostgresError::PasswordInLocation);
         }
         let [host] = config.get_hosts() else { return Err(fault("does not name one host")) };
         let user = config.get_user().ok_or_else(|| fault("names no user"))?.to_owned();
-        let login = Login {
+        let login = PostgresLogin {
             host: match host {
                 Host::Tcp(host) => host.clone(),
                 Host::Unix(folder) => folder.display().to_string(),
@@ -86,7 +86,7 @@ impl Address {
                 "schema" => address.schema.clone_from(value),
                 "passfile" => address.passfile = Some(value.into()),
                 "root_certificate" => address.root_certificate = Some(value.into()),
-                other => return Err(PostgresProblem::Option { name: other.to_owned() }),
+                other => return Err(PostgresError::Option { name: other.to_owned() }),
             }
         }
         Ok(address)
@@ -107,7 +107,7 @@ pub(super) fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(location: &str) -> Result<Address, PostgresProblem> {
+    fn parse(location: &str) -> Result<Address, PostgresError> {
         Address::parse(location, &HashMap::new(), "patient")
     }
 
@@ -128,7 +128,7 @@ mod tests {
         for location in ["postgres://ann:hunter2@localhost/clinic", "postgres://ann@localhost/clinic?password=hunter2"]
         {
             let problem = parse(location).unwrap_err();
-            assert_eq!(problem, PostgresProblem::PasswordInLocation);
+            assert_eq!(problem, PostgresError::PasswordInLocation);
         }
         let problem = parse("postgres://ann:hunter2@localhost:port/clinic").unwrap_err();
         assert!(!format!("{problem} {problem:?}").contains("hunter2"), "{problem}");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_location_names_one_host_and_a_user() {
         for location in ["postgres:///clinic", "postgres://localhost/clinic", "postgres://ann@a,b/c", "clinic.csv"] {
-            assert!(matches!(parse(location), Err(PostgresProblem::Location { .. })), "{location}");
+            assert!(matches!(parse(location), Err(PostgresError::Location { .. })), "{location}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! [`Cells`]: what a server sends of a column, as an Arrow array.
+//! [`PostgresCells`]: what a server sends of a column, as an Arrow array.
 //!
 //! Values come in the server's binary form: numbers big-endian, days and microseconds since the first of January 2000.
 
@@ -12,8 +12,8 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::DataType;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::PostgresProblem;
-use super::columns::{Column, Kind};
+use super::PostgresError;
+use super::columns::{Column, ColumnKind};
 
 /// Days from 1970-01-01 to 2000-01-01.
 const DAYS_TO_2000: i32 = 10_957;
@@ -22,11 +22,11 @@ const MICROSECONDS_TO_2000: i64 = DAYS_TO_2000 as i64 * 86_400_000_000;
 const MISSENT: &str = "a value that was sent in another form than its type has";
 
 /// A value as it is sent.
-pub(super) struct Sent<'a>(&'a [u8]);
+pub(super) struct SentCell<'a>(&'a [u8]);
 
-impl<'a> FromSql<'a> for Sent<'a> {
+impl<'a> FromSql<'a> for SentCell<'a> {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Sent(raw))
+        Ok(SentCell(raw))
     }
 
     fn accepts(_: &Type) -> bool {
@@ -35,7 +35,7 @@ impl<'a> FromSql<'a> for Sent<'a> {
 }
 
 /// The values of a column so far.
-pub(super) enum Cells {
+pub(super) enum PostgresCells {
     Boolean(BooleanBuilder),
     Int16(Int16Builder),
     Int32(Int32Builder),
@@ -49,25 +49,27 @@ pub(super) enum Cells {
     Timestamp(TimestampMicrosecondBuilder),
 }
 
-impl Cells {
+impl PostgresCells {
     /// No value yet.
-    pub(super) fn new(column: &Column) -> Cells {
+    pub(super) fn new(column: &Column) -> PostgresCells {
         match column.kind {
-            Kind::Boolean => Cells::Boolean(BooleanBuilder::new()),
-            Kind::Int16 => Cells::Int16(Int16Builder::new()),
-            Kind::Int32 => Cells::Int32(Int32Builder::new()),
-            Kind::Int64 => Cells::Int64(Int64Builder::new()),
-            Kind::Float32 => Cells::Float32(Float32Builder::new()),
-            Kind::Float64 => Cells::Float64(Float64Builder::new()),
-            Kind::Decimal { precision, scale } => {
+            ColumnKind::Boolean => PostgresCells::Boolean(BooleanBuilder::new()),
+            ColumnKind::Int16 => PostgresCells::Int16(Int16Builder::new()),
+            ColumnKind::Int32 => PostgresCells::Int32(Int32Builder::new()),
+            ColumnKind::Int64 => PostgresCells::Int64(Int64Builder::new()),
+            ColumnKind::Float32 => PostgresCells::Float32(Float32Builder::new()),
+            ColumnKind::Float64 => PostgresCells::Float64(Float64Builder::new()),
+            ColumnKind::Decimal { precision, scale } => {
                 let builder = Decimal128Builder::new().with_data_type(DataType::Decimal128(precision, scale));
-                Cells::Decimal(builder, scale)
+                PostgresCells::Decimal(builder, scale)
             }
-            Kind::Text => Cells::Text(StringBuilder::new()),
-            Kind::Bytes => Cells::Bytes(BinaryBuilder::new()),
-            Kind::Date => Cells::Date(Date32Builder::new()),
-            Kind::Timestamp => Cells::Timestamp(TimestampMicrosecondBuilder::new()),
-            Kind::TimestampUtc => Cells::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
+            ColumnKind::Text => PostgresCells::Text(StringBuilder::new()),
+            ColumnKind::Bytes => PostgresCells::Bytes(BinaryBuilder::new()),
+            ColumnKind::Date => PostgresCells::Date(Date32Builder::new()),
+            ColumnKind::Timestamp => PostgresCells::Timestamp(TimestampMicrosecondBuilder::new()),
+            ColumnKind::TimestampUtc => {
+                PostgresCells::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC"))
+            }
         }
     }
 
@@ -75,30 +77,30 @@ impl Cells {
     ///
     /// # Errors
     /// Where it has no place here.
-    pub(super) fn push(&mut self, sent: Option<Sent<'_>>, column: &Column) -> Result<(), PostgresProblem> {
-        let raw = sent.map(|Sent(raw)| raw);
-        self.append(raw).map_err(|what| PostgresProblem::Value { column: column.name.clone(), what })
+    pub(super) fn push(&mut self, sent: Option<SentCell<'_>>, column: &Column) -> Result<(), PostgresError> {
+        let raw = sent.map(|SentCell(raw)| raw);
+        self.append(raw).map_err(|what| PostgresError::Value { column: column.name.clone(), what })
     }
 
     fn append(&mut self, raw: Option<&[u8]>) -> Result<(), &'static str> {
         match self {
-            Cells::Boolean(cells) => cells.append_option(number(raw)?.map(|[byte]: [u8; 1]| byte != 0)),
-            Cells::Int16(cells) => cells.append_option(number(raw)?.map(i16::from_be_bytes)),
-            Cells::Int32(cells) => cells.append_option(number(raw)?.map(i32::from_be_bytes)),
-            Cells::Int64(cells) => cells.append_option(number(raw)?.map(i64::from_be_bytes)),
-            Cells::Float32(cells) => cells.append_option(number(raw)?.map(f32::from_be_bytes)),
-            Cells::Float64(cells) => cells.append_option(number(raw)?.map(f64::from_be_bytes)),
-            Cells::Decimal(cells, scale) => {
+            PostgresCells::Boolean(cells) => cells.append_option(number(raw)?.map(|[byte]: [u8; 1]| byte != 0)),
+            PostgresCells::Int16(cells) => cells.append_option(number(raw)?.map(i16::from_be_bytes)),
+            PostgresCells::Int32(cells) => cells.append_option(number(raw)?.map(i32::from_be_bytes)),
+            PostgresCells::Int64(cells) => cells.append_option(number(raw)?.map(i64::from_be_bytes)),
+            PostgresCells::Float32(cells) => cells.append_option(number(raw)?.map(f32::from_be_bytes)),
+            PostgresCells::Float64(cells) => cells.append_option(number(raw)?.map(f64::from_be_bytes)),
+            PostgresCells::Decimal(cells, scale) => {
                 let digits = text(raw)?.map(|text| decimal(text, *scale));
                 cells.append_option(digits.transpose()?);
             }
-            Cells::Text(cells) => cells.append_option(text(raw)?),
-            Cells::Bytes(cells) => cells.append_option(raw),
-            Cells::Date(cells) => {
+            PostgresCells::Text(cells) => cells.append_option(text(raw)?),
+            PostgresCells::Bytes(cells) => cells.append_option(raw),
+            PostgresCells::Date(cells) => {
                 let since_2000 = number(raw)?.map(i32::from_be_bytes);
                 cells.append_option(since_2000.map(days_since_1970).transpose()?);
             }
-            Cells::Timestamp(cells) => {
+            PostgresCells::Timestamp(cells) => {
                 let since_2000 = number(raw)?.map(i64::from_be_bytes);
                 cells.append_option(since_2000.map(microseconds_since_1970).transpose()?);
             }
@@ -109,17 +111,17 @@ impl Cells {
     /// The values, and none from here on.
     pub(super) fn finish(&mut self) -> ArrayRef {
         match self {
-            Cells::Boolean(cells) => Arc::new(cells.finish()),
-            Cells::Int16(cells) => Arc::new(cells.finish()),
-            Cells::Int32(cells) => Arc::new(cells.finish()),
-            Cells::Int64(cells) => Arc::new(cells.finish()),
-            Cells::Float32(cells) => Arc::new(cells.finish()),
-            Cells::Float64(cells) => Arc::new(cells.finish()),
-            Cells::Decimal(cells, _) => Arc::new(cells.finish()),
-            Cells::Text(cells) => Arc::new(cells.finish()),
-            Cells::Bytes(cells) => Arc::new(cells.finish()),
-            Cells::Date(cells) => Arc::new(cells.finish()),
-            Cells::Timestamp(cells) => Arc::new(cells.finish()),
+            PostgresCells::Boolean(cells) => Arc::new(cells.finish()),
+            PostgresCells::Int16(cells) => Arc::new(cells.finish()),
+            PostgresCells::Int32(cells) => Arc::new(cells.finish()),
+            PostgresCells::Int64(cells) => Arc::new(cells.finish()),
+            PostgresCells::Float32(cells) => Arc::new(cells.finish()),
+            PostgresCells::Float64(cells) => Arc::new(cells.finish()),
+            PostgresCells::Decimal(cells, _) => Arc::new(cells.finish()),
+            PostgresCells::Text(cells) => Arc::new(cells.finish()),
+            PostgresCells::Bytes(cells) => Arc::new(cells.finish()),
+            PostgresCells::Date(cells) => Arc::new(cells.finish()),
+            PostgresCells::Timestamp(cells) => Arc::new(cells.finish()),
         }
     }
 }

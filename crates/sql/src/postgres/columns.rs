@@ -1,4 +1,4 @@
-//! [`Layout`]: the columns of a table on a server, and their types here.
+//! [`ColumnLayout`]: the columns of a table on a server, and their types here.
 //!
 //! | there | here |
 //! | --- | --- |
@@ -15,9 +15,9 @@
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use tokio_postgres::types::Type;
 
-use super::PostgresProblem;
+use super::PostgresError;
 use super::address::{Address, quoted};
-use super::connection::Connection;
+use super::connection::PostgresConnection;
 
 /// The most digits that a decimal has here.
 const MOST_DIGITS: u8 = 38;
@@ -35,7 +35,7 @@ const COLUMNS: &str = "
 
 /// What a table on a server looks like.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct ColumnLayout {
     pub(super) columns: Vec<Column>,
     pub(super) encoding: Encoding,
 }
@@ -53,7 +53,7 @@ pub(super) enum Encoding {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
     pub(super) nullable: bool,
     /// Whether it is read as the text of its values.
     is_cast: bool,
@@ -61,7 +61,7 @@ pub(super) struct Column {
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Boolean,
     Int16,
     Int32,
@@ -76,21 +76,21 @@ pub(super) enum Kind {
     TimestampUtc,
 }
 
-impl Kind {
+impl ColumnKind {
     fn data_type(self) -> DataType {
         match self {
-            Kind::Boolean => DataType::Boolean,
-            Kind::Int16 => DataType::Int16,
-            Kind::Int32 => DataType::Int32,
-            Kind::Int64 => DataType::Int64,
-            Kind::Float32 => DataType::Float32,
-            Kind::Float64 => DataType::Float64,
-            Kind::Decimal { precision, scale } => DataType::Decimal128(precision, scale),
-            Kind::Text => DataType::Utf8,
-            Kind::Bytes => DataType::Binary,
-            Kind::Date => DataType::Date32,
-            Kind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-            Kind::TimestampUtc => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            ColumnKind::Boolean => DataType::Boolean,
+            ColumnKind::Int16 => DataType::Int16,
+            ColumnKind::Int32 => DataType::Int32,
+            ColumnKind::Int64 => DataType::Int64,
+            ColumnKind::Float32 => DataType::Float32,
+            ColumnKind::Float64 => DataType::Float64,
+            ColumnKind::Decimal { precision, scale } => DataType::Decimal128(precision, scale),
+            ColumnKind::Text => DataType::Utf8,
+            ColumnKind::Bytes => DataType::Binary,
+            ColumnKind::Date => DataType::Date32,
+            ColumnKind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            ColumnKind::TimestampUtc => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         }
     }
 }
@@ -99,7 +99,7 @@ impl Column {
     /// A column of texts.
     #[cfg(test)]
     pub(super) fn text(name: &str) -> Column {
-        Column { name: name.to_owned(), kind: Kind::Text, nullable: true, is_cast: false }
+        Column { name: name.to_owned(), kind: ColumnKind::Text, nullable: true, is_cast: false }
     }
 
     /// The column here.
@@ -110,7 +110,7 @@ impl Column {
     /// What is selected of it. Decimals come as texts, which are exact.
     pub(super) fn selected(&self) -> String {
         let own = self.compared();
-        if matches!(self.kind, Kind::Decimal { .. }) { format!("{own}::text") } else { own }
+        if matches!(self.kind, ColumnKind::Decimal { .. }) { format!("{own}::text") } else { own }
     }
 
     /// What values are compared with.
@@ -122,18 +122,18 @@ impl Column {
     /// The type in which the server sends what is selected.
     pub(super) fn sent_as(&self) -> &'static [Type] {
         match self.kind {
-            Kind::Boolean => &[Type::BOOL],
-            Kind::Int16 => &[Type::INT2],
-            Kind::Int32 => &[Type::INT4],
-            Kind::Int64 => &[Type::INT8],
-            Kind::Float32 => &[Type::FLOAT4],
-            Kind::Float64 => &[Type::FLOAT8],
-            Kind::Decimal { .. } => &[Type::TEXT],
-            Kind::Text => &[Type::TEXT, Type::VARCHAR],
-            Kind::Bytes => &[Type::BYTEA],
-            Kind::Date => &[Type::DATE],
-            Kind::Timestamp => &[Type::TIMESTAMP],
-            Kind::TimestampUtc => &[Type::TIMESTAMPTZ],
+            ColumnKind::Boolean => &[Type::BOOL],
+            ColumnKind::Int16 => &[Type::INT2],
+            ColumnKind::Int32 => &[Type::INT4],
+            ColumnKind::Int64 => &[Type::INT8],
+            ColumnKind::Float32 => &[Type::FLOAT4],
+            ColumnKind::Float64 => &[Type::FLOAT8],
+            ColumnKind::Decimal { .. } => &[Type::TEXT],
+            ColumnKind::Text => &[Type::TEXT, Type::VARCHAR],
+            ColumnKind::Bytes => &[Type::BYTEA],
+            ColumnKind::Date => &[Type::DATE],
+            ColumnKind::Timestamp => &[Type::TIMESTAMP],
+            ColumnKind::TimestampUtc => &[Type::TIMESTAMPTZ],
         }
     }
 }
@@ -142,13 +142,13 @@ impl Column {
 ///
 /// # Errors
 /// Where the server can't be asked, there is no such table, or a column is of a type that is not read.
-pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresProblem> {
-    let connection = Connection::begin(address).await?;
+pub(super) async fn of_table(address: &Address) -> Result<ColumnLayout, PostgresError> {
+    let connection = PostgresConnection::begin(address).await?;
     let names = [(&address.schema as _, Type::TEXT), (&address.table as _, Type::TEXT)];
     let rows = connection.client.query_typed(COLUMNS, &names).await.map_err(|error| address.problem(&error))?;
     if rows.is_empty() {
         let (schema, table) = (address.schema.clone(), address.table.clone());
-        return Err(PostgresProblem::UnknownTable { schema, table });
+        return Err(PostgresError::UnknownTable { schema, table });
     }
     let column = |row: tokio_postgres::Row| {
         let failed = |error| address.problem(&error);
@@ -160,45 +160,45 @@ pub(super) async fn of_table(address: &Address) -> Result<Layout, PostgresProble
             Some((kind, is_cast)) => Ok(Column { name, kind, nullable: !is_not_null, is_cast }),
             None => {
                 let data_type = row.try_get(5).map_err(failed)?;
-                Err(PostgresProblem::UnsupportedType { column: name, data_type })
+                Err(PostgresError::UnsupportedType { column: name, data_type })
             }
         }
     };
-    let columns = rows.into_iter().map(column).collect::<Result<Vec<Column>, PostgresProblem>>()?;
-    Ok(Layout { columns, encoding: connection.encoding })
+    let columns = rows.into_iter().map(column).collect::<Result<Vec<Column>, PostgresError>>()?;
+    Ok(ColumnLayout { columns, encoding: connection.encoding })
 }
 
 /// What the values of a type are, and whether they are read as texts.
-fn kind(oid: u32, modifier: i32, is_enum: bool) -> Option<(Kind, bool)> {
+fn kind(oid: u32, modifier: i32, is_enum: bool) -> Option<(ColumnKind, bool)> {
     if is_enum {
-        return Some((Kind::Text, true));
+        return Some((ColumnKind::Text, true));
     }
     let own = |kind| Some((kind, false));
     match Type::from_oid(oid)? {
-        Type::BOOL => own(Kind::Boolean),
-        Type::INT2 => own(Kind::Int16),
-        Type::INT4 => own(Kind::Int32),
-        Type::INT8 => own(Kind::Int64),
-        Type::FLOAT4 => own(Kind::Float32),
-        Type::FLOAT8 => own(Kind::Float64),
-        Type::TEXT | Type::VARCHAR => own(Kind::Text),
-        Type::BPCHAR | Type::NAME | Type::UUID => Some((Kind::Text, true)),
-        Type::BYTEA => own(Kind::Bytes),
-        Type::DATE => own(Kind::Date),
-        Type::TIMESTAMP => own(Kind::Timestamp),
-        Type::TIMESTAMPTZ => own(Kind::TimestampUtc),
+        Type::BOOL => own(ColumnKind::Boolean),
+        Type::INT2 => own(ColumnKind::Int16),
+        Type::INT4 => own(ColumnKind::Int32),
+        Type::INT8 => own(ColumnKind::Int64),
+        Type::FLOAT4 => own(ColumnKind::Float32),
+        Type::FLOAT8 => own(ColumnKind::Float64),
+        Type::TEXT | Type::VARCHAR => own(ColumnKind::Text),
+        Type::BPCHAR | Type::NAME | Type::UUID => Some((ColumnKind::Text, true)),
+        Type::BYTEA => own(ColumnKind::Bytes),
+        Type::DATE => own(ColumnKind::Date),
+        Type::TIMESTAMP => own(ColumnKind::Timestamp),
+        Type::TIMESTAMPTZ => own(ColumnKind::TimestampUtc),
         Type::NUMERIC => own(decimal(modifier)?),
         _ => None,
     }
 }
 
 /// Precision and scale of a `numeric`; `None` where it has none, or has more digits than a decimal here.
-fn decimal(modifier: i32) -> Option<Kind> {
+fn decimal(modifier: i32) -> Option<ColumnKind> {
     let packed = modifier.checked_sub(TYPMOD_OFFSET).filter(|packed| *packed >= 0)?;
     let precision = u8::try_from(packed >> 16).ok().filter(|precision| (1..=MOST_DIGITS).contains(precision))?;
     // Eleven bits; a scale below 0 has the highest of them.
     let scale = i8::try_from(packed & 0x7ff).ok().filter(|scale| scale.unsigned_abs() <= precision)?;
-    Some(Kind::Decimal { precision, scale })
+    Some(ColumnKind::Decimal { precision, scale })
 }
 
 #[cfg(test)]
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn precision_and_scale_are_read_from_what_the_server_packs() {
         let packed = |precision: i32, scale: i32| (precision << 16 | scale & 0x7ff) + TYPMOD_OFFSET;
-        assert_eq!(decimal(packed(10, 2)), Some(Kind::Decimal { precision: 10, scale: 2 }));
-        assert_eq!(decimal(packed(38, 38)), Some(Kind::Decimal { precision: 38, scale: 38 }));
+        assert_eq!(decimal(packed(10, 2)), Some(ColumnKind::Decimal { precision: 10, scale: 2 }));
+        assert_eq!(decimal(packed(38, 38)), Some(ColumnKind::Decimal { precision: 38, scale: 38 }));
         for (precision, scale) in [(39, 0), (3, 5), (3, -2)] {
             assert_eq!(decimal(packed(precision, scale)), None);
         }

@@ -16,7 +16,7 @@ use datafusion::logical_expr::Expr;
 use kohort_store::Comparison;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::columns::{Column, Encoding, Kind, Layout};
+use super::columns::{Column, ColumnKind, ColumnLayout, Encoding};
 use crate::filter::{Filter, Test};
 
 /// A statement takes 65,535; what has more is left to the query.
@@ -41,7 +41,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// What the server can make of these filters.
-    pub(super) fn of(filters: &[Expr], layout: &Layout) -> Conditions {
+    pub(super) fn of(filters: &[Expr], layout: &ColumnLayout) -> Conditions {
         let mut conditions = Conditions::default();
         for filter in filters.iter().filter_map(Filter::of) {
             let clause = conditions.clause(&filter, layout);
@@ -51,7 +51,7 @@ impl Conditions {
     }
 
     /// Whether the server can make something of a filter.
-    pub(super) fn understands(filter: &Expr, layout: &Layout) -> bool {
+    pub(super) fn understands(filter: &Expr, layout: &ColumnLayout) -> bool {
         Filter::of(filter).is_some_and(|filter| Conditions::default().clause(&filter, layout).is_some())
     }
 
@@ -82,7 +82,7 @@ impl Conditions {
     }
 
     /// A filter as a part of a statement. Of one that is not understood, no value is kept.
-    fn clause(&mut self, filter: &Filter<'_>, layout: &Layout) -> Option<String> {
+    fn clause(&mut self, filter: &Filter<'_>, layout: &ColumnLayout) -> Option<String> {
         let n_values = self.values.len();
         let clause = match filter {
             Filter::Column(name, test) => {
@@ -118,9 +118,9 @@ impl Conditions {
                 };
                 let cast = cast_of(column.kind)?;
                 let by_bytes = match (column.kind, comparison, encoding) {
-                    (Kind::Text, Comparison::Eq, _) => "",
-                    (Kind::Text, _, Encoding::Utf8) => " COLLATE \"C\"",
-                    (Kind::Text, _, Encoding::Other) => return None,
+                    (ColumnKind::Text, Comparison::Eq, _) => "",
+                    (ColumnKind::Text, _, Encoding::Utf8) => " COLLATE \"C\"",
+                    (ColumnKind::Text, _, Encoding::Other) => return None,
                     _ => "",
                 };
                 let place = self.note(Value::One(text_of(value, encoding)?));
@@ -145,17 +145,17 @@ impl Conditions {
 }
 
 /// The type in which values are compared with a column.
-fn cast_of(kind: Kind) -> Option<&'static str> {
+fn cast_of(kind: ColumnKind) -> Option<&'static str> {
     match kind {
-        Kind::Boolean => Some("boolean"),
+        ColumnKind::Boolean => Some("boolean"),
         // A value may be larger than the column's own type takes.
-        Kind::Int16 | Kind::Int32 | Kind::Int64 => Some("int8"),
-        Kind::Decimal { .. } => Some("numeric"),
-        Kind::Text => Some("text"),
-        Kind::Date => Some("date"),
-        Kind::Timestamp => Some("timestamp"),
-        Kind::TimestampUtc => Some("timestamptz"),
-        Kind::Float32 | Kind::Float64 | Kind::Bytes => None,
+        ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => Some("int8"),
+        ColumnKind::Decimal { .. } => Some("numeric"),
+        ColumnKind::Text => Some("text"),
+        ColumnKind::Date => Some("date"),
+        ColumnKind::Timestamp => Some("timestamp"),
+        ColumnKind::TimestampUtc => Some("timestamptz"),
+        ColumnKind::Float32 | ColumnKind::Float64 | ColumnKind::Bytes => None,
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_server_of_another_encoding_is_asked_for_ascii_only_and_for_no_order() {
         use datafusion::logical_expr::{col, in_list, lit};
-        let layout = |encoding| Layout { columns: vec![Column::text("name"), Column::text("ward")], encoding };
+        let layout = |encoding| ColumnLayout { columns: vec![Column::text("name"), Column::text("ward")], encoding };
         let filters = [
             (col("name").eq(lit("Ann")), true),
             (col("name").eq(lit("René")), false),
@@ -240,7 +240,8 @@ mod tests {
     #[test]
     fn values_of_what_is_not_asked_do_not_travel() {
         use datafusion::logical_expr::{col, lit};
-        let layout = Layout { columns: vec![Column::text("name"), Column::text("ward")], encoding: Encoding::Other };
+        let layout =
+            ColumnLayout { columns: vec![Column::text("name"), Column::text("ward")], encoding: Encoding::Other };
         let ann = || col("name").eq(lit("Ann"));
         let filters = [ann().or(col("ward").eq(lit("Süd"))), ann().and(col("ward").eq(lit("Süd"))), ann()];
         let conditions = Conditions::of(&filters, &layout);

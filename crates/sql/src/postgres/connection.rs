@@ -1,4 +1,4 @@
-//! [`Connection`]: one read-only transaction on a server.
+//! [`PostgresConnection`]: one read-only transaction on a server.
 
 use std::error::Error as _;
 use std::io;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::PostgresProblem;
+use super::PostgresError;
 use super::address::Address;
 use super::columns::Encoding;
 
@@ -24,26 +24,26 @@ const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
                      SET LOCAL search_path = pg_catalog; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'";
 
 /// A transaction on a server. It ends when this goes.
-pub(super) struct Connection {
+pub(super) struct PostgresConnection {
     pub(super) client: Client,
     /// How the database keeps texts.
     pub(super) encoding: Encoding,
     task: JoinHandle<()>,
 }
 
-impl Drop for Connection {
+impl Drop for PostgresConnection {
     fn drop(&mut self) {
         // Rows that nobody waits for any more would still be taken from the server.
         self.task.abort();
     }
 }
 
-impl Connection {
+impl PostgresConnection {
     /// Begins to read.
     ///
     /// # Errors
     /// Where the server is not there, is another one, or does not let this user in.
-    pub(super) async fn begin(address: &Address) -> Result<Connection, PostgresProblem> {
+    pub(super) async fn begin(address: &Address) -> Result<PostgresConnection, PostgresError> {
         let mut config = address.config.clone();
         if let Some(password) = address.login.password(address.passfile.as_deref())? {
             config.password(password);
@@ -62,7 +62,7 @@ impl Connection {
                 (client, encoding, tokio::spawn(async move { drop(connection.await) }))
             }
         };
-        let connection = Connection { client, encoding, task };
+        let connection = PostgresConnection { client, encoding, task };
         connection.client.batch_execute(BEGIN).await.map_err(failed)?;
         Ok(connection)
     }
@@ -70,46 +70,46 @@ impl Connection {
 
 impl Address {
     /// What went wrong, without what the server says of it.
-    pub(super) fn problem(&self, error: &Error) -> PostgresProblem {
+    pub(super) fn problem(&self, error: &Error) -> PostgresError {
         let (server, user) = (self.login.server(), self.login.user.clone());
         let (schema, table) = (self.schema.clone(), self.table.clone());
         let Some(code) = error.code() else {
             let source = error.source();
             let kind = source.and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
             return match (error.to_string(), kind) {
-                (said, _) if said.starts_with("invalid configuration") => PostgresProblem::NoPassword { server, user },
-                (said, _) if said.starts_with("error performing TLS") => PostgresProblem::Untrusted { server },
-                (said, _) if said.starts_with("authentication error") => PostgresProblem::Rejected { server, user },
+                (said, _) if said.starts_with("invalid configuration") => PostgresError::NoPassword { server, user },
+                (said, _) if said.starts_with("error performing TLS") => PostgresError::Untrusted { server },
+                (said, _) if said.starts_with("authentication error") => PostgresError::Rejected { server, user },
                 (said, None) if said.starts_with("timeout") => {
-                    PostgresProblem::Unreachable { server, kind: io::ErrorKind::TimedOut }
+                    PostgresError::Unreachable { server, kind: io::ErrorKind::TimedOut }
                 }
                 (_, kind) => {
-                    PostgresProblem::Unreachable { server, kind: kind.unwrap_or(io::ErrorKind::ConnectionAborted) }
+                    PostgresError::Unreachable { server, kind: kind.unwrap_or(io::ErrorKind::ConnectionAborted) }
                 }
             };
         };
         match *code {
             SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-                PostgresProblem::Rejected { server, user }
+                PostgresError::Rejected { server, user }
             }
             SqlState::INVALID_CATALOG_NAME => {
-                PostgresProblem::UnknownDatabase { server, database: self.login.database.clone() }
+                PostgresError::UnknownDatabase { server, database: self.login.database.clone() }
             }
-            SqlState::INSUFFICIENT_PRIVILEGE => PostgresProblem::NotAllowed { user, schema, table },
-            SqlState::UNDEFINED_TABLE => PostgresProblem::UnknownTable { schema, table },
-            SqlState::UNDEFINED_COLUMN => PostgresProblem::Changed { schema, table },
-            _ => PostgresProblem::Failed { server, code: code.code().to_owned() },
+            SqlState::INSUFFICIENT_PRIVILEGE => PostgresError::NotAllowed { user, schema, table },
+            SqlState::UNDEFINED_TABLE => PostgresError::UnknownTable { schema, table },
+            SqlState::UNDEFINED_COLUMN => PostgresError::Changed { schema, table },
+            _ => PostgresError::Failed { server, code: code.code().to_owned() },
         }
     }
 }
 
 /// TLS with certificates that are verified.
-fn tls(address: &Address) -> Result<MakeRustlsConnect, PostgresProblem> {
-    let untrusted = || PostgresProblem::Untrusted { server: address.login.server() };
+fn tls(address: &Address) -> Result<MakeRustlsConnect, PostgresError> {
+    let untrusted = || PostgresError::Untrusted { server: address.login.server() };
     let mut roots = RootCertStore::empty();
     match &address.root_certificate {
         Some(file) => {
-            let fault = || PostgresProblem::File { file: file.clone(), fault: "it holds no certificate" };
+            let fault = || PostgresError::File { file: file.clone(), fault: "it holds no certificate" };
             for certificate in CertificateDer::pem_file_iter(file).map_err(|_| fault())? {
                 roots.add(certificate.map_err(|_| fault())?).map_err(|_| fault())?;
             }

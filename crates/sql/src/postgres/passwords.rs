@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::PostgresProblem;
+use super::PostgresError;
 
 /// Who logs in where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Login {
+pub(super) struct PostgresLogin {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) database: String,
     pub(super) user: String,
 }
 
-impl Login {
+impl PostgresLogin {
     /// The server in messages.
     pub(super) fn server(&self) -> String {
         format!("{}:{}", self.host, self.port)
@@ -23,7 +23,7 @@ impl Login {
     ///
     /// # Errors
     /// Where a file can't be read, or others than its owner may read it.
-    pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresProblem> {
+    pub(super) fn password(&self, passfile: Option<&Path>) -> Result<Option<String>, PostgresError> {
         if let Some(file) = passfile {
             return Ok(self.find_in(&read(file)?));
         }
@@ -68,8 +68,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-fn read(file: &Path) -> Result<String, PostgresProblem> {
-    let fault = |fault| PostgresProblem::File { file: file.to_owned(), fault };
+fn read(file: &Path) -> Result<String, PostgresError> {
+    let fault = |fault| PostgresError::File { file: file.to_owned(), fault };
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -85,8 +85,8 @@ fn read(file: &Path) -> Result<String, PostgresProblem> {
 mod tests {
     use super::*;
 
-    fn login(user: &str) -> Login {
-        Login { host: "db".to_owned(), port: 5432, database: "clinic".to_owned(), user: user.to_owned() }
+    fn login(user: &str) -> PostgresLogin {
+        PostgresLogin { host: "db".to_owned(), port: 5432, database: "clinic".to_owned(), user: user.to_owned() }
     }
 
     #[test]

@@ -9,29 +9,27 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio_postgres::Row;
 
 use super::address::Address;
-use super::cells::Cells;
+use super::cells::PostgresCells;
 use super::columns::{Column, Encoding};
 use super::conditions::Conditions;
-use super::connection::Connection;
-use super::{PostgresProblem, external};
+use super::connection::PostgresConnection;
+use super::{PostgresError, external};
+use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
 /// Batches that may wait for the operator above.
 const WAITING_BATCHES: usize = 2;
 
 /// What is asked of a table.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct PostgresQuery {
     pub(super) columns: Vec<Column>,
     pub(super) conditions: Conditions,
     /// That the conditions were made for.
@@ -40,7 +38,7 @@ pub(super) struct Asked {
     pub(super) batch_size: usize,
 }
 
-impl Asked {
+impl PostgresQuery {
     fn sql(&self, address: &Address) -> String {
         let columns: Vec<String> = self.columns.iter().map(Column::selected).collect();
         let columns = if columns.is_empty() { "true".to_owned() } else { columns.join(", ") };
@@ -52,21 +50,16 @@ impl Asked {
 /// Reads a table of a server, in one transaction of its own.
 pub(super) struct PostgresScan {
     address: Arc<Address>,
-    asked: Asked,
+    asked: PostgresQuery,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl PostgresScan {
-    pub(super) fn new(address: Arc<Address>, asked: Asked) -> PostgresScan {
+    pub(super) fn new(address: Arc<Address>, asked: PostgresQuery) -> PostgresScan {
         let schema: SchemaRef = Schema::new(asked.columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        PostgresScan { address, asked, schema, properties: Arc::new(properties) }
+        let properties = properties_of_leaf(&schema, 1);
+        PostgresScan { address, asked, schema, properties }
     }
 }
 
@@ -89,31 +82,13 @@ impl ExecutionPlan for PostgresScan {
         "PostgresScan"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
+    methods_of_leaf!();
 
     fn apply_expressions(
         &self,
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -128,18 +103,18 @@ impl ExecutionPlan for PostgresScan {
 /// Sends what is asked, batch by batch, as long as somebody listens.
 async fn read(
     address: &Address,
-    asked: &Asked,
+    asked: &PostgresQuery,
     schema: &SchemaRef,
     sender: &Sender<Result<RecordBatch>>,
-) -> Result<(), PostgresProblem> {
+) -> Result<(), PostgresError> {
     let failed = |error| address.problem(&error);
-    let connection = Connection::begin(address).await?;
+    let connection = PostgresConnection::begin(address).await?;
     if connection.encoding != asked.encoding {
         return Err(changed(address));
     }
     let sent = connection.client.query_typed_raw(&asked.sql(address), asked.conditions.parameters()).await;
     let mut sent = pin!(sent.map_err(failed)?);
-    let mut cells: Vec<Cells> = asked.columns.iter().map(Cells::new).collect();
+    let mut cells: Vec<PostgresCells> = asked.columns.iter().map(PostgresCells::new).collect();
     let mut n_rows = 0;
     while let Some(row) = sent.try_next().await.map_err(failed)? {
         take(&row, &asked.columns, &mut cells, address)?;
@@ -159,11 +134,11 @@ async fn read(
 }
 
 /// The table is not what it was when it was first looked at.
-fn changed(address: &Address) -> PostgresProblem {
-    PostgresProblem::Changed { schema: address.schema.clone(), table: address.table.clone() }
+fn changed(address: &Address) -> PostgresError {
+    PostgresError::Changed { schema: address.schema.clone(), table: address.table.clone() }
 }
 
-fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -> Result<(), PostgresProblem> {
+fn take(row: &Row, columns: &[Column], cells: &mut [PostgresCells], address: &Address) -> Result<(), PostgresError> {
     for (place, (column, cells)) in columns.iter().zip(cells).enumerate() {
         if !column.sent_as().contains(row.columns()[place].type_()) {
             return Err(changed(address));
@@ -173,8 +148,8 @@ fn take(row: &Row, columns: &[Column], cells: &mut [Cells], address: &Address) -
     Ok(())
 }
 
-fn batch(cells: &mut [Cells], schema: &SchemaRef, n_rows: usize) -> Result<RecordBatch> {
-    let columns: Vec<ArrayRef> = cells.iter_mut().map(Cells::finish).collect();
+fn batch(cells: &mut [PostgresCells], schema: &SchemaRef, n_rows: usize) -> Result<RecordBatch> {
+    let columns: Vec<ArrayRef> = cells.iter_mut().map(PostgresCells::finish).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

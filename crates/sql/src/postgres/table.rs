@@ -11,14 +11,14 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::address::Address;
-use super::columns::{Column, Layout};
+use super::columns::{Column, ColumnLayout};
 use super::conditions::Conditions;
-use super::scan::{Asked, PostgresScan};
+use super::scan::{PostgresQuery, PostgresScan};
 
 /// A table of a server.
 pub(super) struct PostgresTable {
     address: Arc<Address>,
-    layout: Layout,
+    layout: ColumnLayout,
     schema: SchemaRef,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for PostgresTable {
 }
 
 impl PostgresTable {
-    pub(super) fn new(address: Arc<Address>, layout: Layout) -> PostgresTable {
+    pub(super) fn new(address: Arc<Address>, layout: ColumnLayout) -> PostgresTable {
         let schema = Schema::new(layout.columns.iter().map(Column::field).collect::<Vec<Field>>()).into();
         PostgresTable { address, layout, schema }
     }
@@ -64,7 +64,7 @@ impl TableProvider for PostgresTable {
             Some(projection) => projection.iter().map(|&position| self.layout.columns[position].clone()).collect(),
             None => self.layout.columns.clone(),
         };
-        let asked = Asked {
+        let asked = PostgresQuery {
             columns,
             conditions: Conditions::of(filters, &self.layout),
             encoding: self.layout.encoding,

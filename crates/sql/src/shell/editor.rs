@@ -10,7 +10,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-use super::Failure;
+use super::ShellError;
 use crate::parser::is_complete;
 
 pub(super) const HELP: &str = "\
@@ -52,8 +52,8 @@ pub(super) struct Editor {
 
 impl Editor {
     /// Starts with what was typed before, where there is a file of it.
-    pub(super) fn start(history: Option<PathBuf>) -> Result<Self, Failure> {
-        let failed = |error: ReadlineError| Failure::fault(format!("the terminal can't be used: {error}"));
+    pub(super) fn start(history: Option<PathBuf>) -> Result<Self, ShellError> {
+        let failed = |error: ReadlineError| ShellError::fault(format!("the terminal can't be used: {error}"));
         let mut lines = rustyline::Editor::<Words, FileHistory>::new().map_err(failed)?;
         lines.set_helper(Some(Words { names: Vec::new() }));
         if let Some(path) = &history {
@@ -64,7 +64,7 @@ impl Editor {
     }
 
     /// The next thing typed; these names are completed.
-    pub(super) fn read(&mut self, names: Vec<String>) -> Result<Input, Failure> {
+    pub(super) fn read(&mut self, names: Vec<String>) -> Result<Input, ShellError> {
         if let Some(words) = self.lines.helper_mut() {
             words.names = names;
         }
@@ -75,7 +75,7 @@ impl Editor {
             }
             Err(ReadlineError::Interrupted) => Ok(Input::Nothing),
             Err(ReadlineError::Eof) => Ok(Input::Leave),
-            Err(error) => Err(Failure::fault(format!("the terminal can't be read: {error}"))),
+            Err(error) => Err(ShellError::fault(format!("the terminal can't be read: {error}"))),
         }
     }
 

@@ -103,28 +103,28 @@ fn csv_heading(schema: &SchemaRef) -> String {
 }
 
 /// The cells of a column, as they are written. Most are texts, which need no formatter.
-enum Cells<'a> {
+enum PrintedCells<'a> {
     Texts(&'a StringArray),
     Others(&'a dyn Array, ArrayFormatter<'a>),
 }
 
-impl<'a> Cells<'a> {
-    fn of(column: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Cells<'a>, ArrowError> {
+impl<'a> PrintedCells<'a> {
+    fn of(column: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<PrintedCells<'a>, ArrowError> {
         match column.as_string_opt() {
-            Some(texts) => Ok(Cells::Texts(texts)),
-            None => Ok(Cells::Others(column.as_ref(), ArrayFormatter::try_new(column.as_ref(), options)?)),
+            Some(texts) => Ok(PrintedCells::Texts(texts)),
+            None => Ok(PrintedCells::Others(column.as_ref(), ArrayFormatter::try_new(column.as_ref(), options)?)),
         }
     }
 
     fn push(&self, row: usize, rows: &mut String, cell: &mut String) -> Result<(), ArrowError> {
         match self {
-            Cells::Texts(texts) if texts.is_valid(row) => push_quoted(rows, texts.value(row)),
-            Cells::Others(array, formatter) if array.is_valid(row) => {
+            PrintedCells::Texts(texts) if texts.is_valid(row) => push_quoted(rows, texts.value(row)),
+            PrintedCells::Others(array, formatter) if array.is_valid(row) => {
                 cell.clear();
                 formatter.value(row).write(cell).map_err(|_| ArrowError::CsvError(String::new()))?;
                 push_quoted(rows, cell);
             }
-            Cells::Texts(_) | Cells::Others(..) => {}
+            PrintedCells::Texts(_) | PrintedCells::Others(..) => {}
         }
         Ok(())
     }
@@ -132,8 +132,8 @@ impl<'a> Cells<'a> {
 
 fn push_csv(rows: &mut String, batch: &RecordBatch) -> Result<(), ArrowError> {
     let options = FormatOptions::new();
-    let columns = batch.columns().iter().map(|column| Cells::of(column, &options));
-    let columns = columns.collect::<Result<Vec<Cells<'_>>, ArrowError>>()?;
+    let columns = batch.columns().iter().map(|column| PrintedCells::of(column, &options));
+    let columns = columns.collect::<Result<Vec<PrintedCells<'_>>, ArrowError>>()?;
     let mut cell = String::new();
     for row in 0..batch.num_rows() {
         for (position, column) in columns.iter().enumerate() {

@@ -13,7 +13,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits for something that is so called while it lasts.
 pub(super) async fn wait_for<T>(name: &str, work: impl Future<Output = T>) -> T {
-    let stage = Stage::default();
+    let stage = ProgressStage::default();
     stage.begin(name, 0);
     let mut spinner = Spinner::new();
     let patience = tokio::time::sleep(PATIENCE);
@@ -28,14 +28,14 @@ pub(super) async fn wait_for<T>(name: &str, work: impl Future<Output = T>) -> T 
 
 /// How far a statement is, in words beside the sign of life.
 #[derive(Default)]
-pub(super) struct Stage {
+pub(super) struct ProgressStage {
     bar: OnceLock<ProgressBar>,
     name: std::sync::Mutex<String>,
     total: AtomicU64,
     done: AtomicU64,
 }
 
-impl Stage {
+impl ProgressStage {
     fn show_on(&self, bar: &ProgressBar) {
         let bar = self.bar.get_or_init(|| bar.clone());
         bar.set_message(self.words(None));
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-impl Progress for Stage {
+impl Progress for ProgressStage {
     fn begin(&self, stage: &str, total: u64) {
         stage.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
         self.total.store(total, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Spinner {
         matches!(self.state, SpinnerState::Waiting)
     }
 
-    pub(super) fn show(&mut self, stage: &Stage) {
+    pub(super) fn show(&mut self, stage: &ProgressStage) {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
             bar.set_style(style);

@@ -11,8 +11,8 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::{Mutex, mpsc};
 
 use super::output::{Format, Writer};
-use super::progress::{PATIENCE, Spinner, Stage};
-use super::{Failure, terminal};
+use super::progress::{PATIENCE, ProgressStage, Spinner};
+use super::{ShellError, terminal};
 use crate::SqlError;
 use crate::engine::{Outcome, Session};
 use crate::parser::{Parsed, Statement};
@@ -31,9 +31,9 @@ enum Message {
 }
 
 /// Runs a statement and shows its answer.
-pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), Failure> {
+pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Format) -> Result<(), ShellError> {
     let (sender, mut messages) = mpsc::channel(WAITING_BATCHES);
-    let stage = Arc::new(Stage::default());
+    let stage = Arc::new(ProgressStage::default());
     session.lock().await.report_to(Arc::clone(&stage) as _);
     let is_sql = matches!(parsed.statement, Statement::Sql(_));
     let mut work = Box::pin(work(session, parsed, sender));
@@ -56,8 +56,8 @@ pub(super) async fn run(session: Arc<Mutex<Session>>, parsed: Parsed, format: Fo
     }
 }
 
-fn fault() -> Failure {
-    Failure::fault("the statement ended in a fault")
+fn fault() -> ShellError {
+    ShellError::fault("the statement ended in a fault")
 }
 
 async fn work(session: Arc<Mutex<Session>>, parsed: Parsed, sender: mpsc::Sender<Message>) {
@@ -81,8 +81,8 @@ async fn send(sender: &mpsc::Sender<Message>, message: Message) {
     let _ = sender.send(message).await;
 }
 
-async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &Stage) -> Result<(), Failure> {
-    let cannot_write = |error: std::io::Error| Failure::fault(format!("stdout: can't be written: {error}"));
+async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &ProgressStage) -> Result<(), ShellError> {
+    let cannot_write = |error: std::io::Error| ShellError::fault(format!("stdout: can't be written: {error}"));
     let cancelled = tokio::signal::ctrl_c();
     let patience = tokio::time::sleep(PATIENCE);
     tokio::pin!(cancelled, patience);
@@ -92,7 +92,7 @@ async fn show(messages: &mut mpsc::Receiver<Message>, format: Format, stage: &St
         let message = tokio::select! {
             message = messages.recv() => message,
             _ = &mut cancelled => {
-                return Err(Failure { exit_code: Failure::CANCELLED, message: "cancelled".to_owned(), hint: None });
+                return Err(ShellError { exit_code: ShellError::CANCELLED, message: "cancelled".to_owned(), hint: None });
             }
             () = &mut patience, if spinner.is_hidden() => {
                 spinner.show(stage);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use kohort_model::spec::{Algorithm, Leftovers};
-use kohort_model::{Disclosure, Distance, Requirement, Role, Spec};
+use kohort_model::{Distance, Requirement, Role, Spec};
 
-use crate::parser::{Answers, BlockSize, Changes, Departures, PolicyReference, Purposes, ViewStatement};
+use crate::parser::{BlockSize, Clauses, Purposes, ViewStatement};
 
 /// The k of a class that nobody's policy and no clause makes larger: below it there is no class.
 const SMALLEST_CLASS: u32 = 2;
@@ -24,34 +24,10 @@ pub struct Definition {
     pub columns: Vec<ViewColumn>,
     /// Position of the identifier.
     pub identifier: usize,
-    /// Where persons' own k and choices stand.
-    pub policy: Option<PolicyReference>,
     /// Position of the column that policies are found by.
     pub policy_key: Option<usize>,
-    /// The k nobody goes below.
-    pub k: Option<u32>,
-    /// The partitioner.
-    pub algorithm: Algorithm,
-    /// How many rows are partitioned together.
-    pub block: BlockSize,
-    /// How far a class's sensitive values may be from everybody's.
-    pub t: Option<f64>,
-    /// How many sensitive values a class holds at least.
-    pub l: Option<u32>,
-    /// What becomes of rows that can't stand.
-    pub leftovers: Leftovers,
-    /// What a refusal does to others.
-    pub disclosure: Disclosure,
-    /// Which classes answer a comparison.
-    pub answers: Answers,
-    /// Whether purposes share one partition.
-    pub purposes: Purposes,
-    /// Whether its rows are kept.
-    pub is_materialized: bool,
-    /// How it follows its table, where its rows are kept.
-    pub changes: Changes,
-    /// How persons leave it, where its rows are kept.
-    pub departures: Departures,
+    /// What is asked of it beside its columns.
+    pub clauses: Clauses,
 }
 
 /// One column of a view.
@@ -70,7 +46,7 @@ pub struct ViewColumn {
 /// Why a definition can't be one. Says everything that is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DefinitionProblem {
+pub enum DefinitionError {
     /// A column of the query stands in no clause.
     #[error("columns of the query without a clause: {}", .columns.join(", "))]
     WithoutClause {
@@ -121,17 +97,17 @@ pub enum DefinitionProblem {
     NoPurposes,
 }
 
-impl DefinitionProblem {
+impl DefinitionError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            DefinitionProblem::WithoutClause { .. } => Some(
+            DefinitionError::WithoutClause { .. } => Some(
                 "name each in ANONYMIZATION_QUASI_ID, ANONYMIZATION_SENSITIVE_ATTR or ANONYMIZATION_OTHER, or leave it out of the query",
             ),
-            DefinitionProblem::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
-            DefinitionProblem::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
-            DefinitionProblem::SameName { .. } => Some("give one of them another name: ... AS other_name"),
-            DefinitionProblem::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
+            DefinitionError::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
+            DefinitionError::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
+            DefinitionError::SameName { .. } => Some("give one of them another name: ... AS other_name"),
+            DefinitionError::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
         }
     }
@@ -142,7 +118,8 @@ impl Definition {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionProblem>> {
+    pub fn resolve(statement: &ViewStatement, schema: &Schema) -> Result<Definition, Vec<DefinitionError>> {
+        let clauses = &statement.clauses;
         let mut problems = Vec::new();
         let mut roles: Vec<(String, Role, Option<String>)> =
             vec![(statement.identifier.clone(), Role::Identifier, None)];
@@ -155,15 +132,15 @@ impl Definition {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         let twice = |name: &str| names.iter().filter(|&&other| other == name).count() > 1;
         let same: BTreeSet<&str> = names.iter().copied().filter(|&name| twice(name)).collect();
-        push_names(&mut problems, same, |columns| DefinitionProblem::SameName { columns });
-        let referred = statement.policy.iter().map(|policy| policy.person_column.as_str());
+        push_names(&mut problems, same, |columns| DefinitionError::SameName { columns });
+        let referred = clauses.policy.iter().map(|policy| policy.person_column.as_str());
         let unknown = roles.iter().map(|(name, ..)| name.as_str()).chain(referred).filter(|name| !names.contains(name));
-        push_names(&mut problems, unknown, |columns| DefinitionProblem::UnknownColumns { columns });
+        push_names(&mut problems, unknown, |columns| DefinitionError::UnknownColumns { columns });
         let n_clauses = |name: &str| roles.iter().filter(|(other, ..)| other == name).count();
         let repeated: BTreeSet<&str> = names.iter().copied().filter(|&name| n_clauses(name) > 1).collect();
-        push_names(&mut problems, repeated, |columns| DefinitionProblem::TwoClauses { columns });
+        push_names(&mut problems, repeated, |columns| DefinitionError::TwoClauses { columns });
         let without = names.iter().copied().filter(|&name| n_clauses(name) == 0);
-        push_names(&mut problems, without, |columns| DefinitionProblem::WithoutClause { columns });
+        push_names(&mut problems, without, |columns| DefinitionError::WithoutClause { columns });
         problems.extend(inconsistencies(statement, names.len()));
         if !problems.is_empty() {
             return Err(problems);
@@ -179,24 +156,12 @@ impl Definition {
             columns.iter().position(|column| column.role == Role::Identifier).expect("the identifier is a column");
         let position = |name: &str| columns.iter().position(|column| column.name == name);
         Ok(Definition {
-            policy_key: statement.policy.as_ref().and_then(|policy| position(&policy.person_column)),
+            policy_key: clauses.policy.as_ref().and_then(|policy| position(&policy.person_column)),
             name: statement.name.clone(),
             query: statement.query_text.clone(),
             columns,
             identifier,
-            policy: statement.policy.clone(),
-            k: statement.k,
-            algorithm: statement.algorithm,
-            block: statement.block,
-            t: statement.t,
-            l: statement.l,
-            leftovers: statement.leftovers,
-            disclosure: statement.disclosure,
-            answers: statement.answers,
-            purposes: statement.purposes,
-            is_materialized: statement.materialized,
-            changes: statement.changes.unwrap_or_default(),
-            departures: statement.departures.unwrap_or_default(),
+            clauses: clauses.clone(),
         })
     }
 
@@ -228,12 +193,12 @@ impl Definition {
 
     /// The k of a person who asks for so much, or of everybody where no policy is referred to.
     pub fn k_of(&self, own: Option<u32>) -> u32 {
-        own.unwrap_or(0).max(self.k.unwrap_or(0))
+        own.unwrap_or(0).max(self.clauses.k.unwrap_or(0))
     }
 
     /// What every class must satisfy beside each person's own k; sensitive columns by their names.
     pub fn requirements(&self) -> Vec<Requirement> {
-        let mut requirements = vec![Requirement::K(self.k.unwrap_or(0).max(SMALLEST_CLASS))];
+        let mut requirements = vec![Requirement::K(self.clauses.k.unwrap_or(0).max(SMALLEST_CLASS))];
         for column in self.columns.iter().filter(|column| column.role == Role::Sensitive) {
             requirements.extend(self.sensitive_requirements(&column.name));
         }
@@ -243,20 +208,20 @@ impl Definition {
     /// What is asked of a sensitive column.
     pub fn sensitive_requirements(&self, name: &str) -> Vec<Requirement> {
         let column = || name.to_owned();
-        let l = self.l.map(|l| Requirement::DistinctL { column: column(), l });
-        let t = self.t.map(|t| Requirement::TCloseness { column: column(), t, distance: Distance::Equal });
+        let l = self.clauses.l.map(|l| Requirement::DistinctL { column: column(), l });
+        let t = self.clauses.t.map(|t| Requirement::TCloseness { column: column(), t, distance: Distance::Equal });
         l.into_iter().chain(t).collect()
     }
 
     /// The job a partitioner gets.
     pub fn spec(&self) -> Spec {
         let mut spec = Spec::new(SMALLEST_CLASS);
-        spec.algorithm = self.algorithm;
-        spec.leftovers = self.leftovers;
-        if self.leftovers == Leftovers::Suppress {
+        spec.algorithm = self.clauses.algorithm;
+        spec.leftovers = self.clauses.leftovers;
+        if self.clauses.leftovers == Leftovers::Suppress {
             spec.max_suppressed = 1.0;
         }
-        if let BlockSize::Rows(n_rows) = self.block {
+        if let BlockSize::Rows(n_rows) = self.clauses.block {
             spec.datafly.block = u32::try_from(n_rows.get()).ok();
         }
         spec
@@ -264,9 +229,9 @@ impl Definition {
 }
 
 fn push_names<'a>(
-    problems: &mut Vec<DefinitionProblem>,
+    problems: &mut Vec<DefinitionError>,
     names: impl IntoIterator<Item = &'a str>,
-    problem: impl FnOnce(Vec<String>) -> DefinitionProblem,
+    problem: impl FnOnce(Vec<String>) -> DefinitionError,
 ) {
     let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
     if !names.is_empty() {
@@ -275,25 +240,26 @@ fn push_names<'a>(
 }
 
 /// What is wrong whatever the columns are.
-fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<DefinitionProblem> {
+fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<DefinitionError> {
+    let clauses = &statement.clauses;
     let mut problems = Vec::new();
     if n_columns > MOST_COLUMNS {
-        problems.push(DefinitionProblem::TooManyColumns { n_columns });
+        problems.push(DefinitionError::TooManyColumns { n_columns });
     }
-    if statement.k.is_none() && statement.policy.is_none() {
-        problems.push(DefinitionProblem::NoK);
+    if clauses.k.is_none() && clauses.policy.is_none() {
+        problems.push(DefinitionError::NoK);
     }
-    if (statement.l.is_some() || statement.t.is_some()) && statement.sensitive.is_empty() {
-        problems.push(DefinitionProblem::NothingSensitive);
+    if (clauses.l.is_some() || clauses.t.is_some()) && statement.sensitive.is_empty() {
+        problems.push(DefinitionError::NothingSensitive);
     }
-    if statement.block != BlockSize::All && statement.algorithm != Algorithm::Datafly {
-        problems.push(DefinitionProblem::BlockOfAnother { algorithm: statement.algorithm.word() });
+    if clauses.block != BlockSize::All && clauses.algorithm != Algorithm::Datafly {
+        problems.push(DefinitionError::BlockOfAnother { algorithm: clauses.algorithm.word() });
     }
-    if !statement.materialized && (statement.changes.is_some() || statement.departures.is_some()) {
-        problems.push(DefinitionProblem::NotMaterialized);
+    if !clauses.is_materialized && (clauses.changes.is_some() || clauses.departures.is_some()) {
+        problems.push(DefinitionError::NotMaterialized);
     }
-    if statement.purposes == Purposes::Apart && statement.policy.is_none() {
-        problems.push(DefinitionProblem::NoPurposes);
+    if clauses.purposes == Purposes::Apart && clauses.policy.is_none() {
+        problems.push(DefinitionError::NoPurposes);
     }
     problems
 }

@@ -24,6 +24,7 @@
 mod cells;
 mod classes;
 mod crowds;
+mod error;
 mod follow;
 mod layout;
 mod ledger;
@@ -32,35 +33,32 @@ mod make;
 mod members;
 mod memory;
 mod policies;
-mod problem;
 mod read;
 mod remake;
 mod step;
 mod trees;
-mod upgrade;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kohort_core::loss::NcpOfLabels;
+use kohort_labels::rewrite::Meanings;
 use kohort_store::{ScanRequest, State};
 
-use super::{Definition, ViewProblem};
+use super::{Definition, ViewError};
 use crate::policy::Pair;
-use crate::rewrite::Meanings;
 
 use classes::ClassTable;
+pub use error::MaterializedError;
 pub use follow::Changed;
 use layout::Layout;
 use load::Held;
 pub use make::{Making, check};
 pub(crate) use policies::EVERYBODY;
 pub use policies::PolicyRows;
-pub use problem::MaterializedProblem;
 pub(super) use read::{PointRead, StoredRead, Unread};
 pub use remake::{Remade, Told};
 use trees::KnownTrees;
-pub use upgrade::forget_standings;
 
 /// A materialized view of a store.
 pub struct Materialized {
@@ -170,7 +168,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub fn standing(&self, state: &State) -> Result<Standing, ViewProblem> {
+    pub fn standing(&self, state: &State) -> Result<Standing, ViewError> {
         use datafusion::arrow::array::{Array, AsArray};
         use datafusion::arrow::datatypes::{Int64Type, TimestampMicrosecondType};
         let counters = self.counters(state)?;
@@ -180,8 +178,8 @@ impl Materialized {
         let request = ScanRequest { columns: Some(columns), ..ScanRequest::default() };
         let mut n_suppressed = 0;
         let mut n_shown: std::collections::BTreeMap<i64, u64> = std::collections::BTreeMap::new();
-        for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedProblem::Store)? {
-            let batch = batch.map_err(MaterializedProblem::Store)?;
+        for batch in state.scan(&self.layout.rows, &request).map_err(MaterializedError::Store)? {
+            let batch = batch.map_err(MaterializedError::Store)?;
             let number = |column: usize| batch.column(column).as_primitive::<Int64Type>();
             let (places, classes, leaves) = (number(0), number(1), batch.column(2).as_boolean());
             let (since, asked_k) = (batch.column(3).as_primitive::<TimestampMicrosecondType>(), number(4));

@@ -19,17 +19,17 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use kohort_labels::rewrite::Meanings;
 use kohort_model::Role;
 
-use super::choose::{Comparison, quasi_schema};
-use super::exec::{AnonymizeExec, Job, external};
-use super::materialized::{Materialized, MaterializedProblem, Unread};
-use super::plan::{Plan, PlanWish};
-use super::source::{Base, Source};
-use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewProblem};
-use crate::engine::Turn;
+use super::materialized::{Materialized, MaterializedError, Unread};
+use super::read::choose::{Comparison, quasi_schema};
+use super::read::exec::{AnonymizeExec, ViewRead, external};
+use super::read::plan::{Plan, PlanWish};
+use super::read::source::{Base, Source};
+use super::{Definition, Digest, Fingerprint, Generations, Reader, Version, ViewError};
 use crate::options::ViewOptions;
-use crate::rewrite::Meanings;
+use crate::readers::ReadingTurn;
 use crate::store::Reading;
 
 /// An A-view.
@@ -182,22 +182,22 @@ impl AView {
             State::Usable { version, query, policies, digest } => (version, query, policies, digest),
             State::Materialized { .. } if options.plan == PlanWish::AnonymizeFirst => {
                 let what = "kohort.plan = 'anonymize_first', as it keeps its classes";
-                return Err(external(ViewProblem::Materialized(MaterializedProblem::Option { what })));
+                return Err(external(ViewError::Materialized(MaterializedError::Option { what })));
             }
             State::Materialized { view, query, .. } => {
                 let unread = self.unread(session, view, comparisons.to_vec()).await?;
                 let reader = self.reader(&unread.version, &options)?;
                 return Ok(Opened { rows: OpenedRows::Unread(unread), reader, query, options });
             }
-            State::Stale(_) => return Err(external(ViewProblem::Stale)),
+            State::Stale(_) => return Err(external(ViewError::Stale)),
             State::Unusable { reason, .. } => {
-                let problem = ViewProblem::Unusable { view: self.definition.name.clone(), reason };
+                let problem = ViewError::Unusable { view: self.definition.name.clone(), reason };
                 return Err(external(problem.for_reader(options.role, &self.definition.name)));
             }
         };
         let is_stale = self.is_stale_version(&version, &query, policies.as_deref())?;
         if is_stale || !self.has_its_choices(policies.as_deref(), digest.as_ref()).await? {
-            return Err(external(ViewProblem::Stale));
+            return Err(external(ViewError::Stale));
         }
         let reader = self.reader(&version, &options)?;
         Ok(Opened { rows: OpenedRows::Of(version), reader, query, options })
@@ -209,7 +209,7 @@ impl AView {
         if Fingerprint::of(&[policies], &self.owner.generations)?.counts_all_changes() {
             return Ok(true);
         }
-        let failed = |error| external(ViewProblem::of_query(&self.definition.name, &error));
+        let failed = |error| external(ViewError::of_query(&self.definition.name, &error));
         let plan = self.owner.session.create_physical_plan(policies).await.map_err(failed)?;
         let choices = collect(plan, self.owner.session.task_ctx()).await.map_err(failed)?;
         Ok(digest.is_some_and(|digest| digest.has_choices(&choices)))
@@ -232,10 +232,10 @@ impl AView {
         view: Arc<Materialized>,
         comparisons: Vec<Comparison>,
     ) -> Result<Unread> {
-        let fault = || external(ViewProblem::fault(&self.definition.name));
+        let fault = || external(ViewError::fault(&self.definition.name));
         let reading = session.config().get_extension::<Reading>().ok_or_else(fault)?;
         let options = self.options(session);
-        let works = session.config().get_extension::<Turn>().map(|turn| turn.working());
+        let works = session.config().get_extension::<ReadingTurn>().map(|turn| turn.working());
         let unread = tokio::task::spawn_blocking(move || {
             // It goes on where nobody waits for it any more, and so does the turn.
             let _works = works;
@@ -245,7 +245,7 @@ impl AView {
     }
 
     /// What a session reads of it through these filters.
-    pub(super) async fn job(&self, session: &dyn Session, filters: &[Expr]) -> Result<Job> {
+    pub(super) async fn view_read(&self, session: &dyn Session, filters: &[Expr]) -> Result<ViewRead> {
         let of_quasi: Vec<&Expr> = filters.iter().filter(|filter| self.speaks_of_quasi(filter)).collect();
         let over_quasi = |filter: &Expr| -> Result<Option<Comparison>> {
             Ok(Comparison::of(&self.definition, &self.over_quasi(session, filter)?))
@@ -261,7 +261,7 @@ impl AView {
                 let (version, plan) =
                     (Arc::clone(&unread.version), Plan::SelectFirst { chosen: unread.chosen.clone() });
                 let source = Source::Unread(Box::new(unread));
-                return Ok(Job { version, reader, comparisons, wish, plan, base, source, matching: None, role });
+                return Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching: None, role });
             }
         };
         let matching = match conjunction(of_quasi.into_iter().cloned()) {
@@ -270,7 +270,7 @@ impl AView {
         };
         let plan = Plan::of(wish, version.choose(reader, &comparisons)?);
         let source = base.source(&version, reader, &plan).await?;
-        Ok(Job { version, reader, comparisons, wish, plan, base, source, matching, role })
+        Ok(ViewRead { version, reader, comparisons, wish, plan, base, source, matching, role })
     }
 
     /// What it is made of, in the state of the store that a session reads.
@@ -351,8 +351,8 @@ impl TableProvider for AView {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let job = self.job(session, filters).await?;
+        let read = self.view_read(session, filters).await?;
         let projection = projection.cloned().unwrap_or_else(|| (0..self.definition.columns.len()).collect());
-        Ok(Arc::new(AnonymizeExec::new(job, projection)?))
+        Ok(Arc::new(AnonymizeExec::new(read, projection)?))
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::quality::RandomState;
 
 use super::Version;
-use super::directory::Directory;
+use super::version::directory::Directory;
 
 /// More combinations of classes than these are not looked at.
 const MOST_COMBINATIONS: usize = 1 << 26;

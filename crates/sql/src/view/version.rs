@@ -1,20 +1,30 @@
 //! [`Version`]: what a view is pinned to: data, definition, DGHs and policies as they were when it was verified.
 
+pub(super) mod assign;
+pub(super) mod build;
+pub(super) mod digest;
+pub(super) mod directory;
+pub(super) mod fingerprint;
+pub(super) mod kept;
+pub(super) mod partition;
+pub(super) mod raise;
+pub(super) mod shown;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kohort_io::PrivateRows;
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{Hierarchy, Role};
 use rayon::prelude::*;
 
 use super::consent::refused_columns;
-use super::directory::Directory;
-use super::kept::KeptRows;
-use super::shown::ShownCells;
-use super::{Definition, Fingerprint, Reader, ViewProblem};
+use super::{Definition, Fingerprint, Reader, ViewError};
 use crate::parser::{Answers, Purposes};
-use crate::policy::{PairId, Policies, PolicyProblem};
-use crate::rewrite::Meanings;
+use crate::policy::{PairId, Policies, PolicyError};
+use directory::Directory;
+use kept::KeptRows;
+use shown::ShownCells;
 
 /// A view as it was verified.
 #[derive(Debug)]
@@ -34,13 +44,13 @@ pub struct Version {
     /// Per column the type of its values.
     pub value_types: Vec<kohort_model::ValueType>,
     /// One for all purposes, or one per pair of purpose and recipient.
-    pub(super) directories: Vec<Directory>,
+    pub(in crate::view) directories: Vec<Directory>,
     /// What it shows of each person beside labels; `None` where that can't be compared, or need not be.
-    pub(super) shown: Option<ShownCells>,
+    pub(in crate::view) shown: Option<ShownCells>,
     /// The rows it was verified for, where they are kept.
-    pub(super) kept: Option<KeptRows>,
+    pub(in crate::view) kept: Option<KeptRows>,
     /// Per reader the columns that somebody in each class refuses, as far as they were asked for.
-    pub(super) refusals: Mutex<HashMap<Reader, Arc<[u64]>>>,
+    pub(in crate::view) refusals: Mutex<HashMap<Reader, Arc<[u64]>>>,
     /// What the owner is told of it.
     pub summary: Summary,
 }
@@ -68,7 +78,7 @@ pub struct Summary {
 
 impl Summary {
     /// The worse of two partitions of one view.
-    pub(super) fn worse(self, other: Summary) -> Summary {
+    pub(in crate::view) fn worse(self, other: Summary) -> Summary {
         if self == Summary::default() {
             return other;
         }
@@ -88,7 +98,7 @@ impl Summary {
 impl Version {
     /// The classes that a reader sees.
     pub fn directory(&self, pair: Option<PairId>) -> &Directory {
-        match (self.definition.purposes, pair) {
+        match (self.definition.clauses.purposes, pair) {
             (Purposes::Apart, Some(pair)) => &self.directories[pair.0],
             _ => &self.directories[0],
         }
@@ -98,12 +108,12 @@ impl Version {
     ///
     /// # Errors
     /// Where the policies do not know them, or need them and there are none.
-    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyProblem> {
+    pub fn pair(&self, purpose: Option<&str>, recipient: Option<&str>) -> Result<Option<PairId>, PolicyError> {
         self.policies.as_ref().map(|policies| policies.pair(purpose, recipient)).transpose()
     }
 
     /// Per class the columns that somebody in it refuses to show a reader, bit by bit.
-    pub(super) fn refusals(&self, reader: Reader) -> Arc<[u64]> {
+    pub(in crate::view) fn refusals(&self, reader: Reader) -> Arc<[u64]> {
         let mut known = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let count = || self.count_refusals(reader);
         Arc::clone(known.entry(reader).or_insert_with(count))
@@ -127,13 +137,13 @@ impl Version {
     ///
     /// # Errors
     /// Where a value is there that was not when the view was verified.
-    pub(super) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewProblem> {
+    pub(in crate::view) fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewError> {
         for (position, &value_type) in self.value_types.iter().enumerate() {
             private.set_type(position, value_type);
             let Some(hierarchy) = &self.hierarchies[position] else { continue };
             let column = &private.table().columns[position];
             if column.role != Role::Plain && column.texts.iter().any(|text| hierarchy.leaf(text).is_none()) {
-                return Err(ViewProblem::Stale);
+                return Err(ViewError::Stale);
             }
             private.set_hierarchy(position, Arc::clone(hierarchy));
         }
@@ -146,18 +156,18 @@ impl Version {
     }
 
     /// Whether another version has the same classes of the same rows.
-    pub(super) fn is_same_as(&self, other: &Version) -> bool {
+    pub(in crate::view) fn is_same_as(&self, other: &Version) -> bool {
         let mut directories = self.directories.iter().zip(&other.directories);
         self.directories.len() == other.directories.len() && directories.all(|(mine, theirs)| mine.is_same_as(theirs))
     }
 
     /// What a column says where it may say nothing: the label of everything.
-    pub(super) fn everything(&self, position: usize) -> &str {
+    pub(in crate::view) fn everything(&self, position: usize) -> &str {
         self.hierarchies[position].as_deref().map_or("*", |hierarchy| hierarchy.label(hierarchy.root()))
     }
 
     /// Whether only classes with a member of the asked values answer.
     pub fn answers_matching(&self) -> bool {
-        self.definition.answers == Answers::Matching
+        self.definition.clauses.answers == Answers::Matching
     }
 }

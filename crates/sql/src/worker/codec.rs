@@ -17,6 +17,8 @@ use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf::PhysicalExprNode;
+use kohort_labels::meaning::Carried;
+use kohort_labels::rewrite::{CarriedPairs, PairsExec};
 use kohort_model::Hierarchy;
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -24,8 +26,6 @@ use serde::{Deserialize, Serialize};
 use super::frames::{arrow_bytes, from_json, joined, malformed, parts, schema_of, to_json};
 use super::process::Functions;
 use super::remote::{Leaf, Link, RemoteExec};
-use crate::meaning::Carried;
-use crate::rewrite::{CarriedPairs, PairsExec};
 
 /// Writes and reads operators and functions that DataFusion does not know.
 pub(super) struct Codec {

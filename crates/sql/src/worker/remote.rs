@@ -15,19 +15,17 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion_proto::physical_plan::to_proto::serialize_physical_expr;
 use prost::Message;
 
 use super::codec::Codec;
 use super::frames::{Frame, Kind, Next, joined, malformed, to_json};
+use crate::leaf::{methods_of_leaf, properties_of_leaf};
 
 /// Conditions that are longer are not sent: rows that they would leave out are dropped in the worker.
 const MOST_OF_CONDITION: usize = 1 << 20;
@@ -56,14 +54,9 @@ pub(super) struct Leaf {
 impl RemoteExec {
     pub(super) fn new(leaf: Leaf, conditions: Vec<Arc<dyn PhysicalExpr>>, server: Option<Arc<Link>>) -> RemoteExec {
         // A plan is not optimized again after its leaves were replaced, so nothing needs to be claimed of order or keys.
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&leaf.schema)),
-            Partitioning::UnknownPartitioning(leaf.n_partitions),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let properties = properties_of_leaf(&leaf.schema, leaf.n_partitions);
         let metrics = ExecutionPlanMetricsSet::new();
-        RemoteExec { leaf, conditions, properties: Arc::new(properties), server, metrics }
+        RemoteExec { leaf, conditions, properties, server, metrics }
     }
 }
 
@@ -84,13 +77,7 @@ impl ExecutionPlan for RemoteExec {
         "RemoteExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
+    methods_of_leaf!();
 
     fn apply_expressions(
         &self,
@@ -102,18 +89,6 @@ impl ExecutionPlan for RemoteExec {
             }
         }
         Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -28,7 +28,7 @@ use super::frames::{Begin, Failed, Frame, Kind, Next, from_json, joined, malform
 use super::leaves::{Split, is_bounded, split};
 use super::pool::{Process, Workers};
 use crate::SqlError;
-use crate::engine::{ReadsView, Turn};
+use crate::readers::{ReadingTurn, ReadsView};
 use crate::view::AnonymizeExec;
 
 /// The part of what a login may still take that its next statement gets, as a divisor.
@@ -61,8 +61,8 @@ impl Workers {
         let hierarchies = codec.hierarchies().iter().map(nodes).collect();
         let begin =
             Begin { memory: 0, asker, options: changed_options(context.session_config().options()), hierarchies };
-        let asked = Asked { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
-        let rows = futures::stream::try_unfold(Statement::Asked(Box::new(asked)), Statement::next);
+        let unstarted = Unstarted { workers: Arc::clone(self), begin, plan: plan.into(), leaves, context };
+        let rows = futures::stream::try_unfold(WorkerStatement::Unstarted(Box::new(unstarted)), WorkerStatement::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
@@ -77,8 +77,8 @@ fn changed_options(options: &ConfigOptions) -> Vec<(String, String)> {
     changed.filter_map(|entry| Some((entry.key, entry.value?))).collect()
 }
 
-/// A statement that was not looked at yet.
-struct Asked {
+/// A statement that no worker has yet.
+struct Unstarted {
     workers: Arc<Workers>,
     begin: Begin,
     plan: Vec<u8>,
@@ -87,35 +87,35 @@ struct Asked {
 }
 
 /// A statement on its way.
-enum Statement {
-    Asked(Box<Asked>),
-    Running(Box<Running>),
+enum WorkerStatement {
+    Unstarted(Box<Unstarted>),
+    RunningPlan(Box<RunningPlan>),
 }
 
-impl Statement {
+impl WorkerStatement {
     /// The next rows, `None` after the last.
-    async fn next(self) -> Result<Option<(RecordBatch, Statement)>> {
+    async fn next(self) -> Result<Option<(RecordBatch, WorkerStatement)>> {
         let mut running = match self {
-            Statement::Asked(asked) => Box::new(asked.start().await?),
-            Statement::Running(running) => running,
+            WorkerStatement::Unstarted(plan) => Box::new(plan.start().await?),
+            WorkerStatement::RunningPlan(running) => running,
         };
         let batch = running.next().await?;
-        Ok(batch.map(|batch| (batch, Statement::Running(running))))
+        Ok(batch.map(|batch| (batch, WorkerStatement::RunningPlan(running))))
     }
 }
 
-impl Asked {
-    async fn start(self) -> Result<Running> {
-        let Asked { workers, mut begin, plan, leaves, context } = self;
+impl Unstarted {
+    async fn start(self) -> Result<RunningPlan> {
+        let Unstarted { workers, mut begin, plan, leaves, context } = self;
         let memory = share(context.memory_pool())?;
         begin.memory = memory.size();
         let frame = Frame::new(Kind::Begin, joined([to_json(&begin)?, plan]));
         let process = begun(&workers, &frame).await?;
         // Views are being read until the last of them was.
-        let turn = context.session_config().get_extension::<Turn>();
-        let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(Turn::reading);
+        let turn = context.session_config().get_extension::<ReadingTurn>();
+        let reads = turn.as_ref().filter(|_| !leaves.is_empty()).map(ReadingTurn::reading);
         let leaves = leaves.into_iter().map(LeafRows::new).collect();
-        Ok(Running { process, leaves, context, own: begin.memory, memory, reads })
+        Ok(RunningPlan { process, leaves, context, own: begin.memory, memory, reads })
     }
 }
 
@@ -153,11 +153,11 @@ fn share(pool: &Arc<dyn MemoryPool>) -> Result<MemoryReservation> {
 /// Rows of a leaf, by partition.
 struct LeafRows {
     leaf: Arc<dyn ExecutionPlan>,
-    partitions: Vec<Partition>,
+    partitions: Vec<LeafPartition>,
 }
 
 /// Rows of a partition.
-enum Partition {
+enum LeafPartition {
     Unread,
     Read(SendableRecordBatchStream),
     Ended,
@@ -166,11 +166,11 @@ enum Partition {
 impl LeafRows {
     fn new(leaf: Arc<dyn ExecutionPlan>) -> LeafRows {
         let n_partitions = leaf.properties().output_partitioning().partition_count();
-        LeafRows { leaf, partitions: (0..n_partitions).map(|_| Partition::Unread).collect() }
+        LeafRows { leaf, partitions: (0..n_partitions).map(|_| LeafPartition::Unread).collect() }
     }
 
     fn has_ended(&self) -> bool {
-        self.partitions.iter().all(|partition| matches!(partition, Partition::Ended))
+        self.partitions.iter().all(|partition| matches!(partition, LeafPartition::Ended))
     }
 
     /// The next rows of a partition. Conditions count where they are said before the first.
@@ -181,24 +181,24 @@ impl LeafRows {
         context: &Arc<TaskContext>,
     ) -> Result<Option<RecordBatch>> {
         let place = self.partitions.get_mut(partition).ok_or_else(malformed)?;
-        if let Partition::Unread = place {
+        if let LeafPartition::Unread = place {
             let leaf: Arc<dyn ExecutionPlan> = match self.leaf.downcast_ref::<AnonymizeExec>() {
                 Some(view) if !conditions.is_empty() => Arc::new(view.with_pushed_down(conditions)),
                 _ => Arc::clone(&self.leaf),
             };
-            *place = Partition::Read(leaf.execute(partition, Arc::clone(context))?);
+            *place = LeafPartition::Read(leaf.execute(partition, Arc::clone(context))?);
         }
-        let Partition::Read(rows) = place else { return Ok(None) };
+        let LeafPartition::Read(rows) = place else { return Ok(None) };
         let batch = rows.next().await.transpose()?;
         if batch.is_none() {
-            *place = Partition::Ended;
+            *place = LeafPartition::Ended;
         }
         Ok(batch)
     }
 }
 
 /// A statement in its worker.
-struct Running {
+struct RunningPlan {
     process: Process,
     leaves: Vec<LeafRows>,
     context: Arc<TaskContext>,
@@ -208,7 +208,7 @@ struct Running {
     reads: Option<ReadsView>,
 }
 
-impl Running {
+impl RunningPlan {
     /// The next rows of the answer, `None` after the last.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {

@@ -10,7 +10,7 @@ mod acts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kohort_sql::view::ViewProblem;
+use kohort_sql::view::ViewError;
 use kohort_sql::{Engine, Session, SqlError};
 use kohort_store::TableKind;
 
@@ -49,7 +49,7 @@ impl Running {
             // One that can't be reached changes nothing, which is as good here, if it really can't.
             Act::Refresh(view) => match try_rows(&mut self.session, &act.sql(Path::new(""))).await {
                 Ok(_) => {}
-                Err(SqlError::View(ViewProblem::Unreachable(reason))) => {
+                Err(SqlError::View(ViewError::Unreachable(reason))) => {
                     assert!(!self.can_be_one_class(view).await, "{act:?} was refused without need: {reason}");
                 }
                 Err(error) => return Err(error),

@@ -1,7 +1,7 @@
-//! Folders of earlier formats: every kohort opens and reads them, and goes on with them.
+//! Folders of every format: every kohort opens and reads them, and goes on with them.
 //!
-//! `folders/format-N` holds the last folder of format N, and what its views showed. To add one before the format changes:
-//! `KOHORT_NEW_FOLDER=folder cargo test --workspace --test stored -- format` writes both to a folder.
+//! `folders/format-N` holds a folder of format N, and what its views showed. When the format changes, add one of the new:
+//! `KOHORT_NEW_FOLDER=folder cargo test -p kohort-sql --test stored -- format` writes both to a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_folder_of_every_earlier_format_is_opened_and_read() {
+async fn a_folder_that_was_kept_of_every_format_is_opened_and_read() {
     let folders = folders();
     assert!(!folders.is_empty());
     for kept in folders {

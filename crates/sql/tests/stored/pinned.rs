@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kohort_sql::view::ViewProblem;
+use kohort_sql::view::ViewError;
 use kohort_sql::{Engine, SqlError};
 
 use crate::folder::{analyst, open, open_by, sorted};
@@ -46,7 +46,7 @@ async fn is_stale(engine: &Engine) -> bool {
     for mut session in [owner(engine), analyst(engine)] {
         stale.push(match try_rows(&mut session, ASKED).await {
             Ok(_) => false,
-            Err(SqlError::View(ViewProblem::Stale)) => true,
+            Err(SqlError::View(ViewError::Stale)) => true,
             Err(other) => panic!("{other:?}"),
         });
     }
@@ -269,7 +269,7 @@ async fn a_view_that_would_be_unusable_takes_no_others_place() {
     let mut session = owner(&engine);
     let unreachable = SEEN.replace("CREATE", "CREATE OR REPLACE").replace("name REFERENCES choice (k)", "K 50");
     let refused = try_rows(&mut session, &unreachable).await.unwrap_err();
-    assert!(matches!(refused, SqlError::View(ViewProblem::NotReplaced { .. })), "{refused}");
+    assert!(matches!(refused, SqlError::View(ViewError::NotReplaced { .. })), "{refused}");
     assert_eq!(refused.exit_code(), 1);
     assert_eq!(sorted(&mut analyst(&engine), ASKED).await, before);
     drop((session, engine));
@@ -300,5 +300,5 @@ async fn a_view_that_is_computed_is_refreshed_as_a_whole() {
         assert!(matches!(refused, SqlError::NotMaterialized { .. }), "{refused}");
     }
     let refused = try_rows(&mut session, ASKED).await.unwrap_err();
-    assert!(matches!(refused, SqlError::View(ViewProblem::Stale)), "nothing was shown anew: {refused}");
+    assert!(matches!(refused, SqlError::View(ViewError::Stale)), "nothing was shown anew: {refused}");
 }

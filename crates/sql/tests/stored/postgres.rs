@@ -2,8 +2,8 @@
 
 mod server;
 
-use kohort_sql::postgres::PostgresProblem;
-use kohort_sql::view::ViewProblem;
+use kohort_sql::postgres::PostgresError;
+use kohort_sql::view::ViewError;
 use kohort_sql::{Engine, Session, SqlError};
 
 use crate::folder::{analyst, open, sorted};
@@ -24,7 +24,7 @@ const SEEN: &str = "
     WITH ANONYMIZATION_ID name ANONYMIZATION_QUASI_ID (age)
     ANONYMIZATION_SENSITIVE_ATTR (disease) ANONYMIZATION_OTHER (ward) name REFERENCES choice (k);";
 
-async fn problem(session: &mut Session, sql: &str) -> PostgresProblem {
+async fn problem(session: &mut Session, sql: &str) -> PostgresError {
     match try_rows(session, sql).await {
         Err(SqlError::Postgres(problem)) => {
             let told = format!("{problem} {problem:?} {:?}", problem.hint());
@@ -147,7 +147,7 @@ async fn texts_of_a_server_in_another_encoding_compare_as_they_do_here() {
     let made_by = "CREATE TABLE word (word text); INSERT INTO word VALUES ('я');";
     server.database_in("cyrillic", "UTF8", made_by).await;
     let problem = problem(&mut session, "SELECT * FROM word").await;
-    assert!(matches!(problem, PostgresProblem::Changed { .. }), "{problem}");
+    assert!(matches!(problem, PostgresError::Changed { .. }), "{problem}");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn what_is_wrong_is_said_by_its_name() {
     assert_eq!(unsupported.to_string(), "column 'area' is of type polygon, which is not read from PostgreSQL");
     assert!(matches!(
         problem(&mut session, &database.external("open_number")).await,
-        PostgresProblem::UnsupportedType { column, .. } if column == "n"
+        PostgresError::UnsupportedType { column, .. } if column == "n"
     ));
     let unknown = problem(&mut session, &database.external("nobody")).await;
     assert_eq!(unknown.to_string(), "there is no table 'public.nobody' on the PostgreSQL server");
@@ -187,24 +187,24 @@ async fn what_is_wrong_is_said_by_its_name() {
     let infinite = problem(&mut session, "SELECT * FROM endless").await;
     assert_eq!(infinite.to_string(), "column 'day' of the PostgreSQL table holds a day that is infinite");
     database.client.batch_execute("ALTER TABLE endless RENAME COLUMN day TO night").await.unwrap();
-    assert!(matches!(problem(&mut session, "SELECT * FROM endless").await, PostgresProblem::Changed { .. }));
+    assert!(matches!(problem(&mut session, "SELECT * FROM endless").await, PostgresError::Changed { .. }));
     database.client.batch_execute("DROP TABLE endless").await.unwrap();
-    assert!(matches!(problem(&mut session, "SELECT * FROM endless").await, PostgresProblem::UnknownTable { .. }));
+    assert!(matches!(problem(&mut session, "SELECT * FROM endless").await, PostgresError::UnknownTable { .. }));
 
     let table = database.external("mine").replace("OPTIONS (", "OPTIONS (schema 'other', \"table\" 'My \"Table', ");
     rows(&mut session, &table).await;
     assert_eq!(rows(&mut session, "SELECT * FROM mine").await, [["7"]]);
     let given = database.external("x").replace("TABLE x", "TABLE x (n INT)");
-    assert_eq!(problem(&mut session, &given).await, PostgresProblem::ColumnsGiven);
+    assert_eq!(problem(&mut session, &given).await, PostgresError::ColumnsGiven);
     let option = database.external("x").replace("OPTIONS (", "OPTIONS (tabel 'x', ");
-    assert_eq!(problem(&mut session, &option).await, PostgresProblem::Option { name: "tabel".to_owned() });
+    assert_eq!(problem(&mut session, &option).await, PostgresError::Option { name: "tabel".to_owned() });
 
     let with_password = database.external("x").replace("ann@", &format!("ann:{}@", PASSWORD.replace(' ', "%20")));
-    assert_eq!(problem(&mut session, &with_password).await, PostgresProblem::PasswordInLocation);
+    assert_eq!(problem(&mut session, &with_password).await, PostgresError::PasswordInLocation);
     let nowhere = database.external("x").replace("/wrong'", "/nowhere'");
-    assert!(matches!(problem(&mut session, &nowhere).await, PostgresProblem::UnknownDatabase { .. }));
+    assert!(matches!(problem(&mut session, &nowhere).await, PostgresError::UnknownDatabase { .. }));
     let unreachable = "CREATE EXTERNAL TABLE x STORED AS POSTGRES LOCATION 'postgres://ann@localhost:1/wrong'";
-    assert!(matches!(problem(&mut session, unreachable).await, PostgresProblem::Unreachable { .. }));
+    assert!(matches!(problem(&mut session, unreachable).await, PostgresError::Unreachable { .. }));
 
     let folder = tempfile::tempdir().unwrap();
     let passfile = folder.path().join("pgpass");
@@ -214,10 +214,10 @@ async fn what_is_wrong_is_said_by_its_name() {
         let file = file.display();
         format!("CREATE EXTERNAL TABLE x STORED AS POSTGRES LOCATION '{location}' OPTIONS (passfile '{file}')")
     };
-    assert!(matches!(problem(&mut session, &with(&passfile)).await, PostgresProblem::Rejected { .. }));
+    assert!(matches!(problem(&mut session, &with(&passfile)).await, PostgresError::Rejected { .. }));
     write_private(&passfile, "*:*:*:bob:other horse\n");
-    assert!(matches!(problem(&mut session, &with(&passfile)).await, PostgresProblem::NoPassword { .. }));
-    assert!(matches!(problem(&mut session, &with(folder.path())).await, PostgresProblem::File { .. }));
+    assert!(matches!(problem(&mut session, &with(&passfile)).await, PostgresError::NoPassword { .. }));
+    assert!(matches!(problem(&mut session, &with(folder.path())).await, PostgresError::File { .. }));
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_server_is_believed_by_its_certificate() {
     let engine = engine();
     let mut session = owner(&engine);
     let by_tls = database.external("patient").replace("/believed'", "/believed?sslmode=require'");
-    assert!(matches!(problem(&mut session, &by_tls).await, PostgresProblem::Untrusted { .. }));
+    assert!(matches!(problem(&mut session, &by_tls).await, PostgresError::Untrusted { .. }));
     let certificate = server.certificate();
     let known = format!("OPTIONS (root_certificate '{}', ", certificate.display());
     rows(&mut session, &by_tls.replace("OPTIONS (", &known)).await;
@@ -235,7 +235,7 @@ async fn a_server_is_believed_by_its_certificate() {
     // The certificate is of localhost.
     let another_name = by_tls.replace("@localhost", "@127.0.0.1").replace("TABLE patient", "TABLE x");
     let another_name = another_name.replace("OPTIONS (", &known);
-    assert!(matches!(problem(&mut session, &another_name).await, PostgresProblem::Untrusted { .. }));
+    assert!(matches!(problem(&mut session, &another_name).await, PostgresError::Untrusted { .. }));
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn viewed(database: &Database, engine: &Engine) -> Vec<Vec<String>> {
 async fn is_stale(engine: &Engine) -> bool {
     match try_rows(&mut analyst(engine), "SELECT * FROM seen").await {
         Ok(_) => false,
-        Err(SqlError::View(ViewProblem::Stale)) => true,
+        Err(SqlError::View(ViewError::Stale)) => true,
         Err(other) => panic!("{other:?}"),
     }
 }
@@ -322,7 +322,7 @@ async fn an_analyst_is_told_nothing_of_a_server_that_fails() {
             let mut session = analyst(&engine);
             rows(&mut session, &format!("SET kohort.plan = '{plan}'")).await;
             let error = try_rows(&mut session, "SELECT * FROM seen").await.unwrap_err();
-            assert!(matches!(&error, SqlError::View(ViewProblem::Query { .. })), "{error:?}");
+            assert!(matches!(&error, SqlError::View(ViewError::Query { .. })), "{error:?}");
             let told = format!("{error} {error:?}");
             assert!(["ann", "localhost", table].iter().all(|hidden| !told.contains(hidden)), "{told}");
         }
@@ -340,7 +340,7 @@ async fn a_table_of_a_server_is_there_when_a_folder_is_opened_again() {
     let before = viewed(&database, &engine).await;
     let kept = SEEN.replace("CREATE", "CREATE MATERIALIZED").replace("VIEW seen", "VIEW kept");
     let refused = try_rows(&mut owner(&engine), &kept).await;
-    assert!(matches!(refused, Err(SqlError::View(ViewProblem::Materialized(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(SqlError::View(ViewError::Materialized(_)))), "{refused:?}");
     drop(engine);
     let engine = open(folder.path()).await;
     assert_eq!(sorted(&mut analyst(&engine), "SELECT * FROM seen").await, before);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::{FutureExt, StreamExt};
 use kohort_sql::parser::parse;
-use kohort_sql::view::ViewProblem;
+use kohort_sql::view::ViewError;
 use kohort_sql::{Engine, Outcome, Role, Session, SqlError};
 
 use crate::session::{engine, owner, rows, try_rows};
@@ -35,7 +35,7 @@ async fn engine_with_view() -> Engine {
 /// Whether a reader may be told so while the owner works.
 fn is_of_a_change(error: &SqlError) -> bool {
     match error {
-        SqlError::View(ViewProblem::Stale | ViewProblem::Unusable { .. } | ViewProblem::Query { .. }) => true,
+        SqlError::View(ViewError::Stale | ViewError::Unusable { .. } | ViewError::Query { .. }) => true,
         SqlError::Query(error) => error.to_string().contains("'kohort.public.v' not found"),
         _ => false,
     }

@@ -92,12 +92,6 @@ fn the_patients_fall_into_the_papers_classes() {
     assert_eq!(case.members(&case.rows, &classes), [vec![0, 1], vec![2, 3, 4]]);
     let steps = Datafly::default().steps(&case.task());
     assert_eq!(steps[..2], [Step { column: 0, level: 1 }, Step { column: 1, level: 1 }]);
-    let task = case.task();
-    let lookup = Lookup::new(&task, &steps);
-    let row_of = |patient: u32| (0..5).find(|&row| case.rows.members(row) == [patient]).unwrap();
-    assert_eq!(lookup.class_of(row_of(2)), None);
-    assert_eq!(lookup.class_of(row_of(0)), lookup.class_of(row_of(1)));
-    assert_eq!(lookup.class_of(row_of(3)).map(|class| class.len()), Some(2));
 }
 
 #[test]
@@ -268,22 +262,34 @@ proptest! {
     }
 
     #[test]
-    fn classes_close_as_defined(cells in random_rows(), (requirements, persons) in random_requirements()) {
+    fn classes_close_as_defined_under_found_steps_and_under_any_that_are_handed_in(
+        cells in random_rows(),
+        (requirements, persons) in random_requirements(),
+        raised in prop::collection::vec((0usize..4, 0usize..7), 0..8),
+    ) {
         let table = random_table(&cells, persons);
         let case = Case::new(&table, &requirements);
-        let Ok(classes) = Datafly::default().partition(&case.task()) else {
-            prop_assert!(!case.stands(&(0..table.n_rows as u32).collect::<Vec<_>>()));
-            return Ok(());
-        };
-        let (expected, leftover) = by_definition(&case, &Datafly::default().steps(&case.task()));
-        let found = case.members(&case.rows, &classes);
-        // But for the class that took in the leftover, all are as they closed.
-        let host: Vec<Vec<u32>> = found.iter().filter(|class| !expected.contains(class)).cloned().collect();
-        prop_assert_eq!(host.len(), usize::from(!leftover.is_empty()));
-        let joined: Vec<&Vec<u32>> = expected.iter().filter(|class| !found.contains(class)).collect();
-        let mut together: Vec<u32> = joined.iter().flat_map(|class| class.iter()).chain(&leftover).copied().collect();
-        together.sort_unstable();
-        prop_assert_eq!(together, host.concat());
+        let task = case.task();
+        let foreign: Vec<Step> = raised.iter().map(|&(column, level)| Step { column, level }).collect();
+        for steps in [None, Some(foreign)] {
+            let followed = match &steps {
+                None => Datafly::default().steps(&task),
+                Some(steps) => continued(&levels(&task), steps),
+            };
+            let Ok(classes) = (Datafly { steps, ..Datafly::default() }).partition(&task) else {
+                prop_assert!(!case.stands(&(0..table.n_rows as u32).collect::<Vec<_>>()));
+                return Ok(());
+            };
+            let (expected, leftover) = by_definition(&case, &followed);
+            let found = case.members(&case.rows, &classes);
+            // But for the class that took in the leftover, all are as they closed.
+            let host: Vec<Vec<u32>> = found.iter().filter(|class| !expected.contains(class)).cloned().collect();
+            prop_assert_eq!(host.len(), usize::from(!leftover.is_empty()));
+            let joined: Vec<&Vec<u32>> = expected.iter().filter(|class| !found.contains(class)).collect();
+            let mut together: Vec<u32> = joined.iter().flat_map(|class| class.iter()).chain(&leftover).copied().collect();
+            together.sort_unstable();
+            prop_assert_eq!(together, host.concat());
+        }
     }
 
     #[test]
@@ -320,57 +326,6 @@ proptest! {
         let handed_in = Datafly { steps: Some(steps.clone()), ..Datafly::default() };
         prop_assert_eq!(handed_in.partition(&case.task()), Datafly::default().partition(&case.task()));
         prop_assert_eq!(handed_in.steps(&case.task()), steps);
-    }
-
-    #[test]
-    fn the_class_of_one_row_is_that_of_the_whole_run(
-        cells in random_rows(),
-        (requirements, persons) in random_requirements(),
-        raised in prop::collection::vec((0usize..4, 0usize..7), 0..8),
-    ) {
-        let table = random_table(&cells, persons);
-        let case = Case::new(&table, &requirements);
-        let task = case.task();
-        let own = Datafly::default().steps(&task);
-        let foreign: Vec<Step> = raised.iter().map(|&(column, level)| Step { column, level }).collect();
-        for steps in [own, foreign] {
-            let lookup = Lookup::new(&task, &steps);
-            let (classes, leftover) = by_definition(&case, &continued(&levels(&task), &steps));
-            for row in 0..case.rows.len() as u32 {
-                let member = case.rows.members(row)[0];
-                let found = lookup.class_of(row).map(|class| {
-                    let mut members: Vec<u32> = class.iter().flat_map(|&row| case.rows.members(row)).copied().collect();
-                    members.sort_unstable();
-                    members
-                });
-                prop_assert_eq!(found.is_none(), leftover.contains(&member));
-                prop_assert_eq!(found.as_ref(), classes.iter().find(|class| class.contains(&member)));
-            }
-        }
-    }
-
-    #[test]
-    fn the_class_of_one_row_does_not_depend_on_rows_outside_its_cell(cells in random_rows(), k in 2u32..5) {
-        // Under fixed steps, rows that share no cell with a class at the level it closed may come and go.
-        let table = random_table(&cells, Persons::WithOneRow);
-        let case = Case::new(&table, &[Requirement::K(k)]);
-        let task = case.task();
-        let levels = levels(&task);
-        let steps = Datafly::default().steps(&task);
-        let lookup = Lookup::new(&task, &steps);
-        let Some(class) = lookup.class_of(0) else { return Ok(()) };
-        let closed_by = (0..=steps.len()).find(|&n| by_definition(&case, &steps[..n]).0.iter().any(|class| class.contains(&case.rows.members(0)[0]))).unwrap();
-        let mut reached = vec![0; levels.len()];
-        steps[..closed_by].iter().for_each(|step| reached[step.column] = step.level);
-        let below = |row: u32| (0..levels.len()).all(|column| {
-            levels[column].cell(reached[column], case.encoded.code(column, row)) == levels[column].cell(reached[column], case.rows.cells(0)[column])
-        });
-        let kept: Vec<u32> = (0..table.n_rows as u32).filter(|&row| below(row)).collect();
-        let fewer = case.encoded.fold(&kept);
-        let task = case.task_on(&fewer);
-        let alone = Lookup::new(&task, &steps).class_of(0).unwrap();
-        let members = |rows: &Rows, class: &[u32]| -> Vec<u32> { class.iter().flat_map(|&row| rows.members(row)).copied().collect() };
-        prop_assert_eq!(members(&fewer, &alone), members(&case.rows, &class));
     }
 
     #[test]
@@ -447,17 +402,6 @@ proptest! {
         for (block, rows) in blocks.iter().zip(&folded) {
             let task = Task { allowance: case.allowance, ..case.task_on(rows) };
             let classes = case.members(rows, &Datafly::default().partition(&task).unwrap());
-            // The class of one row is built from its block alone.
-            let steps = Datafly::default().steps(&task);
-            let lookup = Lookup::new(&task, &steps);
-            for row in 0..rows.len() as u32 {
-                let member = rows.members(row)[0];
-                if let Some(class) = lookup.class_of(row) {
-                    let class = Classes::from_lists(vec![class]);
-                    let host = classes.iter().find(|class| class.contains(&member)).unwrap();
-                    prop_assert!(case.members(rows, &class)[0].iter().all(|member| host.contains(member)));
-                }
-            }
             case.allowance -= (block.len() - classes.concat().len()) as u64;
             expected.extend(classes);
         }

@@ -12,10 +12,10 @@ use std::path::Path;
 use chrono::NaiveDate;
 use roxmltree::{Document, Node};
 
-use super::{ImportProblem, Row, last_day_of_all, read_text};
+use super::{ImportError, ImportedRow, last_day_of_all, read_text};
 
 /// What P3P leaves open.
-pub(super) struct Terms {
+pub(super) struct PolicyTerms {
     pub(super) k: Option<u32>,
     pub(super) level: u8,
     /// Last days by P3P's names of retentions.
@@ -31,15 +31,15 @@ enum Kept {
     Until(NaiveDate),
 }
 
-pub(super) fn read(path: &Path, terms: &Terms) -> Result<Vec<Row>, ImportProblem> {
+pub(super) fn read(path: &Path, terms: &PolicyTerms) -> Result<Vec<ImportedRow>, ImportError> {
     let text = read_text(path)?;
-    let document = Document::parse(&text).map_err(|error| ImportProblem::Syntax {
+    let document = Document::parse(&text).map_err(|error| ImportError::Syntax {
         path: path.to_owned(),
         line: error.pos().row as usize,
         what: "not well-formed XML, or with a document type, which is refused".to_owned(),
     })?;
     // By purpose and recipient, each in the order they are met.
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ImportedRow> = Vec::new();
     let statements = document.descendants().filter(|node| is_named(node, "STATEMENT"));
     for (index, statement) in statements.enumerate() {
         let is_about_nobody = child(statement, "NON-IDENTIFIABLE").is_some();
@@ -48,12 +48,12 @@ pub(super) fn read(path: &Path, terms: &Terms) -> Result<Vec<Row>, ImportProblem
         }
         let line = document.text_pos_at(statement.range().start).row as usize;
         let needed = |element: &'static str| {
-            child(statement, element).ok_or_else(|| ImportProblem::Statement { path: path.to_owned(), line, element })
+            child(statement, element).ok_or_else(|| ImportError::Statement { path: path.to_owned(), line, element })
         };
         let purposes = needed("PURPOSE")?;
         let recipients = needed("RECIPIENT")?;
         let kept = retention(path, needed("RETENTION")?, terms)?;
-        let k = terms.k.ok_or_else(|| ImportProblem::NoK { path: path.to_owned(), position: index + 1 })?;
+        let k = terms.k.ok_or_else(|| ImportError::NoK { path: path.to_owned(), position: index + 1 })?;
         let columns: Vec<String> = statement
             .descendants()
             .filter(|node| is_named(node, "DATA"))
@@ -85,24 +85,24 @@ fn child<'a, 'input>(node: Node<'a, 'input>, name: &str) -> Option<Node<'a, 'inp
 }
 
 fn row_of<'r>(
-    rows: &'r mut Vec<Row>,
+    rows: &'r mut Vec<ImportedRow>,
     purpose: Node<'_, '_>,
     recipient: Node<'_, '_>,
     k: u32,
     level: u8,
-) -> &'r mut Row {
+) -> &'r mut ImportedRow {
     let purpose = Some(purpose.tag_name().name().to_owned());
     let recipient = Some(recipient.tag_name().name().to_owned());
     let position = rows.iter().position(|row| row.purpose == purpose && row.recipient == recipient);
     let position = position.unwrap_or_else(|| {
-        rows.push(Row { person: None, purpose, recipient, k, level, columns: BTreeMap::new() });
+        rows.push(ImportedRow { person: None, purpose, recipient, k, level, columns: BTreeMap::new() });
         rows.len() - 1
     });
     &mut rows[position]
 }
 
 /// The shortest of the retentions a statement names.
-fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept, ImportProblem> {
+fn retention(path: &Path, retention: Node<'_, '_>, terms: &PolicyTerms) -> Result<Kept, ImportError> {
     let mut kept = Kept::Not;
     for (index, node) in retention.children().filter(Node::is_element).enumerate() {
         let name = node.tag_name().name();
@@ -111,7 +111,7 @@ fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept
             (Some(last_day), _) => *last_day,
             (None, "indefinitely") => last_day_of_all(),
             (None, name) => {
-                return Err(ImportProblem::Retention { path: path.to_owned(), name: name.to_owned() });
+                return Err(ImportError::Retention { path: path.to_owned(), name: name.to_owned() });
             }
         };
         kept = match kept {
@@ -124,7 +124,7 @@ fn retention(path: &Path, retention: Node<'_, '_>, terms: &Terms) -> Result<Kept
 }
 
 /// `#user.bdate`, or the same in another data schema, as a column.
-fn column(reference: &str, terms: &Terms) -> String {
+fn column(reference: &str, terms: &PolicyTerms) -> String {
     let data = reference.rsplit_once('#').map_or(reference, |(_, data)| data);
     terms.data.get(data).cloned().unwrap_or_else(|| data.replace('.', "_"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{Days, NaiveDate};
 use serde::Deserialize;
 
-use super::{ImportDefaults, ImportProblem, Row, last_day_of_all, p3p, read_text};
+use super::{ImportDefaults, ImportError, ImportedRow, last_day_of_all, p3p, read_text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,18 +77,18 @@ pub(super) fn read(
     path: &Path,
     defaults: &ImportDefaults,
     today: NaiveDate,
-) -> Result<(Option<String>, Vec<Row>), ImportProblem> {
+) -> Result<(Option<String>, Vec<ImportedRow>), ImportError> {
     let text = read_text(path)?;
     let file: PolicyFile = ::toml::from_str(&text).map_err(|error| syntax(path, &text, &error))?;
-    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportProblem> {
+    let last_days = |columns: &BTreeMap<String, Retention>| -> Result<BTreeMap<String, NaiveDate>, ImportError> {
         columns.iter().map(|(column, retention)| Ok((column.clone(), last_day(path, *retention, today)?))).collect()
     };
     let k = file.k.or(defaults.k);
     let mut rows = Vec::new();
     for (index, policy) in file.policy.into_iter().enumerate() {
         let position = index + 1;
-        let no_k = || ImportProblem::NoK { path: path.to_owned(), position };
-        let general = Row {
+        let no_k = || ImportError::NoK { path: path.to_owned(), position };
+        let general = ImportedRow {
             person: None,
             k: policy.k.or(k).ok_or_else(no_k)?,
             level: policy.sa_level.unwrap_or(file.sa_level),
@@ -103,20 +103,21 @@ pub(super) fn read(
             };
             let k = exception.k.unwrap_or(general.k);
             let level = exception.sa_level.unwrap_or(general.level);
-            rows.push((position, Row { person: Some(exception.person), k, level, columns, ..general.clone() }));
+            rows.push((position, ImportedRow { person: Some(exception.person), k, level, columns, ..general.clone() }));
         }
         rows.push((position, general));
     }
     let mut seen = HashSet::new();
     for (position, row) in &rows {
         if !seen.insert((access(row), row.person.clone())) {
-            return Err(ImportProblem::Twice { path: path.to_owned(), position: *position });
+            return Err(ImportError::Twice { path: path.to_owned(), position: *position });
         }
     }
-    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    let mut rows: Vec<ImportedRow> = rows.into_iter().map(|(_, row)| row).collect();
     if let Some(p3p_file) = file.p3p {
         let p3p_path = path.parent().unwrap_or(Path::new("")).join(p3p_file);
-        let terms = p3p::Terms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
+        let terms =
+            p3p::PolicyTerms { k, level: file.sa_level, retention: last_days(&file.retention)?, data: file.data };
         // What is written here of a purpose and recipient counts, not what P3P says of them.
         let own: Vec<_> = rows.iter().map(access).collect();
         rows.extend(p3p::read(&p3p_path, &terms)?.into_iter().filter(|row| !own.contains(&access(row))));
@@ -125,27 +126,27 @@ pub(super) fn read(
 }
 
 /// What a row is for, whatever the case.
-fn access(row: &Row) -> (Option<String>, Option<String>) {
+fn access(row: &ImportedRow) -> (Option<String>, Option<String>) {
     let lower = |name: &Option<String>| name.as_ref().map(|name| name.to_lowercase());
     (lower(&row.purpose), lower(&row.recipient))
 }
 
-fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportProblem> {
+fn last_day(path: &Path, retention: Retention, today: NaiveDate) -> Result<NaiveDate, ImportError> {
     let last_day = match retention {
         Retention::Forever => Some(last_day_of_all()),
         Retention::Until(date) => Some(date),
         Retention::Days(days) => today.checked_add_days(Days::new(days)),
     };
     let within = last_day.filter(|last_day| *last_day <= last_day_of_all());
-    within.ok_or_else(|| ImportProblem::TooLong { path: path.to_owned() })
+    within.ok_or_else(|| ImportError::TooLong { path: path.to_owned() })
 }
 
 /// The place, and what is wrong there as far as no value is in the words.
-fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportProblem {
+fn syntax(path: &Path, text: &str, error: &::toml::de::Error) -> ImportError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
     let message = error.message();
     let holds_a_value = message.starts_with("invalid type") || message.starts_with("invalid value");
     let what = if holds_a_value { "a value of another kind than the key wants" } else { message };
-    ImportProblem::Syntax { path: path.to_owned(), line, what: what.to_owned() }
+    ImportError::Syntax { path: path.to_owned(), line, what: what.to_owned() }
 }

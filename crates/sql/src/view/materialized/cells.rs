@@ -19,11 +19,11 @@ use foldhash::fast::RandomState;
 use kohort_store::{ScanRequest, State};
 
 use super::classes::Span;
+use super::error::MaterializedError;
 use super::layout::{CHOICE, CLASS, Layout, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
-use super::problem::MaterializedProblem;
 use crate::view::Definition;
-use crate::view::kept::pack;
+use crate::view::version::kept::pack;
 
 /// Rows that are packed together.
 const ROWS_TOGETHER: usize = 1 << 16;
@@ -52,7 +52,7 @@ pub(super) struct ShownRows {
 
 /// The columns of the table of rows that tell what a row shows: what its person allows, if there are policies, and cells.
 pub(super) fn shown_columns(layout: &Layout, definition: &Definition) -> Vec<String> {
-    let choice = definition.policy.iter().map(|_| CHOICE.to_owned());
+    let choice = definition.clauses.policy.iter().map(|_| CHOICE.to_owned());
     choice.chain(layout.cells.iter().cloned()).collect()
 }
 
@@ -66,7 +66,7 @@ impl KeptCells {
         definition: &Definition,
         state: &State,
         most_bytes: usize,
-    ) -> Result<Option<KeptCells>, MaterializedProblem> {
+    ) -> Result<Option<KeptCells>, MaterializedError> {
         if most_bytes == 0 {
             return Ok(None);
         }

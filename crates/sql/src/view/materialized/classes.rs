@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::StringArray;
+use kohort_labels::meaning::{CouldBe, PairFinder, Side};
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{NULL, Texts};
 
 use super::cells::KeptCells;
 use super::memory::Counters;
-use crate::meaning::{CouldBe, PairFinder, Side};
-use crate::rewrite::Meanings;
-use crate::view::choose::ClassLabels;
+use crate::view::read::choose::ClassLabels;
 
 /// So many labels may come before spans are sorted anew, and a quarter of those that are.
 const FEW_LABELS: usize = 64;

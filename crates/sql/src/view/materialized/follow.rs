@@ -8,15 +8,15 @@ use kohort_core::changing::{Edit, Member, MemberKey, Shown};
 use kohort_store::Change;
 
 use super::Materialized;
+use super::error::MaterializedError;
 use super::layout::{NUMBER, POSITION, TEXT};
 use super::ledger::{HIDDEN, KeptRow, Persons, StoredLedger};
 use super::members::{NewRow, is_restricted, new_rows};
 use super::memory::{Memory, pairs_of};
 use super::policies::PolicyRows;
-use super::problem::MaterializedProblem;
 use super::write::{Writing, batch};
 use crate::parser::Changes;
-use crate::view::ViewProblem;
+use crate::view::ViewError;
 
 /// Kinds of records that the store keeps of views.
 pub(super) const COUNTERS: &str = "view counters";
@@ -68,7 +68,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where rows are not what the view takes, or the step does not hold.
-    pub fn follow(&self, change: &Change, changed: &Changed) -> Result<(), ViewProblem> {
+    pub fn follow(&self, change: &Change, changed: &Changed) -> Result<(), ViewError> {
         let mut held = self.memory();
         let memory = held.loaded(self, change)?;
         let done = self.follow_in(memory, change, changed);
@@ -78,7 +78,7 @@ impl Materialized {
         done
     }
 
-    fn follow_in(&self, memory: &mut Memory, change: &Change, changed: &Changed) -> Result<(), ViewProblem> {
+    fn follow_in(&self, memory: &mut Memory, change: &Change, changed: &Changed) -> Result<(), ViewError> {
         let policies = changed.policies.as_ref();
         let rows = new_rows(&self.definition, memory, &changed.rows, policies.map(|rows| &rows.policies))?;
         let n_values: Vec<usize> = memory.values.iter().map(super::memory::Values::len).collect();
@@ -95,7 +95,7 @@ impl Materialized {
         }
         let mut arrivals: BTreeMap<MemberKey, Arrival<'_>> = BTreeMap::new();
         let mut edits: Vec<(MemberKey, Edit)> = Vec::new();
-        let mut next = change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
+        let mut next = change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
         let mut stays: BTreeSet<&str> = BTreeSet::new();
         for row in &rows {
             let choice = self.choice(memory, change, row, policies)?;
@@ -130,7 +130,7 @@ impl Materialized {
         let renamed: Vec<&str> =
             rows.iter().map(|row| row.name.as_ref()).filter(|&name| changed.renamed.contains(name)).collect();
         let mut step = Writing { view: self, memory, change, persons: &persons, changed };
-        match self.definition.changes {
+        match self.definition.clauses.changes.unwrap_or_default() {
             Changes::Epochs => {
                 step.remember_renamed(renamed.into_iter().filter(|name| !current.contains_key(name)))?;
                 departures.extend(edits.into_iter().map(|(_, edit)| edit));
@@ -151,7 +151,7 @@ impl Materialized {
             return Ok(());
         }
         let counters = serde_json::to_string(&memory.counters).expect("numbers are JSON");
-        change.put_record(COUNTERS, &self.definition.name, &counters).map_err(MaterializedProblem::Store)?;
+        change.put_record(COUNTERS, &self.definition.name, &counters).map_err(MaterializedError::Store)?;
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Materialized {
         memory: &Memory,
         change: &Change,
         n_known: &[usize],
-    ) -> Result<(), MaterializedProblem> {
+    ) -> Result<(), MaterializedError> {
         let (mut positions, mut numbers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for (position, (values, &n_known)) in memory.values.iter().zip(n_known).enumerate() {
             for number in n_known..values.len() {
@@ -198,7 +198,7 @@ impl Materialized {
         change: &Change,
         row: &NewRow,
         policies: Option<&PolicyRows>,
-    ) -> Result<Option<i64>, MaterializedProblem> {
+    ) -> Result<Option<i64>, MaterializedError> {
         let (Some(rows), Some(policy)) = (policies, row.policy) else { return Ok(None) };
         let content = rows.content(&row.name);
         if let Some(&(number, _)) = memory.choices.get(&content) {

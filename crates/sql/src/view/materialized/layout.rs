@@ -33,17 +33,8 @@ pub(super) const POSITION: &str = "position";
 pub(super) const NUMBER: &str = "number";
 pub(super) const TEXT: &str = "text";
 
-/// What hidden tables are called, after the name of their view.
-pub(super) const ROWS: &str = "rows";
-pub(super) const PAST: &str = "past";
-
 /// Between the name of a view and what a hidden table is called: no name of a user's table has it.
 const SEPARATOR: char = '\u{1f}';
-
-/// Whether a table is one that is called so, of any view.
-pub(super) fn is_hidden_table(table: &str, called: &str) -> bool {
-    table.rsplit_once(SEPARATOR).is_some_and(|(_, after)| after == called)
-}
 
 /// The hidden tables of a view. Their names hold what no name of a user's table has.
 #[derive(Clone, Debug)]
@@ -76,7 +67,7 @@ impl Layout {
 
     /// Names of the hidden tables of a view, as the table above lists them.
     pub(super) fn names(view: &str) -> [String; 5] {
-        [ROWS, "classes", "values", "choices", PAST].map(|what| format!("view {view}{SEPARATOR}{what}"))
+        ["rows", "classes", "values", "choices", "past"].map(|what| format!("view {view}{SEPARATOR}{what}"))
     }
 
     /// All hidden tables; the table of choices has the columns of the policies.

@@ -9,9 +9,9 @@ use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::{AtomId, AtomMember, ClassId, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown};
 use kohort_store::{Comparison, Condition, ScanRequest, State, Value};
 
+use super::error::MaterializedError;
 use super::layout::{ATOM, CLASS, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, TEXT, TUPLE};
 use super::memory::Memory;
-use super::problem::MaterializedProblem;
 
 /// Values of the column that says where a row is.
 pub(super) const WAITING: i64 = 0;
@@ -107,16 +107,16 @@ pub(super) fn is(column: &str, value: i64) -> Condition {
 }
 
 impl StoredLedger<'_> {
-    fn damaged(&self) -> MaterializedProblem {
-        MaterializedProblem::Damaged { view: self.view.to_owned() }
+    fn damaged(&self) -> MaterializedError {
+        MaterializedError::Damaged { view: self.view.to_owned() }
     }
 
     /// The rows that meet conditions, in the order of their keys.
-    pub(super) fn rows(&self, conditions: Vec<Condition>) -> Result<Vec<KeptRow>, MaterializedProblem> {
+    pub(super) fn rows(&self, conditions: Vec<Condition>) -> Result<Vec<KeptRow>, MaterializedError> {
         self.scan(ScanRequest { conditions, ..ScanRequest::default() })
     }
 
-    fn scan(&self, request: ScanRequest) -> Result<Vec<KeptRow>, MaterializedProblem> {
+    fn scan(&self, request: ScanRequest) -> Result<Vec<KeptRow>, MaterializedError> {
         let columns = [NAME, PLACE, CLASS, ATOM, LEAVES, OWN_K, NODES, TUPLE].map(str::to_owned).to_vec();
         let request = ScanRequest { columns: Some(columns), with_rowid: true, ..request };
         let mut found = Vec::new();
@@ -128,7 +128,7 @@ impl StoredLedger<'_> {
     }
 
     /// The row with this key.
-    fn row(&self, key: MemberKey) -> Result<Option<KeptRow>, MaterializedProblem> {
+    fn row(&self, key: MemberKey) -> Result<Option<KeptRow>, MaterializedError> {
         let numbers = Some(vec![key.0.cast_signed()]);
         Ok(self.scan(ScanRequest { numbers, ..ScanRequest::default() })?.pop())
     }
@@ -138,7 +138,7 @@ impl StoredLedger<'_> {
         &self,
         keys: impl Iterator<Item = MemberKey>,
         newcomers: &BTreeMap<MemberKey, Member>,
-    ) -> Result<Vec<Member>, MaterializedProblem> {
+    ) -> Result<Vec<Member>, MaterializedError> {
         let keys: Vec<MemberKey> = keys.collect();
         let waited = keys.iter().filter(|key| !newcomers.contains_key(key)).map(|key| key.0.cast_signed()).collect();
         let rows = self.scan(ScanRequest { numbers: Some(waited), ..ScanRequest::default() })?;
@@ -148,7 +148,7 @@ impl StoredLedger<'_> {
     }
 
     /// The rows of some persons.
-    pub(super) fn rows_of(&self, names: &[String]) -> Result<Vec<KeptRow>, MaterializedProblem> {
+    pub(super) fn rows_of(&self, names: &[String]) -> Result<Vec<KeptRow>, MaterializedError> {
         let mut found = Vec::new();
         for names in names.chunks(10_000) {
             let values = names.iter().cloned().map(Value::Text).collect();
@@ -158,7 +158,7 @@ impl StoredLedger<'_> {
     }
 
     /// Looks up at once what readers have seen of some persons.
-    pub(super) fn look_up_pasts(&self, names: &[String]) -> Result<(), MaterializedProblem> {
+    pub(super) fn look_up_pasts(&self, names: &[String]) -> Result<(), MaterializedError> {
         for names in names.chunks(10_000) {
             names.iter().for_each(|name| self.persons.note_past(name, Past::Nothing));
             let values = names.iter().cloned().map(Value::Text).collect();
@@ -168,7 +168,7 @@ impl StoredLedger<'_> {
     }
 
     /// The same of those of whom it is not known yet.
-    pub(super) fn look_up_pasts_of(&self, persons: impl Iterator<Item = PersonKey>) -> Result<(), MaterializedProblem> {
+    pub(super) fn look_up_pasts_of(&self, persons: impl Iterator<Item = PersonKey>) -> Result<(), MaterializedError> {
         if self.persons.are_all_known.get() {
             return Ok(());
         }
@@ -178,13 +178,13 @@ impl StoredLedger<'_> {
     }
 
     /// Looks up what readers have seen of everybody.
-    pub(super) fn look_up_all_pasts(&self) -> Result<(), MaterializedProblem> {
+    pub(super) fn look_up_all_pasts(&self) -> Result<(), MaterializedError> {
         self.note_pasts(Vec::new())?;
         self.persons.are_all_known.set(true);
         Ok(())
     }
 
-    fn note_pasts(&self, conditions: Vec<Condition>) -> Result<(), MaterializedProblem> {
+    fn note_pasts(&self, conditions: Vec<Condition>) -> Result<(), MaterializedError> {
         let columns = Some(vec![NAME.to_owned(), TEXT.to_owned()]);
         let request = ScanRequest { columns, conditions, ..ScanRequest::default() };
         for batch in self.state.scan(&self.layout.past, &request)? {
@@ -198,7 +198,7 @@ impl StoredLedger<'_> {
         Ok(())
     }
 
-    fn read(&self, batch: &RecordBatch, found: &mut Vec<KeptRow>) -> Result<(), MaterializedProblem> {
+    fn read(&self, batch: &RecordBatch, found: &mut Vec<KeptRow>) -> Result<(), MaterializedError> {
         let number = |position: usize| batch.column(position).as_primitive::<Int64Type>();
         let text = |position: usize| batch.column(position).as_string::<i32>();
         let (keys, names, places, classes, atoms) = (number(0), text(1), number(2), number(3), number(4));
@@ -234,7 +234,7 @@ impl StoredLedger<'_> {
     }
 
     /// Where what is remembered of a person stands, and what it is.
-    pub(super) fn past_row(&self, name: &str) -> Result<Option<(i64, Past)>, MaterializedProblem> {
+    pub(super) fn past_row(&self, name: &str) -> Result<Option<(i64, Past)>, MaterializedError> {
         let value = Value::Text(name.to_owned());
         let request = ScanRequest {
             columns: Some(vec![TEXT.to_owned()]),
@@ -254,29 +254,29 @@ impl StoredLedger<'_> {
 }
 
 impl Ledger for StoredLedger<'_> {
-    type Error = MaterializedProblem;
+    type Error = MaterializedError;
 
-    fn place(&self, member: MemberKey) -> Result<Option<Place>, MaterializedProblem> {
+    fn place(&self, member: MemberKey) -> Result<Option<Place>, MaterializedError> {
         Ok(self.row(member)?.map(|row| row.place))
     }
 
-    fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, MaterializedProblem> {
+    fn atom(&self, atom: AtomId) -> Result<Vec<AtomMember>, MaterializedError> {
         let rows = self.rows(vec![is(ATOM, atom.0.cast_signed())])?;
         let member = |row: KeptRow| AtomMember { member: row.member, shown: row.shown };
         Ok(rows.into_iter().map(member).collect())
     }
 
-    fn waiting(&self, class: ClassId) -> Result<Vec<Member>, MaterializedProblem> {
+    fn waiting(&self, class: ClassId) -> Result<Vec<Member>, MaterializedError> {
         let rows = self.rows(vec![is(CLASS, class.0.cast_signed()), is(PLACE, WAITING)])?;
         Ok(rows.into_iter().map(|row| row.member).collect())
     }
 
-    fn n_waiting(&self, class: ClassId) -> Result<usize, MaterializedProblem> {
+    fn n_waiting(&self, class: ClassId) -> Result<usize, MaterializedError> {
         let conditions = [is(CLASS, class.0.cast_signed()), is(PLACE, WAITING)];
         Ok(self.state.count_of(&self.layout.rows, &conditions)? as usize)
     }
 
-    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, MaterializedProblem> {
+    fn atoms(&self, class: ClassId) -> Result<Vec<AtomId>, MaterializedError> {
         let rows = self.rows(vec![is(CLASS, class.0.cast_signed()), is(PLACE, IN_ATOM)])?;
         let atoms: BTreeSet<AtomId> = rows
             .iter()
@@ -288,7 +288,7 @@ impl Ledger for StoredLedger<'_> {
         Ok(atoms.into_iter().collect())
     }
 
-    fn past(&self, person: PersonKey) -> Result<Past, MaterializedProblem> {
+    fn past(&self, person: PersonKey) -> Result<Past, MaterializedError> {
         if let Some(past) = self.persons.pasts.borrow().get(&person) {
             return Ok(*past);
         }
@@ -298,7 +298,7 @@ impl Ledger for StoredLedger<'_> {
         Ok(self.past_row(&self.persons.name(person))?.map_or(Past::Nothing, |(_, past)| past))
     }
 
-    fn unused(&self) -> Result<(ClassId, AtomId), MaterializedProblem> {
+    fn unused(&self) -> Result<(ClassId, AtomId), MaterializedError> {
         let counters = self.memory.counters;
         Ok((ClassId(counters.next_class), AtomId(counters.next_atom)))
     }

@@ -11,6 +11,7 @@ use kohort_model::{Column, Role};
 use kohort_store::{ScanRequest, State};
 
 use super::classes::Span;
+use super::error::MaterializedError;
 use super::follow::COUNTERS;
 use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, Layout, NODES, NUMBER, PLACE, POSITION, TEXT};
 use super::ledger::{ALONE, IN_ATOM};
@@ -18,9 +19,8 @@ use super::make::MADE;
 use super::members::MISSING;
 use super::memory::{Counters, Made, Memory};
 use super::policies::kept_content;
-use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
-use crate::view::{Definition, ViewProblem};
+use crate::view::{Definition, ViewError};
 
 /// What is in memory, or is to be read anew.
 pub(super) struct Held {
@@ -35,7 +35,7 @@ impl Held {
     }
 
     /// What is in memory, read where it is not.
-    pub(super) fn loaded(&mut self, view: &Materialized, state: &State) -> Result<&mut Memory, ViewProblem> {
+    pub(super) fn loaded(&mut self, view: &Materialized, state: &State) -> Result<&mut Memory, ViewError> {
         if self.memory.is_none() {
             let (mut memory, table) = load(&view.definition, &view.layout, state)?;
             let known = view.classes.read().unwrap_or_else(PoisonError::into_inner);
@@ -65,15 +65,10 @@ impl Held {
 }
 
 /// Reads everything that is kept in memory.
-pub(super) fn load(
-    definition: &Definition,
-    layout: &Layout,
-    state: &State,
-) -> Result<(Memory, ClassTable), ViewProblem> {
-    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
-    let record = |kind: &str| -> Result<String, MaterializedProblem> {
-        state.record(kind, &definition.name)?.ok_or_else(damaged)
-    };
+pub(super) fn load(definition: &Definition, layout: &Layout, state: &State) -> Result<(Memory, ClassTable), ViewError> {
+    let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
+    let record =
+        |kind: &str| -> Result<String, MaterializedError> { state.record(kind, &definition.name)?.ok_or_else(damaged) };
     let made: Made = serde_json::from_str(&record(MADE)?).map_err(|_| damaged())?;
     let counters: Counters = serde_json::from_str(&record(COUNTERS)?).map_err(|_| damaged())?;
     let mut memory = Memory::new(definition, made, counters)?;
@@ -84,12 +79,12 @@ pub(super) fn load(
     Ok((memory, classes))
 }
 
-fn scan(state: &State, table: &str, columns: &[&str]) -> Result<kohort_store::Rows, MaterializedProblem> {
+fn scan(state: &State, table: &str, columns: &[&str]) -> Result<kohort_store::Rows, MaterializedError> {
     let columns = Some(columns.iter().map(|&name| name.to_owned()).collect());
     Ok(state.scan(table, &ScanRequest { columns, ..ScanRequest::default() })?)
 }
 
-fn load_values(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedProblem> {
+fn load_values(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedError> {
     for batch in scan(state, &layout.values, &[POSITION, NUMBER, TEXT])? {
         let batch = batch?;
         let positions = batch.column(0).as_primitive::<Int64Type>();
@@ -105,7 +100,7 @@ fn load_values(memory: &mut Memory, layout: &Layout, state: &State) -> Result<()
     Ok(())
 }
 
-fn load_choices(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedProblem> {
+fn load_choices(memory: &mut Memory, layout: &Layout, state: &State) -> Result<(), MaterializedError> {
     let mut batches = Vec::new();
     for batch in state.scan(&layout.choices, &ScanRequest::default())? {
         batches.push(batch?);
@@ -123,17 +118,17 @@ fn load_trees(
     definition: &Definition,
     layout: &Layout,
     state: &State,
-) -> Result<HashMap<i64, Span>, ViewProblem> {
+) -> Result<HashMap<i64, Span>, ViewError> {
     let quasi = definition.with_role(Role::Quasi);
     let columns = empty_columns(definition)?;
     let mut known: Vec<HashSet<String>> = vec![HashSet::new(); quasi.len()];
     let mut read: HashSet<String, foldhash::quality::RandomState> = HashSet::default();
     let mut shown: HashMap<i64, Span> = HashMap::new();
-    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
     let columns_read = Some([CLASS, PLACE, NODES].map(str::to_owned).to_vec());
     let request = ScanRequest { columns: columns_read, with_rowid: true, ..ScanRequest::default() };
-    for batch in state.scan(&layout.rows, &request).map_err(MaterializedProblem::Store)? {
-        let batch = batch.map_err(MaterializedProblem::Store)?;
+    for batch in state.scan(&layout.rows, &request).map_err(MaterializedError::Store)? {
+        let batch = batch.map_err(MaterializedError::Store)?;
         let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>();
         let (numbers, classes, places) = (integers(0), integers(1), integers(2));
         let nodes = batch.column(3).as_string::<i32>();
@@ -175,7 +170,7 @@ fn load_classes(
     layout: &Layout,
     state: &State,
     shown: &HashMap<i64, Span>,
-) -> Result<ClassTable, MaterializedProblem> {
+) -> Result<ClassTable, MaterializedError> {
     let mut table = ClassTable::new(definition.with_role(Role::Quasi));
     table.counters = memory.counters;
     let names: Vec<&str> =
@@ -219,7 +214,7 @@ pub(super) fn classes_of(batch: &RecordBatch) -> Vec<(i64, bool, bool, Vec<Optio
 }
 
 /// The columns of the view without a cell, for the types of their values.
-pub(super) fn empty_columns(definition: &Definition) -> Result<Vec<Column>, ViewProblem> {
+pub(super) fn empty_columns(definition: &Definition) -> Result<Vec<Column>, ViewError> {
     let fields = definition
         .columns
         .iter()
@@ -228,5 +223,5 @@ pub(super) fn empty_columns(definition: &Definition) -> Result<Vec<Column>, View
     let empty = RecordBatch::new_empty(schema.into());
     let (roles, person) = (definition.roles(), Some(definition.identifier));
     let private = read_rows(&empty, &definition.name, &roles, person, PlainCells::Skipped);
-    Ok(private.map_err(ViewProblem::Columns)?.into_table().columns)
+    Ok(private.map_err(ViewError::Columns)?.into_table().columns)
 }

@@ -10,6 +10,7 @@ use kohort_store::{Change, State, TableDescription};
 
 use super::cells::KeptCells;
 use super::classes::Span;
+use super::error::MaterializedError;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::layout::Layout;
 use super::ledger::{ALONE, IN_ATOM, Persons};
@@ -17,13 +18,12 @@ use super::load::{Held, load};
 use super::members::{NewRow, new_rows, tuple_columns};
 use super::memory::{Counters, Made, Memory, pairs_of, requirements};
 use super::policies::PolicyRows;
-use super::problem::MaterializedProblem;
 use super::trees::KnownTrees;
 use super::write::{ROWS_AT_ONCE, Writing, class_batch};
 use super::{ClassTable, Materialized, Origin};
 use crate::hierarchies::Hierarchies;
-use crate::parser::{Answers, Purposes};
-use crate::view::{Definition, Version, ViewProblem};
+use crate::parser::{Answers, Clauses, Purposes};
+use crate::view::{Definition, Version, ViewError};
 
 /// The kind of records in which it is kept what was fixed when a view was made.
 pub(super) const MADE: &str = "view made";
@@ -50,22 +50,22 @@ pub struct Making<'a> {
 ///
 /// # Errors
 /// What it is not.
-pub fn check(definition: &Definition) -> Result<(), MaterializedProblem> {
+pub fn check(definition: &Definition) -> Result<(), MaterializedError> {
     let quasi = definition.with_role(Role::Quasi).into_iter().map(|position| &definition.columns[position]);
     let bare: Vec<String> =
         quasi.filter(|column| column.hierarchy.is_none()).map(|column| column.name.clone()).collect();
     if !bare.is_empty() {
-        return Err(MaterializedProblem::NoHierarchy { columns: bare });
+        return Err(MaterializedError::NoHierarchy { columns: bare });
     }
     if definition.policy_key.is_some_and(|key| key != definition.identifier) {
-        return Err(MaterializedProblem::PolicyKey);
+        return Err(MaterializedError::PolicyKey);
     }
-    let what = match definition {
-        Definition { purposes: Purposes::Apart, .. } => "PER PURPOSE",
-        Definition { answers: Answers::Matching, .. } => "ANSWERS MATCHING",
+    let what = match &definition.clauses {
+        Clauses { purposes: Purposes::Apart, .. } => "PER PURPOSE",
+        Clauses { answers: Answers::Matching, .. } => "ANSWERS MATCHING",
         _ => return Ok(()),
     };
-    Err(MaterializedProblem::Option { what })
+    Err(MaterializedError::Option { what })
 }
 
 impl Materialized {
@@ -73,7 +73,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where the rows are not what a materialized view takes.
-    pub fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewProblem> {
+    pub fn make(change: &Change, making: &Making<'_>) -> Result<Materialized, ViewError> {
         let counters = Counters { next_class: 1, next_atom: 1, epoch: 1, made: making.now };
         Materialized::make_from(change, making, counters)
     }
@@ -83,11 +83,11 @@ impl Materialized {
         change: &Change,
         making: &Making<'_>,
         counters: Counters,
-    ) -> Result<Materialized, ViewProblem> {
+    ) -> Result<Materialized, ViewError> {
         let definition = Arc::clone(&making.version.definition);
         let layout = Layout::of(&definition);
         let schema = making.policies.as_ref().map(PolicyRows::schema);
-        let (tables, store) = (layout.tables(&definition, schema.as_ref()), MaterializedProblem::Store);
+        let (tables, store) = (layout.tables(&definition, schema.as_ref()), MaterializedError::Store);
         for table in &tables {
             if change.table(&table.name).map_err(store)?.is_some() {
                 change.drop_table(&table.name).map_err(store)?;
@@ -115,7 +115,7 @@ impl Materialized {
         origin: Origin,
         state: &State,
         most_kept_bytes: usize,
-    ) -> Result<Materialized, ViewProblem> {
+    ) -> Result<Materialized, ViewError> {
         let layout = Layout::of(&definition);
         let (mut memory, classes) = load(&definition, &layout, state)?;
         memory.kept = KeptCells::read(&layout, &definition, state, most_kept_bytes)?.map(Arc::new);
@@ -126,7 +126,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where the store can't be read.
-    pub fn is_kept(name: &str, state: &State) -> Result<bool, MaterializedProblem> {
+    pub fn is_kept(name: &str, state: &State) -> Result<bool, MaterializedError> {
         Ok(state.record(MADE, name)?.is_some())
     }
 
@@ -134,7 +134,7 @@ impl Materialized {
     ///
     /// # Errors
     /// Where the store refuses.
-    pub fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedProblem> {
+    pub fn drop_kept(name: &str, change: &Change) -> Result<(), MaterializedError> {
         for table in Layout::names(name) {
             if change.table(&table)?.is_some() {
                 change.drop_table(&table)?;
@@ -151,7 +151,7 @@ impl Materialized {
         layout: Layout,
         memory: Memory,
         mut classes: ClassTable,
-    ) -> Result<Materialized, ViewProblem> {
+    ) -> Result<Materialized, ViewError> {
         let counts = memory.kept.as_deref().map(KeptCells::n_rows_by_class);
         for class in classes.numbers() {
             match &counts {
@@ -193,11 +193,11 @@ fn restored(made: &Made) -> Hierarchies {
 }
 
 /// What is fixed when a view is made.
-pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewProblem> {
+pub(super) fn made(definition: &Definition, making: &Making<'_>) -> Result<Made, ViewError> {
     let mut hierarchies = BTreeMap::new();
     for column in &definition.columns {
         let Some(name) = &column.hierarchy else { continue };
-        let fault = |fault| ViewProblem::Hierarchy { column: column.name.clone(), fault };
+        let fault = |fault| ViewError::Hierarchy { column: column.name.clone(), fault };
         if let Some(record) = making.catalog.finished_record(name).map_err(fault)? {
             hierarchies.insert(name.to_lowercase(), record);
         }
@@ -249,7 +249,7 @@ pub(super) struct ClassOfVersion {
 }
 
 impl Maker<'_> {
-    fn make(mut self) -> Result<Materialized, ViewProblem> {
+    fn make(mut self) -> Result<Materialized, ViewError> {
         let definition = Arc::clone(&self.definition);
         let policies = self.making.policies.as_ref();
         let mut rows = new_rows(&definition, &self.memory, &self.making.rows, policies.map(|rows| &rows.policies))?;
@@ -270,7 +270,7 @@ impl Maker<'_> {
     }
 
     /// A view without anything in memory, to write through.
-    fn shell(&self) -> Result<Materialized, ViewProblem> {
+    fn shell(&self) -> Result<Materialized, ViewError> {
         let classes = ClassTable::new(self.definition.with_role(Role::Quasi));
         Ok(Materialized {
             definition: Arc::clone(&self.definition),
@@ -309,8 +309,8 @@ impl Maker<'_> {
         view: &Materialized,
         rows: &[NewRow],
         state_of: impl Fn(&NewRow) -> Option<RowState>,
-    ) -> Result<Written, ViewProblem> {
-        let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedProblem::Store)?;
+    ) -> Result<Written, ViewError> {
+        let mut next = self.change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
         let mut written = Written { keys: Vec::with_capacity(rows.len()), counts: ValueCounts::default() };
         let (mut refused, mut unknown) = (HashSet::new(), HashSet::new());
         let changed = Changed::of_nobody(&self.making.rows, self.making.now);
@@ -351,7 +351,7 @@ impl Maker<'_> {
         Ok(written)
     }
 
-    fn write_classes(&mut self, classes: &[ClassOfVersion], states: &[RowState]) -> Result<(), ViewProblem> {
+    fn write_classes(&mut self, classes: &[ClassOfVersion], states: &[RowState]) -> Result<(), ViewError> {
         let number = |state: &RowState| state.class.expect("a class has a number");
         let numbered: Vec<(i64, bool, Vec<Option<String>>)> = states
             .iter()
@@ -360,7 +360,7 @@ impl Maker<'_> {
             .collect();
         self.change
             .insert(&self.layout.classes, &class_batch(&self.layout, &numbered, &self.memory.restricted))
-            .map_err(MaterializedProblem::Store)?;
+            .map_err(MaterializedError::Store)?;
         for (number, is_alone, labels) in numbered {
             if is_alone {
                 self.memory.alone.insert(labels, number);
@@ -369,7 +369,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn finish(mut self, classes: &[ClassOfVersion]) -> Result<Materialized, ViewProblem> {
+    fn finish(mut self, classes: &[ClassOfVersion]) -> Result<Materialized, ViewError> {
         let first_class = (self.memory.counters.next_class - classes.len() as u64).cast_signed();
         let mut table = ClassTable::new(self.definition.with_role(Role::Quasi));
         for (number, class) in (first_class..).zip(classes) {
@@ -383,7 +383,7 @@ impl Maker<'_> {
             if class.is_alone {
                 continue;
             }
-            let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
+            let damaged = || MaterializedError::Damaged { view: self.definition.name.clone() };
             let nodes = self.memory.nodes(&class.labels).ok_or_else(damaged)?;
             let class_id = kohort_core::changing::ClassId(number.cast_unsigned());
             self.memory.put_class(class_id, &nodes, class.members.len() as u64);
@@ -391,7 +391,7 @@ impl Maker<'_> {
         self.memory.made.ncp_when_made = Some(self.making.version.summary.ncp);
         table.counters = self.memory.counters;
         self.memory.touched.clear();
-        let (name, store) = (&self.definition.name, MaterializedProblem::Store);
+        let (name, store) = (&self.definition.name, MaterializedError::Store);
         let made = serde_json::to_string(&self.memory.made).expect("texts and numbers are JSON");
         let counters = serde_json::to_string(&self.memory.counters).expect("numbers are JSON");
         self.change.put_record(MADE, name, &made).map_err(store)?;
@@ -450,13 +450,13 @@ pub(super) fn fix_shares(
     memory: &mut Memory,
     definition: &Definition,
     counts: ValueCounts,
-) -> Result<(), MaterializedProblem> {
+) -> Result<(), MaterializedError> {
     let names = tuple_columns(definition, &memory.pairs);
     let counts = counts.of_all(memory);
     let columns: Vec<ReferenceColumn> =
         names.into_iter().zip(&counts).map(|(name, counts)| ReferenceColumn { name, counts: counts.clone() }).collect();
     memory.standard = Standard::compile(&requirements(definition, &memory.pairs), &columns)?;
-    if definition.t.is_some() {
+    if definition.clauses.t.is_some() {
         memory.made.counts = counts;
     }
     Ok(())

@@ -10,11 +10,11 @@ use datafusion::arrow::datatypes::DataType;
 use kohort_io::{PlainCells, read_rows};
 use kohort_model::{Column, NULL, Role};
 
+use super::error::MaterializedError;
 use super::memory::Memory;
-use super::problem::MaterializedProblem;
 use crate::policy::{Pair, PairId, Policies};
 use crate::view::consent::{Reader, Wishes, refused_columns};
-use crate::view::{Definition, ViewProblem};
+use crate::view::{Definition, ViewError};
 
 /// The leaf of a missing value: no value is spelled so.
 pub(super) const MISSING: &str = "\u{0}";
@@ -59,7 +59,7 @@ pub(super) fn tuple_columns(definition: &Definition, pairs: &[Pair]) -> Vec<Stri
             names.extend(of(Role::Sensitive).map(|name| raised_name(&name, number)));
         }
     }
-    if definition.policy.is_some() {
+    if definition.clauses.policy.is_some() {
         names.push(String::new());
     }
     names
@@ -72,7 +72,7 @@ pub(super) fn raised_name(column: &str, number: usize) -> String {
 
 /// Whether anything is asked of sensitive values, so that they are looked at as readers see them, too.
 pub(super) fn asks_of_values(definition: &Definition) -> bool {
-    definition.policy.is_some() && (definition.l.is_some() || definition.t.is_some())
+    definition.clauses.policy.is_some() && (definition.clauses.l.is_some() || definition.clauses.t.is_some())
 }
 
 /// The rows of a batch. Persons whom no policy speaks of are none of the view's.
@@ -84,14 +84,14 @@ pub(super) fn new_rows(
     memory: &Memory,
     rows: &RecordBatch,
     policies: Option<&Policies>,
-) -> Result<Vec<NewRow>, ViewProblem> {
+) -> Result<Vec<NewRow>, ViewError> {
     let (roles, person) = (definition.roles(), Some(definition.identifier));
     let private = read_rows(rows, &definition.name, &roles, person, PlainCells::Skipped);
-    let table = private.map_err(ViewProblem::Columns)?.into_table();
+    let table = private.map_err(ViewError::Columns)?.into_table();
     let identifier = rows.column(definition.identifier);
     if identifier.null_count() > 0 {
         let column = definition.columns[definition.identifier].name.clone();
-        return Err(ViewProblem::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
+        return Err(ViewError::NullIdentifiers { column, n_rows: identifier.null_count() as u64 });
     }
     let wishes = Wishes::of(definition, policies, rows);
     let k = wishes.k(definition, policies, None, rows.num_rows());
@@ -145,14 +145,14 @@ fn unjudged(
     is_unjudged
 }
 
-fn check_one_row_each(definition: &Definition, rows: &[NewRow]) -> Result<(), ViewProblem> {
+fn check_one_row_each(definition: &Definition, rows: &[NewRow]) -> Result<(), ViewError> {
     let mut n_rows: HashMap<&str, usize> = HashMap::new();
     rows.iter().for_each(|row| *n_rows.entry(&row.name).or_default() += 1);
     let n_persons = n_rows.values().filter(|&&n| n > 1).count();
     if n_persons == 0 {
         return Ok(());
     }
-    Err(MaterializedProblem::SeveralRows { view: definition.name.clone(), n_persons }.into())
+    Err(MaterializedError::SeveralRows { view: definition.name.clone(), n_persons }.into())
 }
 
 /// Per id of a column's texts the value and its ancestors.
@@ -167,18 +167,16 @@ fn paths_of(
 }
 
 /// Cells of plain columns as text.
-fn plain_texts(definition: &Definition, rows: &RecordBatch) -> Result<Vec<StringArray>, ViewProblem> {
+fn plain_texts(definition: &Definition, rows: &RecordBatch) -> Result<Vec<StringArray>, ViewError> {
     let plain = definition.with_role(Role::Plain).into_iter();
     plain.map(|position| text_of(definition, rows.column(position))).collect()
 }
 
 /// Cells as text, as it is compared everywhere whose they are.
-fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, ViewProblem> {
+fn text_of(definition: &Definition, column: &ArrayRef) -> Result<StringArray, ViewError> {
     let texts = cast(column, &DataType::Utf8);
-    let failed = |_| ViewProblem::Query {
-        view: definition.name.clone(),
-        kind: "a column is of a type whose values have no text",
-    };
+    let failed =
+        |_| ViewError::Query { view: definition.name.clone(), kind: "a column is of a type whose values have no text" };
     texts.map(|texts| texts.as_string::<i32>().clone()).map_err(failed)
 }
 

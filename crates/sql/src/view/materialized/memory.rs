@@ -6,19 +6,19 @@ use std::sync::Arc;
 use kohort_core::changing::{
     ClassId, ClassIndex, Effect, GrowingTree, Member, MemberKey, PersonKey, ReferenceColumn, Standard,
 };
+use kohort_labels::meaning::Meaning;
+use kohort_labels::rewrite::Meanings;
 use kohort_model::{Column, Hierarchy, Requirement, Role, Texts};
 use serde::{Deserialize, Serialize};
 
 use super::cells::KeptCells;
 use super::classes::Labelled;
+use super::error::MaterializedError;
 use super::load::empty_columns;
 use super::members::{MISSING, NewRow, asks_of_values, raised_name, tuple_columns};
-use super::problem::MaterializedProblem;
 use crate::hierarchies::Hierarchies;
-use crate::meaning::Meaning;
 use crate::policy::Pair;
-use crate::rewrite::Meanings;
-use crate::view::{Definition, ViewProblem};
+use crate::view::{Definition, ViewError};
 
 /// What is kept in memory of a materialized view.
 pub(super) struct Memory {
@@ -134,8 +134,8 @@ impl Values {
 
 impl Memory {
     /// An empty view over these DGHs.
-    pub(super) fn new(definition: &Definition, made: Made, counters: Counters) -> Result<Memory, ViewProblem> {
-        let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    pub(super) fn new(definition: &Definition, made: Made, counters: Counters) -> Result<Memory, ViewError> {
+        let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
         let mut hierarchies = Hierarchies::new();
         for (name, record) in &made.hierarchies {
             hierarchies.restore(name, record).ok_or_else(damaged)?;
@@ -156,7 +156,7 @@ impl Memory {
             counts: made.counts.get(position).cloned().unwrap_or_default(),
         });
         let standard = Standard::compile(&requirements(definition, &pairs), &columns.collect::<Vec<_>>())
-            .map_err(MaterializedProblem::Standard)?;
+            .map_err(MaterializedError::Standard)?;
         Ok(Memory {
             index: ClassIndex::new(quasi.len()),
             values: names.iter().map(|_| Values::default()).collect(),
@@ -262,7 +262,7 @@ impl Memory {
 
 impl Memory {
     /// What the labels of the view's columns can stand for.
-    pub(super) fn meanings(&self, definition: &Definition) -> Result<Meanings, ViewProblem> {
+    pub(super) fn meanings(&self, definition: &Definition) -> Result<Meanings, ViewError> {
         let columns = empty_columns(definition)?;
         let meaning = |position: usize| {
             let (view, said) = (definition.name.as_str(), &definition.columns[position]);
@@ -279,7 +279,7 @@ impl Memory {
         };
         let meanings: Result<Vec<_>, _> =
             (0..definition.columns.len()).map(|position| meaning(position).transpose()).collect();
-        Ok(meanings.map_err(ViewProblem::Meaning)?.into())
+        Ok(meanings.map_err(ViewError::Meaning)?.into())
     }
 }
 

@@ -13,8 +13,8 @@ use datafusion::arrow::row::{RowConverter, SortField};
 use super::layout::{IS_RESTRICTED, NUMBER};
 use super::write::batch;
 use crate::parser::PolicyReference;
-use crate::policy::{Policies, PolicyProblem};
-use crate::view::{Definition, ViewProblem};
+use crate::policy::{Policies, PolicyError};
+use crate::view::{Definition, ViewError};
 
 /// The person that stands for everybody without a row of their own.
 pub(crate) const EVERYBODY: &str = "*";
@@ -36,20 +36,15 @@ impl PolicyRows {
     ///
     /// # Errors
     /// Where they are no choices.
-    pub fn read(
-        schema: &SchemaRef,
-        batches: &[RecordBatch],
-        definition: &Definition,
-    ) -> Result<PolicyRows, ViewProblem> {
-        let Some(reference) = &definition.policy else { return Err(ViewProblem::Stale) };
-        let failed =
-            |error: datafusion::arrow::error::ArrowError| ViewProblem::of_query(&definition.name, &error.into());
+    pub fn read(schema: &SchemaRef, batches: &[RecordBatch], definition: &Definition) -> Result<PolicyRows, ViewError> {
+        let Some(reference) = &definition.clauses.policy else { return Err(ViewError::Stale) };
+        let failed = |error: datafusion::arrow::error::ArrowError| ViewError::of_query(&definition.name, &error.into());
         let columns: Vec<String> = definition.columns.iter().map(|column| column.name.clone()).collect();
         let rows = concat_batches(schema, batches).map_err(failed)?;
-        let policies = Policies::read(std::slice::from_ref(&rows), reference, &columns).map_err(ViewProblem::Policy)?;
+        let policies = Policies::read(std::slice::from_ref(&rows), reference, &columns).map_err(ViewError::Policy)?;
         let person = position(schema, &reference.person_column).ok_or_else(|| {
             let (table, column) = (reference.table.to_string(), reference.person_column.clone());
-            ViewProblem::Policy(PolicyProblem::NoColumn { table, column })
+            ViewError::Policy(PolicyError::NoColumn { table, column })
         })?;
         let texts = |position: usize| cast(rows.column(position), &DataType::Utf8).map_err(failed);
         let names = texts(person)?;
@@ -138,7 +133,7 @@ pub(super) fn kept_policies(
     names: &[String],
     reference: &PolicyReference,
     columns: &[String],
-) -> Result<Policies, PolicyProblem> {
+) -> Result<Policies, PolicyError> {
     let renamed: Vec<RecordBatch> = batches
         .iter()
         .map(|kept| {

@@ -16,27 +16,27 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef
 use datafusion::arrow::error::ArrowError;
 use foldhash::fast::RandomState;
 use kohort_io::{PlainCells, PrivateRows, read_rows};
+use kohort_labels::meaning::CouldBe;
 use kohort_model::{Column, NULL, Role, Texts};
 use kohort_store::{Condition, ScanRequest, State, Value};
 
 use super::cells::{KeptCells, ShownRows, shown_columns};
 use super::classes::{Labelled, Span};
+use super::error::MaterializedError;
 use super::follow::COUNTERS;
 use super::layout::{CLASS, IS_ALONE, IS_RESTRICTED, PLACE};
 use super::ledger::{ALONE, IN_ATOM};
 use super::load::{classes_of, empty_columns};
 use super::memory::Counters;
 use super::policies::kept_policies;
-use super::problem::MaterializedProblem;
 use super::{ClassTable, Materialized};
-use crate::meaning::CouldBe;
 use crate::options::ViewOptions;
 use crate::policy::Policies;
 use crate::store::Reading;
-use crate::view::assemble::Chosen;
-use crate::view::choose::{Comparison, satisfying};
-use crate::view::directory::{Assigned, Directory, PolicyKey};
-use crate::view::{Fingerprint, Reader, Summary, Version, ViewProblem};
+use crate::view::read::assemble::Chosen;
+use crate::view::read::choose::{Comparison, satisfying};
+use crate::view::version::directory::{Assigned, Directory, PolicyKey};
+use crate::view::{Fingerprint, Reader, Summary, Version, ViewError};
 
 /// Up to so many classes are looked up one by one; beyond, everything is read.
 const MOST_CLASSES: usize = 10_000;
@@ -107,7 +107,7 @@ impl Unread {
         reading: Arc<Reading>,
         options: ViewOptions,
         comparisons: &[Comparison],
-    ) -> Result<Unread, ViewProblem> {
+    ) -> Result<Unread, ViewError> {
         let state = reading.state();
         let (counters, policies) = (view.counters(state)?, view.policies(state)?);
         let (chosen, n_classes) = {
@@ -125,7 +125,7 @@ impl Unread {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub(in crate::view) fn read(&self, comparisons: &[Comparison]) -> Result<StoredRead, ViewProblem> {
+    pub(in crate::view) fn read(&self, comparisons: &[Comparison]) -> Result<StoredRead, ViewError> {
         let (view, state) = (&self.view, self.reading.state());
         let (counters, policies) = (view.counters(state)?, view.policies(state)?);
         let wanted = {
@@ -141,11 +141,7 @@ impl Unread {
     ///
     /// # Errors
     /// Where what is kept can't be read.
-    pub(in crate::view) fn shown_labels(
-        &self,
-        reader: Reader,
-        position: usize,
-    ) -> Result<BTreeSet<String>, ViewProblem> {
+    pub(in crate::view) fn shown_labels(&self, reader: Reader, position: usize) -> Result<BTreeSet<String>, ViewError> {
         let (view, state) = (&self.view, self.reading.state());
         let (counters, policies) = (view.counters(state)?, view.policies(state)?);
         let (mut labels, wanted) = {
@@ -203,7 +199,7 @@ impl Materialized {
         state: &State,
         options: &ViewOptions,
         asked: &[(usize, &CouldBe)],
-    ) -> Result<PointRead, ViewProblem> {
+    ) -> Result<PointRead, ViewError> {
         let (counters, policies) = (self.counters(state)?, self.policies(state)?);
         if !self.is_marked(policies.as_ref(), options) {
             return Ok(PointRead::Many);
@@ -228,8 +224,8 @@ impl Materialized {
         })
     }
 
-    pub(super) fn counters(&self, state: &State) -> Result<Counters, MaterializedProblem> {
-        let damaged = || MaterializedProblem::Damaged { view: self.definition.name.clone() };
+    pub(super) fn counters(&self, state: &State) -> Result<Counters, MaterializedError> {
+        let damaged = || MaterializedError::Damaged { view: self.definition.name.clone() };
         let counters = state.record(COUNTERS, &self.definition.name)?.ok_or_else(damaged)?;
         serde_json::from_str(&counters).map_err(|_| damaged())
     }
@@ -241,7 +237,7 @@ impl Materialized {
         wanted: Option<Wanted>,
         policies: Option<Policies>,
         epoch: u64,
-    ) -> Result<StoredRead, ViewProblem> {
+    ) -> Result<StoredRead, ViewError> {
         let (classes, mut columns) = self.rows(state, wanted.as_ref())?;
         let policy_of_row = match &policies {
             None => Vec::new(),
@@ -273,7 +269,7 @@ impl Materialized {
     }
 
     /// The rows that are shown: their classes, what their persons allow, if there are policies, and their cells.
-    fn rows(&self, state: &State, wanted: Option<&Wanted>) -> Result<(Vec<i64>, Vec<ArrayRef>), ViewProblem> {
+    fn rows(&self, state: &State, wanted: Option<&Wanted>) -> Result<(Vec<i64>, Vec<ArrayRef>), ViewError> {
         let mut parts = Vec::new();
         match wanted {
             None => self.scan(state, ScanRequest::default(), None, &mut parts)?,
@@ -294,7 +290,7 @@ impl Materialized {
             }
         }
         let classes = parts.iter().flat_map(|part| part.classes.iter().copied()).collect();
-        let types = self.definition.policy.iter().map(|_| DataType::Int64);
+        let types = self.definition.clauses.policy.iter().map(|_| DataType::Int64);
         let types = types.chain(self.definition.columns.iter().map(|column| column.data_type.clone()));
         let column = |(position, data_type): (usize, DataType)| match parts.as_slice() {
             [] => Ok(new_empty_array(&data_type)),
@@ -312,12 +308,12 @@ impl Materialized {
         request: ScanRequest,
         classes: Option<&HashSet<i64>>,
         parts: &mut Vec<ShownRows>,
-    ) -> Result<(), ViewProblem> {
+    ) -> Result<(), ViewError> {
         let fixed = [CLASS, PLACE].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(shown_columns(&self.layout, &self.definition)).collect());
         let scan = state.scan(&self.layout.rows, &ScanRequest { columns, ..request });
-        for batch in scan.map_err(MaterializedProblem::Store)? {
-            let batch = batch.map_err(MaterializedProblem::Store)?;
+        for batch in scan.map_err(MaterializedError::Store)? {
+            let batch = batch.map_err(MaterializedError::Store)?;
             let integers = |column: usize| batch.column(column).as_primitive::<Int64Type>().iter();
             let is_shown = |(class, place): (Option<i64>, Option<i64>)| {
                 let is_wanted = |classes: &HashSet<i64>| class.is_some_and(|class| classes.contains(&class));
@@ -331,8 +327,8 @@ impl Materialized {
         Ok(())
     }
 
-    fn failed(&self, error: ArrowError) -> ViewProblem {
-        ViewProblem::of_query(&self.definition.name, &error.into())
+    fn failed(&self, error: ArrowError) -> ViewError {
+        ViewError::of_query(&self.definition.name, &error.into())
     }
 
     fn schema(&self) -> SchemaRef {
@@ -341,44 +337,44 @@ impl Materialized {
     }
 
     /// What persons allowed when their rows were admitted, by number.
-    fn policies(&self, state: &State) -> Result<Option<Policies>, ViewProblem> {
-        let Some(reference) = &self.definition.policy else { return Ok(None) };
+    fn policies(&self, state: &State) -> Result<Option<Policies>, ViewError> {
+        let Some(reference) = &self.definition.clauses.policy else { return Ok(None) };
         let mut batches = Vec::new();
-        for batch in state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedProblem::Store)? {
-            batches.push(batch.map_err(MaterializedProblem::Store)?);
+        for batch in state.scan(&self.layout.choices, &ScanRequest::default()).map_err(MaterializedError::Store)? {
+            batches.push(batch.map_err(MaterializedError::Store)?);
         }
         let columns: Vec<String> = self.definition.columns.iter().map(|column| column.name.clone()).collect();
         let names = self.policy_columns.clone();
-        kept_policies(&batches, &names, reference, &columns).map(Some).map_err(ViewProblem::Policy)
+        kept_policies(&batches, &names, reference, &columns).map(Some).map_err(ViewError::Policy)
     }
 
     /// All classes with their labels.
-    pub(super) fn labels(&self, state: &State) -> Result<Vec<Labelled>, ViewProblem> {
+    pub(super) fn labels(&self, state: &State) -> Result<Vec<Labelled>, ViewError> {
         let fixed = [CLASS, IS_ALONE, IS_RESTRICTED].map(str::to_owned).into_iter();
         let columns = Some(fixed.chain(self.layout.labels.clone()).collect());
         let request = ScanRequest { columns, ..ScanRequest::default() };
         let mut classes = Vec::new();
-        for batch in state.scan(&self.layout.classes, &request).map_err(MaterializedProblem::Store)? {
-            let batch = batch.map_err(MaterializedProblem::Store)?;
+        for batch in state.scan(&self.layout.classes, &request).map_err(MaterializedError::Store)? {
+            let batch = batch.map_err(MaterializedError::Store)?;
             classes.extend(classes_of(&batch).into_iter().map(|(number, alone, _, labels)| (number, alone, labels)));
         }
         Ok(classes)
     }
 
     /// Gives columns trees over the values that were read, with the labels of the view.
-    fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewProblem> {
+    fn attach(&self, private: &mut PrivateRows) -> Result<(), ViewError> {
         for (position, said) in self.definition.columns.iter().enumerate() {
             let Some(name) = &said.hierarchy else { continue };
             let column = &private.table().columns[position];
             let tree = self.trees.of(position, name, column, self.roots[position].as_deref());
-            let fault = |fault| ViewProblem::Hierarchy { column: said.name.clone(), fault };
+            let fault = |fault| ViewError::Hierarchy { column: said.name.clone(), fault };
             private.set_hierarchy(position, tree.map_err(fault)?);
         }
         Ok(())
     }
 
     /// A version that nobody is in.
-    fn version_without_classes(&self, policies: Option<Policies>, epoch: u64) -> Result<Version, ViewProblem> {
+    fn version_without_classes(&self, policies: Option<Policies>, epoch: u64) -> Result<Version, ViewError> {
         let quasi = self.definition.with_role(Role::Quasi);
         let assigned = Assigned {
             labels: vec![Texts::new(); quasi.len()],
@@ -418,12 +414,12 @@ impl Materialized {
         policies: Option<Policies>,
         policy_of_row: Vec<Option<u32>>,
         epoch: u64,
-    ) -> Result<StoredRead, ViewProblem> {
+    ) -> Result<StoredRead, ViewError> {
         let definition = &self.definition;
         let quasi = definition.with_role(Role::Quasi);
         let (roles, identifier) = (definition.roles(), Some(definition.identifier));
         let mut private =
-            read_rows(rows, &definition.name, &roles, identifier, PlainCells::Skipped).map_err(ViewProblem::Columns)?;
+            read_rows(rows, &definition.name, &roles, identifier, PlainCells::Skipped).map_err(ViewError::Columns)?;
         self.attach(&mut private)?;
 
         // Labels of a class that shows nobody are of those who wait there.
@@ -446,8 +442,7 @@ impl Materialized {
             }
         }
         let class_of_row: Option<Vec<u32>> = numbers.iter().map(|number| places.get(number).copied()).collect();
-        let class_of_row =
-            class_of_row.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
+        let class_of_row = class_of_row.ok_or_else(|| MaterializedError::Damaged { view: definition.name.clone() })?;
         let assigned = Assigned {
             labels: labels.into_iter().map(|(texts, _)| texts).collect(),
             label_of_class,

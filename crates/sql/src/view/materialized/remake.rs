@@ -18,17 +18,17 @@ use kohort_store::Change;
 use super::Materialized;
 use super::cells::KeptCells;
 use super::crowds::Crowds;
+use super::error::MaterializedError;
 use super::follow::{Arrival, COUNTERS, Changed, RowState};
 use super::ledger::{KeptRow, Persons};
 use super::load::load;
 use super::make::{ClassOfVersion, MADE, Making, ValueCounts, classes_of_version, fix_shares, made};
 use super::members::{NewRow, asks_of_values, new_rows};
 use super::memory::{Counters, Made, Memory, Values};
-use super::problem::MaterializedProblem;
 use super::step::verify_remade;
 use super::write::Writing;
 use crate::parser::{Changes, Refresh};
-use crate::view::ViewProblem;
+use crate::view::ViewError;
 
 /// A view that was made anew.
 pub struct Remade {
@@ -64,9 +64,9 @@ impl Materialized {
     /// # Errors
     /// Where readers of the old and the new could tell persons apart, unless that is forced or only what is safe is to
     /// be shown.
-    pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewProblem> {
-        if how == Refresh::Partial && self.definition.changes == Changes::Paper {
-            return Err(MaterializedProblem::NoCrowds { view: self.definition.name.clone() }.into());
+    pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
+        if how == Refresh::Partial && self.definition.clauses.changes == Some(Changes::Paper) {
+            return Err(MaterializedError::NoCrowds { view: self.definition.name.clone() }.into());
         }
         let (old_memory, _) = load(&self.definition, &self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
@@ -78,12 +78,12 @@ impl Materialized {
                 Ok(Remade { view: Materialized::make_from(change, making, counters)?, told })
             }
             Refresh::Whole | Refresh::Partial => {
-                let other_readers = || MaterializedProblem::OtherReaders { view: self.definition.name.clone() };
+                let other_readers = || MaterializedError::OtherReaders { view: self.definition.name.clone() };
                 let compared = compared.ok_or_else(other_readers)?;
                 let Combined { n_exposed, fewest } = compared.plan.refreshed.combined;
                 if how == Refresh::Whole && n_exposed > 0 {
                     let (view, fewest) = (self.definition.name.clone(), fewest.unwrap_or(1));
-                    return Err(MaterializedProblem::Exposes { view, n_exposed, fewest }.into());
+                    return Err(MaterializedError::Exposes { view, n_exposed, fewest }.into());
                 }
                 self.show(change, making, compared)
             }
@@ -91,7 +91,7 @@ impl Materialized {
     }
 
     /// Compares what is shown with a version; `None` where the rows of both can't be compared.
-    fn compare(&self, change: &Change, making: &Making<'_>, old: Memory) -> Result<Option<Compared>, ViewProblem> {
+    fn compare(&self, change: &Change, making: &Making<'_>, old: Memory) -> Result<Option<Compared>, ViewError> {
         let definition = &self.definition;
         let mut made = made(definition, making)?;
         if !take_order_of_pairs(&mut made, &old.made) && asks_of_values(definition) {
@@ -121,12 +121,12 @@ impl Materialized {
     }
 
     /// Shows what can be shown.
-    fn show(&self, change: &Change, making: &Making<'_>, compared: Compared) -> Result<Remade, ViewProblem> {
+    fn show(&self, change: &Change, making: &Making<'_>, compared: Compared) -> Result<Remade, ViewError> {
         let Compared { old, mut memory, persons, kept, has_other_trees, rows, members, plan } = compared;
         let told = plan.told();
         // Labels of classes that stay are those of the old DGHs.
         if has_other_trees && !plan.refreshed.kept.is_empty() {
-            return Err(MaterializedProblem::OtherHierarchies { view: self.definition.name.clone() }.into());
+            return Err(MaterializedError::OtherHierarchies { view: self.definition.name.clone() }.into());
         }
         let n_values: Vec<usize> = old.values.iter().map(Values::len).collect();
         memory.counters.epoch += 1;
@@ -154,7 +154,7 @@ impl Materialized {
         let mut writing = Writing { view: self, memory: &mut memory, change, persons: &persons, changed: &changed };
         writing.write(&Crowds::of_refresh(&verified), &effects, arrivals)?;
         self.write_values(&memory, change, &n_values)?;
-        let (name, store) = (&self.definition.name, MaterializedProblem::Store);
+        let (name, store) = (&self.definition.name, MaterializedError::Store);
         let counters = serde_json::to_string(&memory.counters).expect("numbers are JSON");
         change.put_record(COUNTERS, name, &counters).map_err(store)?;
         let made = serde_json::to_string(&memory.made).expect("texts and numbers are JSON");
@@ -226,11 +226,11 @@ struct Compared {
 
 impl Compared {
     /// Makes rows members, those that did not change under the keys they had.
-    fn take_members(&mut self, view: &Materialized, change: &Change, making: &Making<'_>) -> Result<(), ViewProblem> {
+    fn take_members(&mut self, view: &Materialized, change: &Change, making: &Making<'_>) -> Result<(), ViewError> {
         let Compared { memory, persons, kept, rows, members, .. } = self;
         let current = kept.iter().filter(|row| row.shown == Shown::Stays);
         let current: HashMap<&str, &KeptRow> = current.map(|row| (row.name.as_str(), row)).collect();
-        let mut next = change.next_row(&view.layout.rows).map_err(MaterializedProblem::Store)?;
+        let mut next = change.next_row(&view.layout.rows).map_err(MaterializedError::Store)?;
         for row in rows.iter() {
             let choice = view.choice(memory, change, row, making.policies.as_ref())?;
             let key = MemberKey(next.cast_unsigned());
@@ -274,7 +274,7 @@ impl Compared {
         counts
     }
 
-    fn plan(&self, view: &Materialized, change: &Change, classes: &[ClassOfVersion]) -> Result<Plan, ViewProblem> {
+    fn plan(&self, view: &Materialized, change: &Change, classes: &[ClassOfVersion]) -> Result<Plan, ViewError> {
         let mut old: BTreeMap<AtomId, OldAtom> = BTreeMap::new();
         for row in &self.kept {
             if let Place::Atom { class, atom } = row.place {
@@ -285,7 +285,7 @@ impl Compared {
         let old: Vec<OldAtom> = old.into_values().collect();
         let by_key: HashMap<MemberKey, &Arc<Member>> =
             self.members.iter().filter_map(|(key, _, member)| Some((*key, member.as_ref()?))).collect();
-        let damaged = || MaterializedProblem::Damaged { view: view.definition.name.clone() };
+        let damaged = || MaterializedError::Damaged { view: view.definition.name.clone() };
         let (mut new, mut alone) = (Vec::new(), Vec::new());
         for class in classes {
             let members = class.members.iter().map(|key| Arc::clone(by_key[key]));

@@ -10,10 +10,10 @@ use kohort_verify::{
     AtomStep, Refresh, RefreshedAtom, Seen, Step, StepColumn, StepMember, Verified, verify_refresh, verify_step,
 };
 
+use super::error::MaterializedError;
 use super::ledger::StoredLedger;
 use super::members::tuple_columns;
 use super::memory::{Memory, requirements};
-use super::problem::MaterializedProblem;
 use crate::view::Definition;
 
 /// Recounts what effects do to atoms.
@@ -25,10 +25,10 @@ pub(super) fn verify(
     ledger: &StoredLedger<'_>,
     effects: &[Effect],
     newcomers: &BTreeMap<MemberKey, Member>,
-) -> Result<Verified<Step>, MaterializedProblem> {
+) -> Result<Verified<Step>, MaterializedError> {
     let mut changing = Changing { ledger, newcomers, atoms: BTreeMap::new() };
     for effect in effects {
-        changing.follow(effect)?;
+        changing.apply(effect)?;
     }
     let founded: BTreeMap<ClassId, &Vec<u32>> = effects
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn verify(
     for (atom, (class, before, after)) in &changing.atoms {
         let known = memory.index.get(*class).map(|(nodes, _)| labels_of(memory, nodes));
         let labels = founded.get(class).map(|nodes| labels_of(memory, nodes)).or_else(|| known.clone());
-        let labels = labels.ok_or_else(|| MaterializedProblem::Damaged { view: definition.name.clone() })?;
+        let labels = labels.ok_or_else(|| MaterializedError::Damaged { view: definition.name.clone() })?;
         let labels_before = known.filter(|_| !founded.contains_key(class));
         // Who stays in an atom was seen in it; it is asked of newcomers.
         let seen = if before.is_empty() { ledger.seen(after)? } else { vec![Seen::Never; after.len()] };
@@ -52,7 +52,7 @@ pub(super) fn verify(
         atoms.push(AtomStep { class: class.0, atom: atom.0, labels_before, labels, before, after });
     }
     let unverified =
-        |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
+        |problem| MaterializedError::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let columns = columns(definition, memory);
     verify_step(Step { atoms }, &columns, &requirements(definition, &memory.pairs)).map_err(unverified)
 }
@@ -66,9 +66,9 @@ pub(super) fn verify_remade(
     ledger: &StoredLedger<'_>,
     (old, memory_before): (&[OldAtom], &Memory),
     effects: &[Effect],
-) -> Result<Verified<Refresh>, MaterializedProblem> {
+) -> Result<Verified<Refresh>, MaterializedError> {
     let memory = ledger.memory;
-    let damaged = || MaterializedProblem::Damaged { view: definition.name.clone() };
+    let damaged = || MaterializedError::Damaged { view: definition.name.clone() };
     let mut before_texts = Texts::of(memory_before);
     let unasked = |members: &[AtomMember]| vec![Seen::Never; members.len()];
     let before =
@@ -91,7 +91,7 @@ pub(super) fn verify_remade(
             Effect::Admit { class, atom, members } => {
                 let member = |key: &MemberKey| waiting.get(key).map(|&member| member.clone()).ok_or_else(damaged);
                 let members = members.iter().map(|key| Ok(AtomMember { member: member(key)?, shown: Shown::Stays }));
-                atoms.insert(*atom, (*class, members.collect::<Result<_, MaterializedProblem>>()?));
+                atoms.insert(*atom, (*class, members.collect::<Result<_, MaterializedError>>()?));
             }
             _ => {}
         }
@@ -104,7 +104,7 @@ pub(super) fn verify_remade(
         after.push(RefreshedAtom { class: class.0, atom: atom.0, labels, members });
     }
     let unverified =
-        |problem| MaterializedProblem::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
+        |problem| MaterializedError::Unverified { view: definition.name.clone(), problem: Box::new(problem) };
     let (columns, requirements) = (columns(definition, memory), requirements(definition, &memory.pairs));
     verify_refresh(Refresh { before, after }, &columns, &requirements).map_err(unverified)
 }
@@ -128,7 +128,7 @@ fn columns(definition: &Definition, memory: &Memory) -> Vec<StepColumn> {
 
 impl StoredLedger<'_> {
     /// Per member whether readers saw something of the person, by what is kept: nothing of the change counts yet.
-    fn seen(&self, members: &[AtomMember]) -> Result<Vec<Seen>, MaterializedProblem> {
+    fn seen(&self, members: &[AtomMember]) -> Result<Vec<Seen>, MaterializedError> {
         self.look_up_pasts_of(members.iter().map(|member| member.member.person))?;
         let seen = |member: &AtomMember| {
             Ok(match self.past(member.member.person)? {
@@ -149,7 +149,7 @@ struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    fn follow(&mut self, effect: &Effect) -> Result<(), MaterializedProblem> {
+    fn apply(&mut self, effect: &Effect) -> Result<(), MaterializedError> {
         match effect {
             Effect::Admit { class, atom, members } => {
                 let waiting = self.ledger.waiting_members(members.iter().copied(), self.newcomers)?;
@@ -176,7 +176,7 @@ impl Changing<'_> {
         Ok(())
     }
 
-    fn take(&mut self, class: ClassId, atom: AtomId, keys: &[MemberKey]) -> Result<(), MaterializedProblem> {
+    fn take(&mut self, class: ClassId, atom: AtomId, keys: &[MemberKey]) -> Result<(), MaterializedError> {
         if let std::collections::btree_map::Entry::Vacant(entry) = self.atoms.entry(atom) {
             let members = self.ledger.atom(atom)?;
             entry.insert((class, members.clone(), members));

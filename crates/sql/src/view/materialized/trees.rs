@@ -12,8 +12,8 @@ use kohort_model::{Column, Hierarchy, Role, Texts};
 use super::load::empty_columns;
 use super::members::MISSING;
 use super::memory::Memory;
-use crate::hierarchies::{Hierarchies, HierarchyFault};
-use crate::view::{Definition, ViewProblem};
+use crate::hierarchies::{Hierarchies, HierarchyError};
+use crate::view::{Definition, ViewError};
 
 /// Trees of more values are not kept.
 const MOST_VALUES: usize = 1 << 16;
@@ -42,7 +42,7 @@ impl KnownTrees {
         hierarchies: Hierarchies,
         definition: &Definition,
         memory: &Memory,
-    ) -> Result<KnownTrees, ViewProblem> {
+    ) -> Result<KnownTrees, ViewError> {
         let quasi = definition.with_role(Role::Quasi);
         let known = |(position, mut column): (usize, Column)| {
             let place = quasi.iter().position(|&quasi| quasi == position)?;
@@ -68,7 +68,7 @@ impl KnownTrees {
         name: &str,
         column: &Column,
         root: Option<&str>,
-    ) -> Result<Arc<Hierarchy>, HierarchyFault> {
+    ) -> Result<Arc<Hierarchy>, HierarchyError> {
         let make = |values: &Texts| self.hierarchies.tree_for(name, root, values, column.value_type, &column.notation);
         // How long masks are without a root depends on which values are looked at.
         if root.is_none() && matches!(self.hierarchies.rule(name), Some(Rule::Mask(_))) {

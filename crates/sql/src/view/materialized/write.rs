@@ -14,16 +14,16 @@ use kohort_core::changing::{
 use kohort_store::{Change, ScanRequest};
 
 use super::crowds::Crowds;
+use super::error::MaterializedError;
 use super::follow::{Arrival, Changed, RowState};
 use super::layout::{
     ATOM, CHOICE, CLASS, IS_ALONE, IS_RESTRICTED, LEAVES, Layout, NAME, NODES, OWN_K, PLACE, SINCE, TEXT, TUPLE,
 };
 use super::ledger::{ALONE, HIDDEN, IN_ATOM, Persons, WAITING, is, past_text};
 use super::memory::Memory;
-use super::problem::MaterializedProblem;
 use super::{Materialized, step};
 use crate::parser::Departures;
-use crate::view::{Definition, ViewProblem};
+use crate::view::{Definition, ViewError};
 
 /// So many new rows are in memory as they are written.
 pub(super) const ROWS_AT_ONCE: usize = 1 << 16;
@@ -50,9 +50,9 @@ impl Writing<'_> {
         &mut self,
         edits: Vec<Edit>,
         arrivals: BTreeMap<MemberKey, Arrival<'_>>,
-    ) -> Result<(), ViewProblem> {
+    ) -> Result<(), ViewError> {
         let definition = &self.view.definition;
-        let departures = match definition.departures {
+        let departures = match definition.clauses.departures.unwrap_or_default() {
             Departures::Batch => Rule::Batch,
             Departures::Withdraw => Rule::Withdraw,
         };
@@ -74,7 +74,7 @@ impl Writing<'_> {
         &mut self,
         edit: Option<Edit>,
         arrivals: BTreeMap<MemberKey, Arrival<'_>>,
-    ) -> Result<(), ViewProblem> {
+    ) -> Result<(), ViewError> {
         let mut effects = Vec::new();
         if let Some(edit) = edit {
             let n_columns = self.memory.trees.len();
@@ -96,14 +96,14 @@ impl Writing<'_> {
         crowds: &Crowds,
         effects: &[Effect],
         mut arrivals: BTreeMap<MemberKey, Arrival<'_>>,
-    ) -> Result<(), ViewProblem> {
+    ) -> Result<(), ViewError> {
         let mut fates: BTreeMap<MemberKey, Fate> = BTreeMap::new();
         let mut leaving = Vec::new();
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
         let mut restricted: BTreeSet<i64> = BTreeSet::new();
         let mut is_seen = false;
         let view = self.view;
-        let unproven = || MaterializedProblem::Damaged { view: view.definition.name.clone() };
+        let unproven = || MaterializedError::Damaged { view: view.definition.name.clone() };
         self.memory.recount(effects);
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
@@ -187,23 +187,23 @@ impl Writing<'_> {
         Ok(())
     }
 
-    pub(super) fn insert_rows(&self, arrivals: &BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewProblem> {
+    pub(super) fn insert_rows(&self, arrivals: &BTreeMap<MemberKey, Arrival<'_>>) -> Result<(), ViewError> {
         let (Some((first, _)), layout) = (arrivals.first_key_value(), &self.view.layout) else { return Ok(()) };
         let rows: Vec<&Arrival<'_>> = arrivals.values().collect();
         let mut next = signed(first.0);
         for rows in rows.chunks(ROWS_AT_ONCE) {
             let inserted = rows_batch(layout, self.memory, &self.changed.rows, rows, self.changed.now)?;
-            let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedProblem::Store)?;
+            let numbers = self.change.insert(&layout.rows, &inserted).map_err(MaterializedError::Store)?;
             // A row's key is the number it was going to get.
             if numbers != (next..next + rows.len() as i64) {
-                return Err(MaterializedProblem::Damaged { view: self.view.definition.name.clone() }.into());
+                return Err(MaterializedError::Damaged { view: self.view.definition.name.clone() }.into());
             }
             next = numbers.end;
         }
         Ok(())
     }
 
-    pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedProblem> {
+    pub(super) fn move_rows(&self, fates: &BTreeMap<MemberKey, Fate>) -> Result<(), MaterializedError> {
         let (mut gone, mut moved, mut states, mut out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (key, fate) in fates {
             match fate {
@@ -233,7 +233,7 @@ impl Writing<'_> {
     }
 
     /// Those of some rows that are shown, as the table has it.
-    fn shown_of(&self, numbers: Vec<i64>) -> Result<Vec<i64>, MaterializedProblem> {
+    fn shown_of(&self, numbers: Vec<i64>) -> Result<Vec<i64>, MaterializedError> {
         if numbers.is_empty() {
             return Ok(numbers);
         }
@@ -249,7 +249,7 @@ impl Writing<'_> {
         Ok(shown)
     }
 
-    fn mark_leaving(&self, keys: &[MemberKey]) -> Result<(), MaterializedProblem> {
+    fn mark_leaving(&self, keys: &[MemberKey]) -> Result<(), MaterializedError> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl Writing<'_> {
         Ok(self.change.update(&self.view.layout.rows, &numbers, &batch([(LEAVES, leaves), (SINCE, since)]))?)
     }
 
-    pub(super) fn remember(&self, pasts: &BTreeMap<String, Past>) -> Result<(), MaterializedProblem> {
+    pub(super) fn remember(&self, pasts: &BTreeMap<String, Past>) -> Result<(), MaterializedError> {
         let layout = &self.view.layout;
         let (mut names, mut texts) = (Vec::new(), Vec::new());
         let is_first = pasts.len() > 1 && self.change.count(&layout.past)? == 0;
@@ -287,7 +287,7 @@ impl Writing<'_> {
     }
 
     /// Takes whoever has another name now for somebody who was seen: readers may know whom they were shown as.
-    pub(super) fn remember_renamed<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MaterializedProblem> {
+    pub(super) fn remember_renamed<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MaterializedError> {
         let mut pasts: BTreeMap<String, Past> = BTreeMap::new();
         let ledger = self.view.ledger(self.memory, self.change, self.persons);
         for name in names {
@@ -304,7 +304,7 @@ impl Writing<'_> {
         class: ClassId,
         labels: Vec<Option<String>>,
         is_new: IsNew,
-    ) -> Result<(), MaterializedProblem> {
+    ) -> Result<(), MaterializedError> {
         self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
         self.memory.touched.push((signed(class.0), false, labels.clone()));
         let layout = &self.view.layout;
@@ -327,7 +327,7 @@ impl Writing<'_> {
     }
 
     /// The class of rows that show these labels by themselves.
-    fn alone_class(&mut self, nodes: &[u32]) -> Result<i64, MaterializedProblem> {
+    fn alone_class(&mut self, nodes: &[u32]) -> Result<i64, MaterializedError> {
         let labels = self.memory.labels(nodes);
         if let Some(&class) = self.memory.alone.get(&labels) {
             return Ok(class);
@@ -341,7 +341,7 @@ impl Writing<'_> {
         Ok(class)
     }
 
-    fn restrict(&mut self, class: i64) -> Result<(), MaterializedProblem> {
+    fn restrict(&mut self, class: i64) -> Result<(), MaterializedError> {
         if !self.memory.restricted.insert(class) {
             return Ok(());
         }
@@ -351,11 +351,11 @@ impl Writing<'_> {
         Ok(self.change.update(&self.view.layout.classes, &numbers, &batch([(IS_RESTRICTED, restricted)]))?)
     }
 
-    fn drop_class(&self, class: i64) -> Result<(), MaterializedProblem> {
+    fn drop_class(&self, class: i64) -> Result<(), MaterializedError> {
         Ok(self.change.delete(&self.view.layout.classes, &self.class_rows(class)?)?)
     }
 
-    fn class_rows(&self, class: i64) -> Result<Vec<i64>, MaterializedProblem> {
+    fn class_rows(&self, class: i64) -> Result<Vec<i64>, MaterializedError> {
         let request = ScanRequest {
             columns: Some(Vec::new()),
             with_rowid: true,
@@ -373,10 +373,10 @@ impl Writing<'_> {
 /// When those who wait are counted. Where values are asked for, the moment at which a crowd is shown must not depend on
 /// them; twice as many as are needed make it likely that their values suffice.
 fn closing(definition: &Definition) -> Closing {
-    if definition.l.is_none() && definition.t.is_none() {
+    if definition.clauses.l.is_none() && definition.clauses.t.is_none() {
         return Closing::Earliest;
     }
-    Closing::BySize(2 * definition.k.unwrap_or(0).max(definition.l.unwrap_or(0)).max(2))
+    Closing::BySize(2 * definition.clauses.k.unwrap_or(0).max(definition.clauses.l.unwrap_or(0)).max(2))
 }
 
 #[derive(Clone, Copy)]
@@ -428,7 +428,7 @@ pub(super) fn rows_batch(
     query: &RecordBatch,
     rows: &[&Arrival<'_>],
     now: i64,
-) -> Result<RecordBatch, ViewProblem> {
+) -> Result<RecordBatch, ViewError> {
     let states: Vec<RowState> = rows.iter().map(|row| row.state).collect();
     let [place, class, atom] = state_columns(&states);
     let names: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.row.name.as_ref())).collect::<StringArray>());

@@ -1,0 +1,44 @@
+//! What all leaves of physical plans have in common: they have no inputs, and claim nothing of the order of their rows.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
+
+/// Properties of a leaf of which nothing is known but its columns.
+pub(crate) fn properties_of_leaf(schema: &SchemaRef, n_partitions: usize) -> Arc<PlanProperties> {
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(Arc::clone(schema)),
+        Partitioning::UnknownPartitioning(n_partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
+}
+
+/// The methods of `ExecutionPlan` that are the same for every leaf with a field `properties`.
+macro_rules! methods_of_leaf {
+    () => {
+        fn properties(&self) -> &Arc<datafusion::physical_plan::PlanProperties> {
+            &self.properties
+        }
+
+        fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+            Vec::new()
+        }
+
+        fn replace_children(
+            self: Arc<Self>,
+            _: Vec<Arc<dyn ExecutionPlan>>,
+            _: datafusion::physical_plan::ReplaceChildrenOptions,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            Ok(self)
+        }
+
+        fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+            Ok(self)
+        }
+    };
+}
+pub(crate) use methods_of_leaf;

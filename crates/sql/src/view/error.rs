@@ -1,0 +1,165 @@
+//! [`ViewError`]: why a view can't be built or read. Never shows a cell.
+
+use datafusion::error::DataFusionError;
+use kohort_core::AnonymizeError;
+use kohort_io::ReadProblem;
+use kohort_labels::meaning::MeaningError;
+use kohort_verify::Violations;
+
+use super::{DefinitionError, MaterializedError};
+use crate::hierarchies::HierarchyError;
+use crate::policy::PolicyError;
+use crate::postgres::PostgresError;
+use crate::role::Role;
+
+/// Why a view can't be built or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// The definition is none.
+    #[error("{}", lines(.0))]
+    Definition(Vec<DefinitionError>),
+    /// A DGH does not fit its column.
+    #[error("column '{column}': {fault}")]
+    Hierarchy {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        fault: HierarchyError,
+    },
+    /// A column can't have its role.
+    #[error("{}", lines(.0))]
+    Columns(Vec<ReadProblem>),
+    /// Labels of a column would mean nothing.
+    #[error(transparent)]
+    Meaning(MeaningError),
+    /// The policies can't be read, or do not allow this.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// Persons without a name.
+    #[error("rows of the query whose identifier '{column}' is NULL: {n_rows}; nobody can be told apart there")]
+    NullIdentifiers {
+        /// The identifier.
+        column: String,
+        /// How many rows.
+        n_rows: u64,
+    },
+    /// Persons under several policies.
+    #[error("persons whose rows differ in '{column}', so that several policies speak of them: {n_persons}")]
+    SeveralPolicies {
+        /// The column that policies are found by.
+        column: String,
+        /// The identifier.
+        identifier: String,
+        /// How many persons.
+        n_persons: usize,
+    },
+    /// A materialized view can't be made or can't follow.
+    #[error(transparent)]
+    Materialized(#[from] MaterializedError),
+    /// The requirement can't be reached.
+    #[error(transparent)]
+    Unreachable(AnonymizeError),
+    /// A fault of ours: what was built does not hold.
+    #[error("the view was not verified, so no row leaves it: {0}")]
+    Unverified(Violations),
+    /// The data are no longer those that were verified.
+    #[error("what the view was verified for has changed since")]
+    Stale,
+    /// The view could not be built.
+    #[error("the view '{view}' is unusable: {reason}")]
+    Unusable {
+        /// The view.
+        view: String,
+        /// Why.
+        reason: String,
+    },
+    /// A view that could not be built in the place of another.
+    #[error("the view '{view}' stays as it was, for the new one would be unusable: {reason}")]
+    NotReplaced {
+        /// The view.
+        view: String,
+        /// Why.
+        reason: String,
+    },
+    /// The view's query failed. Its message may hold cells, so only its kind is kept.
+    #[error("the query of view '{view}' failed: {kind}")]
+    Query {
+        /// The view.
+        view: String,
+        /// What kind of failure.
+        kind: &'static str,
+    },
+}
+
+impl ViewError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ViewError::Definition(problems) => problems.iter().find_map(DefinitionError::hint).map(str::to_owned),
+            ViewError::Hierarchy { fault, .. } => fault.hint(),
+            ViewError::Meaning(problem) => problem.hint(),
+            ViewError::Policy(problem) => problem.hint(),
+            ViewError::Materialized(problem) => problem.hint(),
+            ViewError::Unreachable(problem) => problem.hint().map(str::to_owned),
+            ViewError::Stale => Some(
+                "its owner can REFRESH ANONYMIZATION_VIEW, which verifies it for the data as they are now".to_owned(),
+            ),
+            ViewError::SeveralPolicies { identifier, .. } => {
+                Some(format!("give each person one policy, and write {identifier} REFERENCES"))
+            }
+            ViewError::NullIdentifiers { column, .. } => {
+                Some(format!("add WHERE {column} IS NOT NULL to the query of the view"))
+            }
+            ViewError::Query { .. } => {
+                Some("the owner can run the query by itself to see what is wrong with it".to_owned())
+            }
+            ViewError::Columns(_) | ViewError::Unverified(_) => None,
+            ViewError::Unusable { .. } | ViewError::NotReplaced { .. } => None,
+        }
+    }
+
+    /// What an analyst is told: not why a view can't be built, for the reason counts private rows.
+    #[must_use]
+    pub fn for_reader(self, role: Role, view: &str) -> ViewError {
+        match (role, self) {
+            (
+                Role::Analyst,
+                ViewError::Unusable { .. }
+                | ViewError::Unverified(_)
+                | ViewError::Unreachable(_)
+                | ViewError::NullIdentifiers { .. }
+                | ViewError::Columns(_)
+                | ViewError::Hierarchy { .. },
+            ) => ViewError::Unusable { view: view.to_owned(), reason: "its owner can see why".to_owned() },
+            (_, problem) => problem,
+        }
+    }
+
+    /// A thread of ours broke off.
+    pub(super) fn fault(view: &str) -> ViewError {
+        ViewError::Query { view: view.to_owned(), kind: "a fault of kohort stopped it" }
+    }
+
+    /// What is kept of an error that may hold cells.
+    pub fn of_query(view: &str, error: &DataFusionError) -> ViewError {
+        ViewError::Query { view: view.to_owned(), kind: kind_of(error) }
+    }
+}
+
+/// What kind of failure it is, in words that hold no cell.
+pub(crate) fn kind_of(error: &DataFusionError) -> &'static str {
+    match error.find_root() {
+        DataFusionError::ArrowError(..) => "a value could not be computed or converted",
+        DataFusionError::ParquetError(_) => "a Parquet file could not be read",
+        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => "a file could not be read",
+        DataFusionError::ResourcesExhausted(_) => "it needs more memory than it may use",
+        DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => "its tables or columns are no longer there",
+        DataFusionError::External(error) if error.is::<PostgresError>() => "a PostgreSQL server did not give its rows",
+        _ => "it could not be run to its end",
+    }
+}
+
+fn lines<T: std::fmt::Display>(problems: &[T]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,139 @@
+//! [`Digest`]: what a version shows, in a few hashes that outlive the engine.
+//!
+//! A data folder keeps them beside the definition of a view that is computed. When the folder is opened, the version is
+//! made again, and where a hash is another, the view is stale. So nothing need be known of how tables, files or servers
+//! change while nobody looks: rows are what they hold.
+//!
+//! # Guarantee
+//! Two versions of one definition with the same digest answer every query alike, as far as SHA-256 tells texts apart:
+//! columns, rows, the classes of each partition with their labels, choices and the DGHs that say what labels stand for
+//! all count. The order of rows does not. The day does not either: what has expired is left out at each reading.
+//! # Cost
+//! two hashes per row
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::row::{RowConverter, SortField};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::hierarchies::Hierarchies;
+use crate::view::{Definition, Directory, Version};
+
+/// So many rows are hashed one after the other.
+const CHUNK: usize = 8192;
+
+/// What a version shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    rows: Hash,
+    choices: Hash,
+    trees: Hash,
+    classes: Hash,
+}
+
+/// 32 bytes, as hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Hash(String);
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hash")
+    }
+}
+
+impl Digest {
+    /// The digest of a version that was made from these rows and choices; `None` where a column is of a type whose values
+    /// have no bytes to compare.
+    pub fn of(version: &Version, rows: &RecordBatch, choices: &[RecordBatch], catalog: &Hierarchies) -> Option<Digest> {
+        let of_rows = row_hashes(rows)?;
+        let mut of_classes = of_rows.clone();
+        for directory in &version.directories {
+            with_labels(&mut of_classes, directory);
+        }
+        Some(Digest {
+            rows: of_all(of_rows, &columns(rows)),
+            choices: of_choices(choices)?,
+            trees: trees(&version.definition, catalog),
+            classes: of_all(of_classes, ""),
+        })
+    }
+
+    /// Whether these are the choices that the version was made from.
+    pub fn has_choices(&self, choices: &[RecordBatch]) -> bool {
+        of_choices(choices).is_some_and(|choices| choices == self.choices)
+    }
+
+    /// What is another than it was, in words; `None` where nothing is.
+    pub fn difference(&self, earlier: &Digest) -> Option<&'static str> {
+        let [tables, choices, trees] =
+            [self.rows != earlier.rows, self.choices != earlier.choices, self.trees != earlier.trees];
+        match (tables, choices, trees) {
+            (true, true, _) => Some("its tables and its choices changed"),
+            (true, false, _) => Some("its tables changed"),
+            (false, true, _) => Some("its choices changed"),
+            (false, false, true) => Some("its DGHs changed"),
+            (false, false, false) if self.classes != earlier.classes => Some("kohort now makes other classes of it"),
+            (false, false, false) => None,
+        }
+    }
+}
+
+fn of_choices(choices: &[RecordBatch]) -> Option<Hash> {
+    let hashes = choices.iter().map(row_hashes).collect::<Option<Vec<_>>>()?.concat();
+    Some(of_all(hashes, &choices.first().map(columns).unwrap_or_default()))
+}
+
+/// Names and types.
+fn columns(rows: &RecordBatch) -> String {
+    let schema = rows.schema();
+    let column = |field: &Arc<Field>| format!("{:?} {} {}\n", field.name(), field.data_type(), field.is_nullable());
+    schema.fields().iter().map(column).collect()
+}
+
+fn row_hashes(rows: &RecordBatch) -> Option<Vec<[u8; 32]>> {
+    let starts: Vec<usize> = (0..rows.num_rows()).step_by(CHUNK).collect();
+    let hashes = starts.into_par_iter().map(|start| {
+        let chunk = rows.slice(start, CHUNK.min(rows.num_rows() - start));
+        let fields = chunk.columns().iter().map(|column| SortField::new(column.data_type().clone()));
+        let bytes = RowConverter::new(fields.collect()).ok()?.convert_columns(chunk.columns()).ok()?;
+        Some(bytes.iter().map(|row| Sha256::digest(row.as_ref()).into()).collect::<Vec<[u8; 32]>>())
+    });
+    Some(hashes.collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// Adds to each row what its class shows.
+fn with_labels(rows: &mut [[u8; 32]], directory: &Directory) {
+    let of_class: Vec<[u8; 32]> = (0..directory.n_classes() as u32).map(|class| of_labels(directory, class)).collect();
+    let class_of_row = directory.class_of_rows(rows.len());
+    rows.par_iter_mut().zip(class_of_row).for_each(|(row, class)| {
+        let shown = class.map(|class| of_class[class as usize]).unwrap_or_default();
+        *row = Sha256::new().chain_update(*row).chain_update(shown).finalize().into();
+    });
+}
+
+fn of_labels(directory: &Directory, class: u32) -> [u8; 32] {
+    let labels: Vec<Option<&str>> = (0..directory.quasi().len()).map(|quasi| directory.label(quasi, class)).collect();
+    let shown = (directory.class(class).is_alone, labels);
+    Sha256::digest(serde_json::to_vec(&shown).expect("texts are JSON")).into()
+}
+
+/// The DGHs of a view, as they are kept.
+fn trees(definition: &Definition, catalog: &Hierarchies) -> Hash {
+    let names = definition.columns.iter().map(|column| column.hierarchy.as_deref());
+    let records: Vec<Option<String>> = names.map(|name| catalog.finished_record(name?).ok().flatten()).collect();
+    of_all(Vec::new(), &serde_json::to_string(&records).expect("texts are JSON"))
+}
+
+/// A hash of hashes, in whatever order they come.
+fn of_all(mut hashes: Vec<[u8; 32]>, beside: &str) -> Hash {
+    hashes.par_sort_unstable();
+    let mut all = Sha256::new();
+    hashes.iter().for_each(|hash| all.update(hash));
+    all.update(beside);
+    Hash(all.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

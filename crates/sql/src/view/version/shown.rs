@@ -1,0 +1,110 @@
+//! [`ShownCells`]: what a version shows of each person beside labels, in one hash each.
+//!
+//! Two versions of a view may put everybody into the same classes and still differ in a cell. Whoever kept the first and
+//! reads the second sees which rows are new, so the persons whose cells changed are told apart from the others of their
+//! class.
+//!
+//! # Guarantee
+//! Hashes of two versions differ where the sensitive or plain cells of a person do, or, with DISCLOSURE ROW, what the person
+//! allows, as far as 64 bits tell; labels do not count. They are of one process and hold no cell.
+//! # Deviations
+//! A cell that nobody may see counts as shown, so a warning may be needless.
+//! # Cost
+//! a hash per row, 8 bytes per person
+
+use std::fmt::{self, Write};
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::row::{RowConverter, SortField};
+use foldhash::quality::RandomState;
+use kohort_model::{Disclosure, Role, Table};
+
+use crate::policy::{Choice, Pair, PairId, Policies};
+use crate::view::Definition;
+use crate::view::consent::Wishes;
+
+/// Chance, so that nobody can craft cells that collide, and one for all versions, so that they can be compared.
+static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+/// What a version shows of each person. `Debug` shows of how many.
+pub(in crate::view) struct ShownCells {
+    /// Names and types of the columns.
+    columns: String,
+    /// Per person of the version.
+    of_person: Vec<u64>,
+}
+
+impl fmt::Debug for ShownCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShownCells({} persons)", self.of_person.len())
+    }
+}
+
+impl ShownCells {
+    /// What is shown of the persons of a table that was read from these rows; `None` where a column is of a type whose values
+    /// have no bytes to compare.
+    pub(in crate::view) fn of(
+        definition: &Definition,
+        policies: Option<&Policies>,
+        wishes: &Wishes,
+        table: &Table,
+        rows: &RecordBatch,
+    ) -> Option<ShownCells> {
+        let is_shown = |position: &usize| match definition.columns[*position].role {
+            Role::Sensitive | Role::Plain => *position != definition.identifier,
+            _ => false,
+        };
+        let shown: Vec<usize> = (0..definition.columns.len()).filter(is_shown).collect();
+        let mut columns = String::new();
+        for &position in &shown {
+            let column = &definition.columns[position];
+            writeln!(columns, "{:?} {}", column.name, rows.column(position).data_type())
+                .expect("a text takes any text");
+        }
+        let cells: Vec<ArrayRef> = shown.iter().map(|&position| rows.column(position).clone()).collect();
+        let fields = cells.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let bytes = match cells.is_empty() {
+            true => None,
+            false => Some(RowConverter::new(fields).ok()?.convert_columns(&cells).ok()?),
+        };
+        let choices = policies.filter(|_| definition.clauses.disclosure == Disclosure::Row).map(of_choices);
+        let person_column = table.person_column()?;
+        let mut of_person = vec![0u64; person_column.texts.len()];
+        for (row, &person) in person_column.ids.iter().enumerate() {
+            let cells = bytes.as_ref().map(|bytes| bytes.row(row));
+            let policy = wishes.policy_of_row.get(row).copied().flatten();
+            let choice = choices.as_ref().zip(policy).map(|(choices, policy)| choices[policy as usize]);
+            let hash = SEED.hash_one((cells.as_ref().map(AsRef::<[u8]>::as_ref), choice));
+            // Rows come in any order.
+            let of_person = &mut of_person[person as usize];
+            *of_person = of_person.wrapping_add(hash);
+        }
+        Some(ShownCells { columns, of_person })
+    }
+
+    /// Whether both have the same columns.
+    pub(in crate::view) fn is_comparable(&self, other: &ShownCells) -> bool {
+        self.columns == other.columns
+    }
+
+    /// What is shown of a person.
+    pub(in crate::view) fn of_person(&self, person: usize) -> u64 {
+        self.of_person[person]
+    }
+}
+
+/// Per policy what it lets readers see, whatever the order of purposes and recipients.
+fn of_choices(policies: &Policies) -> Vec<u64> {
+    let of_pair = |policy: u32| {
+        move |(number, pair): (usize, &Pair)| {
+            let shows = policies.choice(PairId(number), policy).map(Choice::shown);
+            SEED.hash_one((&pair.purpose, &pair.recipient, shows))
+        }
+    };
+    let of_policy = |policy: u32| {
+        policies.pairs().iter().enumerate().map(of_pair(policy)).fold(0, |all: u64, hash| all.wrapping_add(hash))
+    };
+    (0..policies.n_persons() as u32).map(of_policy).collect()
+}
