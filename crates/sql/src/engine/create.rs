@@ -16,7 +16,6 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use kohort_core::changing::UNSAFE;
 
 use super::catalog::CatalogChange;
 use super::folder::{Makes, kept};
@@ -26,7 +25,7 @@ use super::transactions::Transaction;
 use super::warnings::told_of_refresh;
 use super::{Session, Shared};
 use crate::SqlError;
-use crate::parser::{Changes, Refresh, Statement, ViewStatement, parse};
+use crate::parser::{Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
 use crate::view::{
     AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewProblem, build,
@@ -383,9 +382,6 @@ fn described_materialized(definition: &Definition, standing: &Standing) -> Strin
     );
     if standing.n_hidden > 0 {
         message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
-    }
-    if definition.changes == Changes::Paper {
-        message += &format!("\nwarning: {UNSAFE}");
     }
     message
 }

@@ -107,7 +107,6 @@ fn of_materialized(problem: &MaterializedProblem) -> &'static str {
         | MaterializedProblem::Query { .. }
         | MaterializedProblem::NoHierarchy { .. }
         | MaterializedProblem::PolicyKey
-        | MaterializedProblem::NoCrowds { .. }
         | MaterializedProblem::Option { .. } => "0A000",
         // A row that would be somebody's second is one row too many, like a key that is there already.
         MaterializedProblem::SeveralRows { .. } => "23505",

@@ -48,8 +48,6 @@ pub struct Definition {
     pub purposes: Purposes,
     /// Whether its rows are kept.
     pub is_materialized: bool,
-    /// How it follows its table, where its rows are kept.
-    pub changes: Changes,
     /// How persons leave it, where its rows are kept.
     pub departures: Departures,
 }
@@ -116,6 +114,11 @@ pub enum DefinitionProblem {
     /// Options of views that are kept, of one that is not.
     #[error("CHANGES and DEPARTURES are for MATERIALIZED anonymization views")]
     NotMaterialized,
+    /// A rule whose steps can't be verified.
+    #[error(
+        "there is no CHANGES PAPER any more: whoever kept an earlier answer learned the values of newcomers from it"
+    )]
+    PaperRule,
     /// Partitions by purpose without purposes.
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
@@ -130,6 +133,7 @@ impl DefinitionProblem {
             ),
             DefinitionProblem::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
             DefinitionProblem::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
+            DefinitionProblem::PaperRule => Some("leave it out, DROP a view that was made with it, and CREATE it anew"),
             DefinitionProblem::SameName { .. } => Some("give one of them another name: ... AS other_name"),
             DefinitionProblem::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
@@ -195,7 +199,6 @@ impl Definition {
             answers: statement.answers,
             purposes: statement.purposes,
             is_materialized: statement.materialized,
-            changes: statement.changes.unwrap_or_default(),
             departures: statement.departures.unwrap_or_default(),
         })
     }
@@ -288,6 +291,9 @@ fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<Definitio
     }
     if statement.block != BlockSize::All && statement.algorithm != Algorithm::Datafly {
         problems.push(DefinitionProblem::BlockOfAnother { algorithm: statement.algorithm.word() });
+    }
+    if statement.changes == Some(Changes::Paper) {
+        problems.push(DefinitionProblem::PaperRule);
     }
     if !statement.materialized && (statement.changes.is_some() || statement.departures.is_some()) {
         problems.push(DefinitionProblem::NotMaterialized);

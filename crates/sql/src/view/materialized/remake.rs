@@ -27,7 +27,7 @@ use super::memory::{Counters, Made, Memory, Values};
 use super::problem::MaterializedProblem;
 use super::step::verify_remade;
 use super::write::Writing;
-use crate::parser::{Changes, Refresh};
+use crate::parser::Refresh;
 use crate::view::ViewProblem;
 
 /// A view that was made anew.
@@ -65,9 +65,6 @@ impl Materialized {
     /// Where readers of the old and the new could tell persons apart, unless that is forced or only what is safe is to
     /// be shown.
     pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewProblem> {
-        if how == Refresh::Partial && self.definition.changes == Changes::Paper {
-            return Err(MaterializedProblem::NoCrowds { view: self.definition.name.clone() }.into());
-        }
         let (old_memory, _) = load(&self.definition, &self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
         let compared = self.compare(change, making, old_memory)?;
