@@ -51,7 +51,10 @@
 //! - *Own k.* A larger wish counts for the new row; the old one leaves like any other.
 //!
 //! # Paper
-//! `[EPS+12]` section 7, whose own rule is kept in `paper`; it gives newcomers away by difference.
+//! `[EPS+12]` section 7
+//! # Deviations
+//! The paper's own rule shows whoever comes at once, in the nearest class. It gives newcomers away by difference, which
+//! no verifier of a step can allow, so it is not here; `kohort-testkit` has it as the naive side of an attack.
 //! # Cost
 //! A newcomer: one search in the index and one waiting list. A batch: each waiting list and each atom once.
 
@@ -59,7 +62,6 @@ mod epochs;
 mod index;
 mod ledger;
 mod memory;
-mod paper;
 mod refresh;
 mod standard;
 #[cfg(test)]
@@ -72,7 +74,6 @@ pub use ledger::{
     AtomId, AtomMember, ClassId, Edit, Effect, Ledger, Member, MemberKey, Past, PersonKey, Place, Shown, Tuple,
 };
 pub use memory::MemoryLedger;
-pub use paper::{Paper, UNSAFE};
 pub use refresh::{Combined, NewClass, OldAtom, Refreshed, refresh};
 pub use standard::{ReferenceColumn, Standard, UnfitStandard};
 pub use tree::{GrowingTree, PathProblem};

@@ -174,7 +174,7 @@ impl ClassIndex {
                     self.remove(trees, *class);
                     continue;
                 }
-                Effect::Found { class, .. } | Effect::Raise { class, .. } => (*class, 0, 0),
+                Effect::Found { class, .. } => (*class, 0, 0),
                 Effect::Admit { class, members, .. } => (*class, members.len() as u64, 0),
                 Effect::Remove { class, members, .. } => (*class, 0, members.len() as u64),
                 Effect::Withdraw { class, gone, survivors, .. } => (*class, 0, (gone.len() + survivors.len()) as u64),
@@ -189,7 +189,7 @@ impl ClassIndex {
             let known = classes.entry(class).or_insert_with(|| {
                 self.get(class).map_or_else(Default::default, |(nodes, n_members)| (nodes.to_vec(), n_members))
             });
-            if let Effect::Found { nodes, .. } | Effect::Raise { nodes, .. } = effect {
+            if let Effect::Found { nodes, .. } = effect {
                 known.0.clone_from(nodes);
             }
             known.1 = (known.1 + came).saturating_sub(went);
@@ -201,11 +201,6 @@ impl ClassIndex {
 
     /// The class whose total change would be least if a row with these nodes joined it.
     pub fn nearest(&self, trees: &[GrowingTree], nodes: &[u32]) -> Option<(ClassId, Change)> {
-        self.nearest_of(trees, nodes, 0)
-    }
-
-    /// The same among classes that show at least so many members.
-    pub fn nearest_of(&self, trees: &[GrowingTree], nodes: &[u32], least: u64) -> Option<(ClassId, Change)> {
         let query = Query::new(trees, nodes);
         let mut open = BinaryHeap::from([Reverse((query.bound(&self.cells[0]), Open::Cell(0)))]);
         let mut best: Option<(u64, ClassId)> = None;
@@ -217,8 +212,7 @@ impl ClassIndex {
             let cell = &self.cells[number as usize];
             match &cell.content {
                 Content::Bucket(slots) => {
-                    let slots = slots.iter().map(|&slot| &self.slots[slot as usize]);
-                    for slot in slots.filter(|slot| slot.n_members >= least) {
+                    for slot in slots.iter().map(|&slot| &self.slots[slot as usize]) {
                         let reached = (query.change(&slot.nodes, slot.n_members), slot.class);
                         best = Some(best.map_or(reached, |best| best.min(reached)));
                     }

@@ -129,13 +129,6 @@ pub enum Effect {
         /// Its quasi labels.
         nodes: Vec<u32>,
     },
-    /// A class gets other labels, each an ancestor of the one before. Only the paper's rule does that.
-    Raise {
-        /// The class.
-        class: ClassId,
-        /// Its labels from now on.
-        nodes: Vec<u32>,
-    },
     /// A new row is not shown yet.
     Wait {
         /// Where it waits.

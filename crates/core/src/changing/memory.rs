@@ -45,7 +45,7 @@ impl MemoryLedger {
 
     fn write_one(&mut self, effect: &Effect) {
         match effect {
-            Effect::Found { class, nodes } | Effect::Raise { class, nodes } => {
+            Effect::Found { class, nodes } => {
                 self.classes.insert(*class, nodes.clone());
             }
             Effect::Wait { class, member } => self.put_outside(member.clone(), Place::Waiting(*class)),

@@ -103,20 +103,6 @@ impl Standard {
         self.k
     }
 
-    /// Whether members who satisfy it can fail with one more among them: where it speaks of shares of values.
-    pub(super) fn speaks_of_shares(&self) -> bool {
-        let mut bounds = self.columns.iter().flat_map(|(_, sensitive)| &sensitive.bounds);
-        bounds.any(|bound| match bound {
-            Bound::DistinctL(_) => false,
-            Bound::EntropyL(_)
-            | Bound::RecursiveCL { .. }
-            | Bound::TCloseness { .. }
-            | Bound::Alpha(_)
-            | Bound::Beta(_)
-            | Bound::EnhancedBeta(_) => true,
-        })
-    }
-
     /// Something that asks it of one set of members after another.
     pub(super) fn judge(&self) -> Judge<'_> {
         let counts = self.columns.iter().map(|(_, sensitive)| Counts::of_values(sensitive.shares.len())).collect();

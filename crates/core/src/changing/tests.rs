@@ -380,29 +380,6 @@ fn newcomers_of_a_refresh_wait_or_are_sealed() {
 }
 
 #[test]
-fn the_papers_rule_raises_at_once_and_dissolves_what_is_too_small() {
-    let mut view = View::new(2, 1, Departures::Batch);
-    let edits = [("20", 1), ("21", 2), ("30", 3), ("31", 4)];
-    let edits = edits.map(|(age, person)| Edit::Insert(view.member(person, 2, age, FLU)));
-    view.apply(edits[..2].to_vec());
-    view.apply(edits[2..].to_vec());
-    assert_eq!(view.labels(), ["20s", "30s"]);
-    view.index = ClassIndex::new(1);
-    for (class, members) in view.ledger.all_atoms().values() {
-        view.index.put(&view.trees, *class, &view.ledger.classes()[class], members.len() as u64);
-    }
-    let newcomer = view.member(5, 2, "20", GOUT);
-    for edit in [Edit::Insert(newcomer), Edit::Delete(view.key_of(3))] {
-        let rule = Paper { trees: &view.trees, standard: &view.standard };
-        let effects = rule.apply(&mut view.index, &view.ledger, edit).unwrap();
-        view.ledger.write(&effects);
-    }
-    assert!(view.labels().iter().all(|&label| label == "*"), "who is left of the thirties joined the twenties");
-    assert_eq!(view.index.len(), 1);
-    assert_eq!(view.atoms().concat(), [1, 2, 5, 4]);
-}
-
-#[test]
 fn nothing_private_is_printed() {
     let mut view = View::new(2, 1, Departures::Batch);
     let member = view.member(1, 2, "21", 77);

@@ -107,7 +107,6 @@ fn of_materialized(problem: &MaterializedError) -> &'static str {
         | MaterializedError::Query { .. }
         | MaterializedError::NoHierarchy { .. }
         | MaterializedError::PolicyKey
-        | MaterializedError::NoCrowds { .. }
         | MaterializedError::Option { .. } => "0A000",
         // A row that would be somebody's second is one row too many, like a key that is there already.
         MaterializedError::SeveralRows { .. } => "23505",

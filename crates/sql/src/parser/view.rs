@@ -153,7 +153,8 @@ pub enum Changes {
     /// In steps of which each shows and hides sets of persons that satisfy the requirement by themselves.
     #[default]
     Epochs,
-    /// At once, as the paper has it, which gives newcomers away to whoever compares.
+    /// At once, as the paper has it. It is read so that a data folder that has such a view can say why it is lost; no
+    /// view is made with it.
     Paper,
 }
 

@@ -92,6 +92,11 @@ pub enum DefinitionError {
     /// Options of views that are kept, of one that is not.
     #[error("CHANGES and DEPARTURES are for MATERIALIZED anonymization views")]
     NotMaterialized,
+    /// A rule whose steps can't be verified.
+    #[error(
+        "there is no CHANGES PAPER any more: whoever kept an earlier answer learned the values of newcomers from it"
+    )]
+    PaperRule,
     /// Partitions by purpose without purposes.
     #[error("PER PURPOSE needs a REFERENCES clause")]
     NoPurposes,
@@ -106,6 +111,7 @@ impl DefinitionError {
             ),
             DefinitionError::NoK => Some("write K 5, or: name REFERENCES choices (k)"),
             DefinitionError::NotMaterialized => Some("leave them out; the view then follows REFRESH"),
+            DefinitionError::PaperRule => Some("leave it out, DROP a view that was made with it, and CREATE it anew"),
             DefinitionError::SameName { .. } => Some("give one of them another name: ... AS other_name"),
             DefinitionError::BlockOfAnother { .. } => Some("write USING datafly, or leave BLOCK out"),
             _ => None,
@@ -254,6 +260,9 @@ fn inconsistencies(statement: &ViewStatement, n_columns: usize) -> Vec<Definitio
     }
     if clauses.block != BlockSize::All && clauses.algorithm != Algorithm::Datafly {
         problems.push(DefinitionError::BlockOfAnother { algorithm: clauses.algorithm.word() });
+    }
+    if clauses.changes == Some(Changes::Paper) {
+        problems.push(DefinitionError::PaperRule);
     }
     if !clauses.is_materialized && (clauses.changes.is_some() || clauses.departures.is_some()) {
         problems.push(DefinitionError::NotMaterialized);

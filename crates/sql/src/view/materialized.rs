@@ -14,12 +14,12 @@
 //! # Guarantee
 //! What readers of all snapshots can combine is argued in `kohort_core::changing`. Who is in which crowd is written from
 //! the `Verified<Step>` that `verify_step` gives, or from the `Verified<Refresh>` of `verify_refresh`, which also looks at
-//! what was shown before; only under `CHANGES PAPER` from effects that nobody verified. Each block is counted by
-//! `verify_block` before it leaves. A row is shown as it was when it was admitted, with what its person allowed then.
+//! what was shown before, and from nothing else. Each block is counted by `verify_block` before it leaves. A row is shown as it was when it was admitted, with what its person allowed then.
 //! # Paper
 //! `[EPS+12]` section 7
 //! # Deviations
-//! Rows come and go in crowds instead of one by one, unless the view says `CHANGES PAPER`.
+//! Rows come and go in crowds instead of one by one: the paper's rule shows a newcomer at once, and whoever kept the
+//! answer before has the newcomer's values by difference. No step of it can be verified, so there is no such view.
 
 mod cells;
 mod classes;

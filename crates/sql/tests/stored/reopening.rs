@@ -318,3 +318,28 @@ async fn a_folder_opens_though_a_materialized_view_lost_its_table_and_nobody_cha
     drop((session, engine));
     assert!(open(folder.path()).await.take_lost().is_empty());
 }
+
+#[tokio::test]
+async fn a_view_by_the_papers_rule_of_an_earlier_kohort_shows_nothing_until_it_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).await;
+    rows(&mut owner(&engine), &format!("{PATIENTS} {MATERIALIZED}")).await;
+    let change = engine.store().unwrap().write().unwrap();
+    let record = change.record("statement", "kept").unwrap().unwrap();
+    assert!(record.contains("K 2"), "{record}");
+    change.put_record("statement", "kept", &record.replace("K 2", "K 2 CHANGES PAPER")).unwrap();
+    change.commit().unwrap();
+    drop((change, engine));
+    let engine = open(folder.path()).await;
+    let lost = engine.take_lost();
+    assert_eq!(lost.len(), 1);
+    assert!(lost[0].problem.to_string().contains("there is no CHANGES PAPER any more"), "{}", lost[0].problem);
+    let mut session = owner(&engine);
+    for sql in ["SELECT * FROM kept", "REFRESH ANONYMIZATION_VIEW kept", "DELETE FROM patient WHERE name = 'a'"] {
+        assert!(try_rows(&mut session, sql).await.is_err(), "{sql}");
+    }
+    assert!(try_rows(&mut analyst(&engine), "SELECT * FROM kept").await.is_err());
+    rows(&mut session, &format!("DROP ANONYMIZATION_VIEW kept; {MATERIALIZED}")).await;
+    rows(&mut session, "DELETE FROM patient WHERE name = 'a'").await;
+    assert_eq!(rows(&mut session, "SELECT * FROM kept").await.len(), 6, "who leaves alone is still shown");
+}

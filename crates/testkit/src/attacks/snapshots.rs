@@ -3,6 +3,7 @@
 //! What SQL lets readers ask is attacked in [`statements`](super::statements); here the rule is, by which persons come
 //! into a materialized view and go.
 
+mod at_once;
 mod attacker;
 mod history;
 
@@ -112,7 +113,7 @@ fn all_snapshots() -> Vec<Side> {
         count
     };
     vec![
-        Side::naive("newcomers join a class at once, as in [EPS+12]", made_out(Rule::Paper)),
+        Side::naive("newcomers join a class at once, as in [EPS+12]", made_out(Rule::AtOnce)),
         Side::kohort(
             "materialized view",
             Promise::Nobody,
@@ -132,7 +133,7 @@ struct Arrivals {
 
 impl Arrivals {
     fn new(closing: Closing) -> Arrivals {
-        let requirements = diverse(Rule::Paper).requirements;
+        let requirements = diverse(Rule::AtOnce).requirements;
         let column = ReferenceColumn { name: "c0".to_owned(), counts: vec![10; N_VALUES as usize] };
         let standard = Standard::compile(&requirements, &[column]).expect("its only column is there");
         Arrivals { standard, index: ClassIndex::new(2), ledger: MemoryLedger::new(), closing, n_arrived: 0 }
@@ -201,7 +202,7 @@ fn computed(values: &[u32]) -> BTreeMap<String, i64> {
     let illness = Column::from_cells("c0", Role::Sensitive, texts.iter().map(|text| Some(text.as_str())));
     let columns = vec![ages.typed(ValueType::Integer), illness];
     let table = Table { name: "t".to_owned(), columns, n_rows: values.len(), person: None };
-    let requirements = diverse(Rule::Paper).requirements;
+    let requirements = diverse(Rule::AtOnce).requirements;
     let done =
         anonymize(&table, &Spec::new(2), &requirements, &Silent).expect("two values are there from the beginning");
     let mut shown = BTreeMap::new();

@@ -37,7 +37,7 @@ use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
 use crate::policy::UsedView;
 use crate::role::Role;
-use crate::view::{AView, Point, State};
+use crate::view::{AView, PlanWish, Point, State};
 
 /// What a query of this kind says.
 struct PointQuery<'a> {
@@ -102,6 +102,10 @@ impl Session {
         let questions = questions.collect::<Option<Vec<_>>>()?;
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
+        // A materialized view can't be anonymized first, and the planner says so.
+        if options.plan == PlanWish::AnonymizeFirst {
+            return None;
+        }
         let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
         access::check_readable(self, &used).await.ok()?;
         let point = view.point(reading.state(), &options, &questions, &projection);

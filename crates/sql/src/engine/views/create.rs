@@ -16,7 +16,6 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement as DFStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use kohort_core::changing::UNSAFE;
 
 use super::materialize;
 use super::warnings::{self, told_of_refresh};
@@ -28,7 +27,7 @@ use crate::engine::folder::{self, Makes, kept};
 use crate::engine::session::access;
 use crate::engine::session::{Outcome, counted};
 use crate::engine::{Session, Shared};
-use crate::parser::{Changes, Refresh, Statement, ViewStatement, parse};
+use crate::parser::{Refresh, Statement, ViewStatement, parse};
 use crate::policy::Policies;
 use crate::view::{
     AView, Definition, Digest, Fingerprint, Owner, Sources, Standing, State, Trees, Version, ViewError, build,
@@ -392,9 +391,6 @@ fn described_materialized(definition: &Definition, standing: &Standing) -> Strin
     );
     if standing.n_hidden > 0 {
         message += &format!("; {} hidden", counted(standing.n_hidden as usize, "row"));
-    }
-    if definition.clauses.changes == Some(Changes::Paper) {
-        message += &format!("\nwarning: {UNSAFE}");
     }
     message
 }

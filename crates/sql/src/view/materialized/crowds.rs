@@ -1,12 +1,11 @@
 //! [`Crowds`]: who is shown in which crowd from now on, as the verifier was told.
 //!
 //! # Guarantee
-//! A row gets a place in an atom, or loses it, only by what a [`Verified`] step or refresh says of it. The one exception
-//! is a view with `CHANGES PAPER`, whose rule does not hold what the verifier asks of a step.
+//! A row gets a place in an atom, or loses it, only by what a [`Verified`] step or refresh says of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_core::changing::{AtomId, ClassId, Effect, MemberKey};
+use kohort_core::changing::{AtomId, ClassId, MemberKey};
 use kohort_verify::{Refresh, Step, StepMember, Verified};
 
 use super::follow::RowState;
@@ -46,31 +45,6 @@ impl Crowds {
         let after: BTreeMap<u64, &Vec<StepMember>> = after.iter().map(|atom| (atom.atom, &atom.members)).collect();
         for (atom, members) in before {
             crowds.remove(members, after.get(atom).copied().unwrap_or(&nobody));
-        }
-        crowds
-    }
-
-    /// What the paper's rule does to them. Nothing of it is verified before a block of the view leaves.
-    pub(super) fn of_paper(effects: &[Effect]) -> Crowds {
-        let mut crowds = Crowds::default();
-        for effect in effects {
-            match effect {
-                Effect::Admit { class, atom, members } => {
-                    crowds.admitted.extend(members.iter().map(|key| (*key, in_atom(class.0, atom.0))));
-                }
-                Effect::Remove { members, .. } => crowds.removed.extend(members),
-                Effect::Withdraw { gone, survivors, .. } => crowds.removed.extend(gone.iter().chain(survivors)),
-                Effect::Found { .. }
-                | Effect::Raise { .. }
-                | Effect::Wait { .. }
-                | Effect::Hide { .. }
-                | Effect::ShowAlone { .. }
-                | Effect::Seal { .. }
-                | Effect::Leave { .. }
-                | Effect::Dissolve { .. }
-                | Effect::Forget { .. }
-                | Effect::Remember { .. } => {}
-            }
         }
         crowds
     }

@@ -71,12 +71,6 @@ pub enum MaterializedError {
         /// Persons in the smallest set.
         fewest: u64,
     },
-    /// A refresh in part of a view whose classes change at once.
-    #[error("view '{view}' changes by the paper's rule, which keeps no crowds that could stay as they are")]
-    NoCrowds {
-        /// The view.
-        view: String,
-    },
     /// A refresh for other readers than the view was made for.
     #[error(
         "view '{view}': its choices speak of other purposes or recipients than when it was made, so that rows can't be compared"
@@ -118,7 +112,7 @@ impl MaterializedError {
             Self::Exposes { view, .. } => Some(format!(
                 "REFRESH ANONYMIZATION_VIEW {view} PARTIAL leaves those as they are or hidden; with FORCE all is shown anew, which is right if nobody has read the old one"
             )),
-            Self::NoCrowds { view } | Self::OtherReaders { view } | Self::OtherHierarchies { view } => {
+            Self::OtherReaders { view } | Self::OtherHierarchies { view } => {
                 Some(format!("if nobody has read the old one, REFRESH ANONYMIZATION_VIEW {view} FORCE makes it anew"))
             }
             Self::Damaged { .. } => Some("restore the data folder from a backup, or make the view anew".to_owned()),

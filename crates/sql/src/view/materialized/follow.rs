@@ -15,7 +15,6 @@ use super::members::{NewRow, is_restricted, new_rows};
 use super::memory::{Memory, pairs_of};
 use super::policies::PolicyRows;
 use super::write::{Writing, batch};
-use crate::parser::Changes;
 use crate::view::ViewError;
 
 /// Kinds of records that the store keeps of views.
@@ -94,7 +93,7 @@ impl Materialized {
             current.insert(&row.name, row);
         }
         let mut arrivals: BTreeMap<MemberKey, Arrival<'_>> = BTreeMap::new();
-        let mut edits: Vec<(MemberKey, Edit)> = Vec::new();
+        let mut edits: Vec<Edit> = Vec::new();
         let mut next = change.next_row(&self.layout.rows).map_err(MaterializedError::Store)?;
         let mut stays: BTreeSet<&str> = BTreeSet::new();
         for row in &rows {
@@ -114,9 +113,9 @@ impl Materialized {
             stays.insert(&row.name);
             let old = was.map(|was| was.member.key);
             match (&member, old) {
-                (Some(new), Some(old)) => edits.push((key, Edit::Update { old, new: new.clone() })),
-                (Some(new), None) => edits.push((key, Edit::Insert(new.clone()))),
-                (None, Some(old)) => edits.push((key, Edit::Delete(old))),
+                (Some(new), Some(old)) => edits.push(Edit::Update { old, new: new.clone() }),
+                (Some(new), None) => edits.push(Edit::Insert(new.clone())),
+                (None, Some(old)) => edits.push(Edit::Delete(old)),
                 (None, None) => {}
             }
             arrivals.insert(key, Arrival { row, choice, member: member.map(Arc::new), state: RowState::HIDDEN });
@@ -130,22 +129,9 @@ impl Materialized {
         let renamed: Vec<&str> =
             rows.iter().map(|row| row.name.as_ref()).filter(|&name| changed.renamed.contains(name)).collect();
         let mut step = Writing { view: self, memory, change, persons: &persons, changed };
-        match self.definition.clauses.changes.unwrap_or_default() {
-            Changes::Epochs => {
-                step.remember_renamed(renamed.into_iter().filter(|name| !current.contains_key(name)))?;
-                departures.extend(edits.into_iter().map(|(_, edit)| edit));
-                step.epoch(departures, arrivals)?;
-            }
-            Changes::Paper => {
-                for edit in departures {
-                    step.at_once(Some(edit), BTreeMap::new())?;
-                }
-                let mut edits: BTreeMap<MemberKey, Edit> = edits.into_iter().collect();
-                for (key, arrival) in arrivals {
-                    step.at_once(edits.remove(&key), BTreeMap::from([(key, arrival)]))?;
-                }
-            }
-        }
+        step.remember_renamed(renamed.into_iter().filter(|name| !current.contains_key(name)))?;
+        departures.extend(edits);
+        step.epoch(departures, arrivals)?;
         self.write_values(memory, change, &n_values)?;
         if memory.counters == counted {
             return Ok(());

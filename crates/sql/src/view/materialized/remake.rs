@@ -27,7 +27,7 @@ use super::members::{NewRow, asks_of_values, new_rows};
 use super::memory::{Counters, Made, Memory, Values};
 use super::step::verify_remade;
 use super::write::Writing;
-use crate::parser::{Changes, Refresh};
+use crate::parser::Refresh;
 use crate::view::ViewError;
 
 /// A view that was made anew.
@@ -65,9 +65,6 @@ impl Materialized {
     /// Where readers of the old and the new could tell persons apart, unless that is forced or only what is safe is to
     /// be shown.
     pub fn remake(&self, change: &Change, making: &Making<'_>, how: Refresh) -> Result<Remade, ViewError> {
-        if how == Refresh::Partial && self.definition.clauses.changes == Some(Changes::Paper) {
-            return Err(MaterializedError::NoCrowds { view: self.definition.name.clone() }.into());
-        }
         let (old_memory, _) = load(&self.definition, &self.layout, change)?;
         let counters = Counters { epoch: old_memory.counters.epoch + 1, ..old_memory.counters };
         let compared = self.compare(change, making, old_memory)?;

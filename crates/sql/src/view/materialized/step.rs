@@ -163,7 +163,6 @@ impl Changing<'_> {
                 self.take(*class, *atom, survivors)?;
             }
             Effect::Found { .. }
-            | Effect::Raise { .. }
             | Effect::Wait { .. }
             | Effect::Hide { .. }
             | Effect::ShowAlone { .. }

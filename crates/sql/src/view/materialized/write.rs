@@ -9,7 +9,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::Int64Type;
 use kohort_core::changing::{
-    ClassId, ClassIndex, Closing, Departures as Rule, Edit, Effect, Epochs, Ledger, Member, MemberKey, Paper, Past,
+    ClassId, Closing, Departures as Rule, Edit, Effect, Epochs, Ledger, Member, MemberKey, Past,
 };
 use kohort_store::{Change, ScanRequest};
 
@@ -69,26 +69,6 @@ impl Writing<'_> {
         self.write(&Crowds::of_step(&step), &effects, arrivals)
     }
 
-    /// One edit, as the paper has it.
-    pub(super) fn at_once(
-        &mut self,
-        edit: Option<Edit>,
-        arrivals: BTreeMap<MemberKey, Arrival<'_>>,
-    ) -> Result<(), ViewError> {
-        let mut effects = Vec::new();
-        if let Some(edit) = edit {
-            let n_columns = self.memory.trees.len();
-            let mut index = std::mem::replace(&mut self.memory.index, ClassIndex::new(n_columns));
-            let memory: &Memory = self.memory;
-            let ledger = self.view.ledger(memory, self.change, self.persons);
-            let rule = Paper { trees: &memory.trees, standard: &memory.standard };
-            let applied = rule.apply(&mut index, &ledger, edit);
-            self.memory.index = index;
-            effects = applied?;
-        }
-        self.write(&Crowds::of_paper(&effects), &effects, arrivals)
-    }
-
     /// Writes effects and the rows that came. Who is in which crowd is written as `crowds` have it; of the effects only
     /// what becomes of everybody else is taken, and whatever they say of crowds beside that is refused.
     pub(super) fn write(
@@ -108,11 +88,10 @@ impl Writing<'_> {
         for effect in effects {
             is_seen |= !matches!(effect, Effect::Wait { .. } | Effect::Hide { .. } | Effect::Remember { .. });
             match effect {
-                Effect::Found { class, nodes } | Effect::Raise { class, nodes } => {
-                    let is_new = if matches!(effect, Effect::Found { .. }) { IsNew::Yes } else { IsNew::No };
+                Effect::Found { class, nodes } => {
                     // A class that shows nobody yet has been verified with no labels.
                     let labels = crowds.labels(*class).cloned().unwrap_or_else(|| self.memory.labels(nodes));
-                    self.put_class(*class, labels, is_new)?;
+                    self.put_class(*class, labels)?;
                 }
                 Effect::Wait { class, member } => {
                     let state = RowState { place: WAITING, class: Some(signed(class.0)), atom: None };
@@ -298,31 +277,13 @@ impl Writing<'_> {
         self.remember(&pasts)
     }
 
-    /// A class with these labels, new or raised.
-    fn put_class(
-        &mut self,
-        class: ClassId,
-        labels: Vec<Option<String>>,
-        is_new: IsNew,
-    ) -> Result<(), MaterializedError> {
+    /// A new class with these labels.
+    fn put_class(&mut self, class: ClassId, labels: Vec<Option<String>>) -> Result<(), MaterializedError> {
         self.memory.counters.next_class = self.memory.counters.next_class.max(class.0 + 1);
         self.memory.touched.push((signed(class.0), false, labels.clone()));
         let layout = &self.view.layout;
-        match is_new {
-            IsNew::Yes => self
-                .change
-                .insert(&layout.classes, &class_batch(layout, &[(signed(class.0), false, labels)], &HashSet::new()))
-                .map(drop)?,
-            IsNew::No => {
-                let numbers = self.class_rows(signed(class.0))?;
-                let columns = layout.labels.iter().zip(&labels);
-                let columns = columns.map(|(name, label)| {
-                    let labels = vec![label.as_deref(); numbers.len()];
-                    (name.as_str(), Arc::new(StringArray::from(labels)) as ArrayRef)
-                });
-                self.change.update(&layout.classes, &numbers, &batch(columns.collect::<Vec<_>>()))?;
-            }
-        }
+        let founded = class_batch(layout, &[(signed(class.0), false, labels)], &HashSet::new());
+        self.change.insert(&layout.classes, &founded)?;
         Ok(())
     }
 
@@ -377,12 +338,6 @@ fn closing(definition: &Definition) -> Closing {
         return Closing::Earliest;
     }
     Closing::BySize(2 * definition.clauses.k.unwrap_or(0).max(definition.clauses.l.unwrap_or(0)).max(2))
-}
-
-#[derive(Clone, Copy)]
-enum IsNew {
-    Yes,
-    No,
 }
 
 fn signed(number: u64) -> i64 {

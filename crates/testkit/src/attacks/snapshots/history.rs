@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_core::changing::{
     AtomId, AtomMember, ClassId, ClassIndex, Closing, Departures, Edit, Effect, Epochs, GrowingTree, Ledger, Member,
-    MemberKey, MemoryLedger, NewClass, OldAtom, Paper, Past, PersonKey, ReferenceColumn, Standard, refresh,
+    MemberKey, MemoryLedger, NewClass, OldAtom, Past, PersonKey, ReferenceColumn, Standard, refresh,
 };
 use kohort_model::{Hierarchy, Requirement};
 use kohort_verify::{
     AtomStep, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepMember, verify_refresh, verify_step,
 };
 
+use super::at_once::AtOnce;
 use super::attacker::{Attacker, Row, Tuple, stands};
 use crate::random::Random;
 
@@ -40,8 +41,8 @@ pub struct Setting {
 pub enum Rule {
     /// In batches that stand by themselves.
     Epochs(Departures, Closing),
-    /// One by one, as in `[EPS+12]`.
-    Paper,
+    /// One by one, as in `[EPS+12]`. No view does so.
+    AtOnce,
 }
 
 /// What an update does to the rest of what is shown.
@@ -79,6 +80,8 @@ pub struct View {
     standard: Standard,
     index: ClassIndex,
     ledger: MemoryLedger,
+    /// The classes, where changes reach the view at once.
+    at_once: AtOnce,
     base: BTreeMap<PersonKey, Member>,
     gone: BTreeMap<PersonKey, Tuple>,
     next_key: u64,
@@ -89,6 +92,10 @@ pub struct View {
     pub happened: Happened,
     /// What the verifier refused to show: nothing, unless something is wrong.
     pub rejected: Vec<String>,
+    /// Every step that touched a crowd.
+    pub steps: Vec<Step>,
+    /// Every refresh.
+    pub refreshes: Vec<Refresh>,
 }
 
 /// The hierarchies of the two quasi columns.
@@ -117,6 +124,7 @@ impl View {
             standard: Standard::compile(&setting.requirements, &columns).expect("the columns are there"),
             index: ClassIndex::new(2),
             ledger: MemoryLedger::new(),
+            at_once: AtOnce::default(),
             base: BTreeMap::new(),
             gone: BTreeMap::new(),
             next_key: 0,
@@ -124,6 +132,8 @@ impl View {
             attacker: Attacker::default(),
             happened: Happened::default(),
             rejected: Vec::new(),
+            steps: Vec::new(),
+            refreshes: Vec::new(),
         };
         view.build(n_persons);
         view
@@ -134,7 +144,10 @@ impl View {
         members.retain(|member| member.k >= 2);
         let classes = self.partitioned(members);
         self.base.extend(classes.iter().flatten().map(|member| (member.person, member.clone())));
-        self.show(classes);
+        match self.setting.rule {
+            Rule::Epochs(..) => self.show(classes),
+            Rule::AtOnce => self.at_once = AtOnce::new(classes),
+        }
         self.look();
     }
 
@@ -159,7 +172,7 @@ impl View {
     /// # Panics
     /// Where the ledger is broken.
     pub fn refresh(&mut self) {
-        if let Rule::Paper = self.setting.rule {
+        if let Rule::AtOnce = self.setting.rule {
             return;
         }
         let members = self.base.values().filter(|member| member.k >= 2).cloned().collect();
@@ -195,6 +208,7 @@ impl View {
             members: self.step_members(&atom.members),
         });
         let refresh = Refresh { before, after: after.collect() };
+        self.refreshes.push(refresh.clone());
         if let Err(problems) = verify_refresh(refresh, &self.columns(), &self.setting.requirements) {
             self.rejected.push(problems.to_string());
         }
@@ -256,12 +270,9 @@ impl View {
                 let effects = epochs.apply(&self.ledger, edits).expect(LEDGER);
                 self.write(&effects);
             }
-            Rule::Paper => {
-                for edit in edits {
-                    let rule = Paper { trees: &self.trees, standard: &self.standard };
-                    let effects = rule.apply(&mut self.index, &self.ledger, edit).expect(LEDGER);
-                    self.ledger.write(&effects);
-                }
+            Rule::AtOnce => {
+                let stands = |rows: &[Row]| stands(rows, &self.setting.requirements, N_VALUES);
+                edits.into_iter().for_each(|edit| self.at_once.apply(&self.trees, &stands, edit));
             }
         }
         self.look();
@@ -308,12 +319,14 @@ impl View {
             }
         });
         let step = Step { atoms: atoms.collect() };
+        self.steps.extend((!step.atoms.is_empty()).then(|| step.clone()));
         if let Err(problems) = verify_step(step, &self.columns(), &self.setting.requirements) {
             self.rejected.push(problems.to_string());
         }
     }
 
-    fn columns(&self) -> Vec<StepColumn> {
+    /// What rows show beside quasi labels.
+    pub fn columns(&self) -> Vec<StepColumn> {
         let reference: BTreeMap<_, _> = (0..N_VALUES).map(|value| (Some(value.to_string()), 10)).collect();
         let column = |column| StepColumn { name: format!("c{column}"), reference: reference.clone() };
         (0..self.setting.n_columns).map(column).collect()
@@ -349,31 +362,16 @@ impl View {
         }
     }
 
-    /// The rows of each class.
-    pub fn classes(&self) -> Vec<Vec<Row>> {
-        let mut classes: BTreeMap<ClassId, Vec<Row>> = BTreeMap::new();
-        for (atom, (class, members)) in self.ledger.all_atoms() {
-            classes.entry(*class).or_default().extend(members.iter().map(|member| row(&member.member, *atom)));
-        }
-        classes.into_values().collect()
-    }
-
-    /// How many persons of the base are nowhere in the view.
-    ///
-    /// # Panics
-    /// Where the ledger is broken.
-    pub fn n_lost(&self) -> usize {
-        self.base.values().filter(|member| self.ledger.place(member.key).expect(LEDGER).is_none()).count()
-    }
-
     /// The attacker takes a snapshot.
     fn look(&mut self) {
-        let rows: Vec<(u64, Row)> = self
-            .ledger
-            .all_atoms()
-            .iter()
-            .flat_map(|(atom, (class, members))| members.iter().map(|member| (class.0, row(&member.member, *atom))))
-            .collect();
+        let atoms = self.ledger.all_atoms().iter();
+        let of_atom = |(atom, (class, members)): (&AtomId, &(ClassId, Vec<AtomMember>))| {
+            members.iter().map(|member| (class.0, row(&member.member, *atom))).collect::<Vec<_>>()
+        };
+        let rows = match self.setting.rule {
+            Rule::Epochs(..) => atoms.flat_map(of_atom).collect(),
+            Rule::AtOnce => self.at_once.shown(),
+        };
         self.attacker.see(rows.iter().map(|(class, row)| (*class, row)));
     }
 }

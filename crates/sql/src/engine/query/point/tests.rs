@@ -101,7 +101,7 @@ impl World {
 
 fn world() -> impl Strategy<Value = World> {
     let of_person = [weighted(0.9, choice()), weighted(0.6, choice())];
-    let changes = select(&["", "", "DEPARTURES WITHDRAW", "CHANGES PAPER"][..]);
+    let changes = select(&["", "", "DEPARTURES WITHDRAW"][..]);
     let options = (select(&["CLASS", "ROW"][..]), 2..4u32, weighted(0.2, Just("L_DIVERSITY 2")), changes);
     (vec(patient(), 6..20), weighted(0.7, vec(of_person, 24)), prop::bool::weighted(0.3), options).prop_map(
         |(patients, choices, masks, (disclosure, k, l, changes))| {
@@ -340,7 +340,7 @@ fn who_came_later_is_found_with_those_who_were_there() {
 
 #[test]
 fn who_left_is_not_found_any_more() {
-    for (changes, n_left) in [("DEPARTURES BATCH", 4), ("DEPARTURES WITHDRAW", 0), ("CHANGES PAPER", 3)] {
+    for (changes, n_left) in [("DEPARTURES BATCH", 4), ("DEPARTURES WITHDRAW", 0)] {
         let folder = tempfile::tempdir().unwrap();
         let tables = format!(
             "CREATE TABLE patient (name TEXT PRIMARY KEY, age INT, disease TEXT); CREATE DGH age FROM STEPS (10, 50);
