@@ -240,9 +240,12 @@ impl<'a> Read<'a> {
                 | AnonymizeError::TooFrequent { .. }
                 | AnonymizeError::TooFewJoined { .. }
                 | AnonymizeError::PreviousCrowd { .. }
+                // The survey of then had a value that no register of any year has.
+                | AnonymizeError::PreviousLabels { .. }
                 | AnonymizeError::PreviousValues { .. }
         );
-        let mut judged = Judged::refused(error, self.can_be_released());
+        let is_unread = matches!(error, AnonymizeError::PreviousLabels { .. });
+        let mut judged = Judged::refused(error, if is_unread { None } else { self.can_be_released() });
         if !is_reason {
             judged.fault(FaultKind::RefusedWithoutNeed, error.to_string());
         }
