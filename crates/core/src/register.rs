@@ -124,6 +124,9 @@ pub fn anonymize_with_register(
     let mut job =
         Job { table, joined, past, spec, requirements, encoded: &encoded, base, left_out: Vec::new(), progress };
     job.left_out = job.left_out(looked_at)?;
+    if let Some(past) = &mut job.past {
+        past.leave_out(&job.left_out);
+    }
     match choice {
         Choice::Blind(method) => job.blind(method),
         Choice::Fitted(RegisterMethod::Refine) => job.refine(),

@@ -111,8 +111,11 @@ pub struct TogetherWithin {
     pub k: (u64, u64),
     /// Per sensitive column the distinct values, as in [`TogetherFindings::l`]; `None`, which is more than any number, where
     /// no groups have a value in common.
-    pub l: Vec<(String, (Option<u64>, Option<u64>))>,
+    pub l: Vec<(String, LeastAndMost)>,
 }
+
+/// A number is at least the first and at most the second.
+pub type LeastAndMost = (Option<u64>, Option<u64>);
 
 /// What was counted of classes as one audience sees them, or several that put together what they know.
 #[derive(Clone, Debug, PartialEq)]

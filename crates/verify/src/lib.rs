@@ -76,8 +76,8 @@ pub use changing::{
 };
 pub use claims::{ClaimFindings, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
 pub use findings::{
-    AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, ReferenceFindings, RowsOf, SensitiveFindings,
-    Skipped, Suppressed, TableFindings, TogetherFindings, TogetherWithin,
+    AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, LeastAndMost, ReferenceFindings, RowsOf,
+    SensitiveFindings, Skipped, Suppressed, TableFindings, TogetherFindings, TogetherWithin,
 };
 pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,

@@ -204,10 +204,23 @@ fn every_claim_of_a_manifest_is_compared_or_named_and_none_is_named_that_is_comp
                 report.add(folder, kind.name, &name, &Truth::Harmless);
                 continue;
             }
-            let outcome = report.add_claim(folder, kind.name, &name, &change.key);
+            // A manifest that says nothing of earlier releases claims nothing, and the spec says that there are some.
+            let outcome = match (change.key.as_str(), change.name) {
+                ("previous", "a key less") => report.add(folder, kind.name, &name, &Truth::Harmful(&[])),
+                (key, _) => report.add_claim(folder, kind.name, &name, key),
+            };
             for key in named.iter().filter(|key| is_below(&change.key, std::slice::from_ref(*key))) {
                 *of_named.entry(key.clone()).or_default() |= matches!(outcome, Outcome::Accepted(_));
             }
+        }
+        // Claims that must agree with each other: a smaller k is accepted where risk is said to be as much higher.
+        if let Some(k) = released.manifest["achieved"]["k"].as_u64().filter(|_| of_named.contains_key("achieved.k")) {
+            let mut smaller = released.manifest.clone();
+            smaller["achieved"]["k"] = (k - 1).into();
+            smaller["risk"]["highest"]["after"] = (1.0 / (k - 1) as f64).into();
+            write_manifest(folder, &smaller);
+            let is_accepted = matches!(verify(folder, Mode::Against), Outcome::Accepted(_));
+            of_named.insert("achieved.k".to_owned(), is_accepted);
         }
         for (key, _) in of_named.into_iter().filter(|(_, is_accepted)| !is_accepted) {
             report.failures.push(format!("{}: {key}: named as not confirmed, and nothing else is accepted", kind.name));

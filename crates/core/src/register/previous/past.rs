@@ -112,6 +112,12 @@ impl<'a> Past<'a> {
         self.record(person).iter().chain(more).map(|&way| &self.ways[way as usize])
     }
 
+    /// Forgets where the private table has persons who are left out: none of their rows is shown, and a class must not be
+    /// fitted to what nobody sees.
+    pub(in crate::register) fn leave_out(&mut self, rows: &[u32]) {
+        rows.iter().for_each(|row| drop(self.otherwise.remove(row)));
+    }
+
     fn record(&self, person: u32) -> &[u32] {
         match self.record_of[person as usize] {
             NULL => &[],

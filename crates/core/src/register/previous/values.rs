@@ -2,7 +2,9 @@
 //!
 //! Two things do: they have few values in common, which are those of whoever is in both; or the one has all values of
 //! the other and a few more, which are those of whoever came or left. What is common to two groups only grows when groups
-//! are united, and with all groups united no group but the whole can be told from what was there before.
+//! are united, and with all groups united no group but the whole can be told from what was there before. Groups that have
+//! nothing in common with earlier ones may have a little when they are united, so where the nearest are united in vain, every
+//! way to unite few groups is tried.
 //!
 //! Where presence is hidden, everybody of a group's classes is taken to be private, so that groups don't tell who is.
 
@@ -52,26 +54,15 @@ pub(in crate::register) fn merge_groups(
         group.ways.append(&mut ways_of(&persons.members));
         group.ways_of_rows.append(&mut ways_of(&persons.released));
     }
-    let name = |column: usize| table.columns[sensitive[column]].name.clone();
-    let mut now_in: BTreeMap<u32, u32> = groups.keys().map(|&group| (group, group)).collect();
-    let mut open: Vec<u32> = groups.keys().copied().collect();
-    while let Some(number) = open.pop() {
-        let Some(column) = groups.get(&number).and_then(|group| values.given_away(group)) else { continue };
-        let group = groups.remove(&number).expect("it was looked up above");
-        let nearest = groups.iter().min_by(|a, b| {
-            let width = |other: &Group<'_>| crowd.width_of_both(&group.bounds, &other.bounds);
-            width(a.1).total_cmp(&width(b.1))
-        });
-        let Some(into) = nearest.map(|(&into, _)| into) else {
-            return Err(AnonymizeError::PreviousValues { column: name(column) });
-        };
-        groups.get_mut(&into).expect("it was found above").unite(group);
-        now_in.values_mut().filter(|group| **group == number).for_each(|group| *group = into);
-        open.push(into);
-    }
+    let unreadable =
+        |column: usize| AnonymizeError::PreviousValues { column: table.columns[sensitive[column]].name.clone() };
     if let Some(column) = values.given_away_in_all(&groups) {
-        return Err(AnonymizeError::PreviousValues { column: name(column) });
+        return Err(unreadable(column));
     }
+    let now_in = match values.unite_nearest(crowd, groups.clone()) {
+        Ok(now_in) => now_in,
+        Err(column) => values.unite_any(crowd, &groups).ok_or_else(|| unreadable(column))?,
+    };
     drafts.iter_mut().for_each(|draft| draft.group = now_in[&draft.group]);
     Ok(())
 }
@@ -92,7 +83,11 @@ fn least_values(requirements: &[Requirement], name: &str) -> u64 {
     l.max().unwrap_or(1)
 }
 
+/// Groups up to which every way to unite them is tried.
+const FEW_GROUPS: usize = 7;
+
 /// A sensitive group in the making.
+#[derive(Clone)]
 struct Group<'a> {
     bounds: Bounds,
     /// Per sensitive column.
@@ -141,6 +136,65 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
+    /// Unites groups that give values away with the nearest, as long as there is one. Tells for each group which one it is
+    /// in then.
+    ///
+    /// # Errors
+    /// The column whose values even one group of everybody gives away.
+    fn unite_nearest(
+        &self,
+        crowd: &Crowd<'_>,
+        mut groups: BTreeMap<u32, Group<'_>>,
+    ) -> Result<BTreeMap<u32, u32>, usize> {
+        let mut now_in: BTreeMap<u32, u32> = groups.keys().map(|&group| (group, group)).collect();
+        let mut open: Vec<u32> = groups.keys().copied().collect();
+        while let Some(number) = open.pop() {
+            let Some(column) = groups.get(&number).and_then(|group| self.given_away(group)) else { continue };
+            let group = groups.remove(&number).expect("it was looked up above");
+            let nearest = groups.iter().min_by(|a, b| {
+                let width = |other: &Group<'_>| crowd.width_of_both(&group.bounds, &other.bounds);
+                width(a.1).total_cmp(&width(b.1))
+            });
+            let into = nearest.map(|(&into, _)| into).ok_or(column)?;
+            groups.get_mut(&into).expect("it was found above").unite(group);
+            now_in.values_mut().filter(|group| **group == number).for_each(|group| *group = into);
+            open.push(into);
+        }
+        Ok(now_in)
+    }
+
+    /// The same by trying every way to unite few groups: what two groups have in common with earlier ones can be nothing,
+    /// and of all groups together a single value. Of ways that do, the one with most groups is taken, and of these the
+    /// narrowest.
+    fn unite_any(&self, crowd: &Crowd<'_>, groups: &BTreeMap<u32, Group<'_>>) -> Option<BTreeMap<u32, u32>> {
+        if groups.len() > FEW_GROUPS {
+            return None;
+        }
+        let mut ways: Vec<Vec<u32>> = vec![Vec::new()];
+        for _ in groups {
+            let longer = |way: &Vec<u32>| {
+                let next = way.iter().max().map_or(0, |most| most + 1);
+                (0..=next).map(|into| [way.as_slice(), &[into]].concat()).collect::<Vec<_>>()
+            };
+            ways = ways.iter().flat_map(longer).collect();
+        }
+        let of_way = |way: Vec<u32>| {
+            let mut united: BTreeMap<u32, Group<'_>> = BTreeMap::new();
+            for (group, into) in groups.values().zip(&way) {
+                match united.get_mut(into) {
+                    Some(first) => first.unite(group.clone()),
+                    None => drop(united.insert(*into, group.clone())),
+                }
+            }
+            let tells_nothing = united.values().all(|group| self.given_away(group).is_none());
+            let width: f64 = united.values().map(|group| crowd.width(&group.bounds)).sum();
+            tells_nothing.then_some((united.len(), width, way))
+        };
+        let found = ways.into_iter().filter_map(of_way);
+        let best = found.min_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)).then_with(|| a.2.cmp(&b.2)))?;
+        Some(groups.keys().copied().zip(best.2).collect())
+    }
+
     /// The first column whose values a group gives away beside earlier ones.
     fn given_away(&self, group: &Group<'_>) -> Option<usize> {
         (0..self.l.len()).find(|&column| self.common_are_few(group, column) || self.changes_are_few(group, column))

@@ -311,6 +311,35 @@ fn people_who_were_not_in_the_register_then_hide_nobody() {
 }
 
 #[test]
+fn nobody_is_fitted_to_where_the_private_table_has_somebody_who_is_left_out() {
+    // 10 to 12 were a class and have left. Of 1 the new survey says 11, where nobody is left to hide them.
+    let people = |numbers: std::ops::RangeInclusive<i32>| -> Vec<Registered> {
+        numbers.map(|number| (format!("p{number}"), vec![number])).collect()
+    };
+    let answers = |people: &[Registered]| -> Vec<Private> {
+        people.iter().map(|(name, place)| (name.clone(), place.clone(), format!("v{name}"))).collect()
+    };
+    let then = people(1..=12);
+    let old = case(answers(&then), then);
+    let mut now = answers(&people(1..=9));
+    now[0].1 = vec![11];
+    now.iter_mut().for_each(|person| person.2.push_str(" again"));
+    let new = case(now, people(1..=9));
+    for method in METHODS {
+        let mut spec = spec(3, Algorithm::Mondrian, method);
+        let first = run(&old, &spec, 1).unwrap();
+        let previous = [read_again(&old, &first, places(&new))];
+        let error = beside(&new, &previous, &spec, 1).err();
+        assert_eq!(error, Some(AnonymizeError::PreviousCrowd { rows: vec![1], k: 3 }));
+        spec.max_suppressed = 0.2;
+        let second = beside(&new, &previous, &spec, 1).unwrap();
+        assert_eq!(second.left_out, [0]);
+        let narrow = files(&new, &second).0.into_iter().all(|cells| !holds(&cells[..1], &[11]));
+        assert!(narrow, "{:?}", files(&new, &second).0);
+    }
+}
+
+#[test]
 fn an_earlier_release_that_is_not_understood_is_refused() {
     let private: Vec<Private> = (1..=8).map(|n| person(&format!("p{n}"), n, &format!("v{n}"))).collect();
     let spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);

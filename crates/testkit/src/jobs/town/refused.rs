@@ -13,8 +13,9 @@ use crate::oracle::{self, Verdict};
 const FEW_PEOPLE: usize = 7;
 
 impl Read<'_> {
-    /// Whether there is a release; `None` where there are too many to try, or where the only ones there are could not be
-    /// made without looking at who takes part.
+    /// Whether there is a release that is always tried: one class and one group of everybody whom a class can take. `None`
+    /// where there are too many releases to try all, and where there are others than that one. These others need persons to
+    /// be left out whom a class could take, or groups that no partitioner makes, or a look at who takes part.
     pub(super) fn can_be_released(&self) -> Option<Verdict> {
         let n_private = self.table.n_rows;
         let n_shown = if shows_register(self.spec) { self.persons.len() } else { n_private };
@@ -28,16 +29,21 @@ impl Read<'_> {
             let kept: Vec<usize> = (0..n_private).filter(|row| left_out >> row & 1 == 0).collect();
             is_any |= !kept.is_empty() && self.any_grouping(&kept);
         }
-        match (is_any, shows_register(self.spec)) {
-            (false, _) => Some(Verdict::Fails),
-            (true, false) => Some(Verdict::Holds),
-            // Where presence is hidden, one class of everybody is all that surely depends on nobody's presence.
-            (true, true) => {
-                let everybody: Vec<usize> = (0..self.persons.len()).collect();
-                let is_one = self.is_release(&everybody, &vec![0; everybody.len()], true);
-                is_one.then_some(Verdict::Holds)
-            }
+        if !is_any {
+            return Some(Verdict::Fails);
         }
+        // One class and one group of everybody whom a class can take is always tried.
+        let shown: Vec<usize> = (0..n_shown).filter(|&row| self.is_placeable(self.persons[row])).collect();
+        let n_left_out = (0..n_private).filter(|row| !shown.contains(row)).count();
+        let is_tried = n_left_out == 0 || (!shows_register(self.spec) && n_left_out <= most as usize);
+        (is_tried && self.is_release(&shown, &vec![0; shown.len()], true)).then_some(Verdict::Holds)
+    }
+
+    /// Whether a class that shows nothing hides somebody.
+    fn is_placeable(&self, person: usize) -> bool {
+        let mut found = Found::default();
+        self.readers().look_for(person, &self.town.everywhere(), self.is_private(person), &mut found);
+        found.faults.is_empty()
     }
 
     /// Whether these private rows, and register persons beside them, can be put into groups.

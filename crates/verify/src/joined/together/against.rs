@@ -152,11 +152,12 @@ fn groups_beside<'v>(
             certain[person] = Some(group);
         }
     }
-    let mut ways: BTreeMap<u32, (BTreeSet<Vec<u32>>, BTreeSet<Vec<u32>>)> = BTreeMap::new();
+    // Per group the ways of persons who are in it, and of persons who may be.
+    let mut ways: BTreeMap<u32, [BTreeSet<Vec<u32>>; 2]> = BTreeMap::new();
     for (person, groups) in of_persons.iter().enumerate() {
         let is_elsewhere = |group: u32| certain[person].is_some_and(|certain| certain != group);
         for &group in groups.iter().filter(|&&group| !is_elsewhere(group)) {
-            let (certainly, possibly) = ways.entry(group).or_default();
+            let [certainly, possibly] = ways.entry(group).or_default();
             let of_group = if certain[person].is_some() { certainly } else { possibly };
             of_group.extend(beside.groups_before(person as u32));
         }
@@ -167,7 +168,7 @@ fn groups_beside<'v>(
         .filter_map(|column| Some((values.column(&original.columns[column].name)?, &original.columns[column])))
         .collect();
     let group = |(group, rows): (u32, Vec<usize>)| {
-        let (certain, others) = ways.remove(&group).unwrap_or_default();
+        let [certain, others] = ways.remove(&group).unwrap_or_default();
         let of_column = |&(shown, private): &(&'v Column, &Column)| counts(shown, private, rows.iter().copied());
         Group { values: columns.iter().map(of_column).collect(), others: &others - &certain, certain }
     };
