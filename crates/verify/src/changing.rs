@@ -646,8 +646,14 @@ mod tests {
         let members = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu")];
         let labels = vec!["20s".to_owned()];
         let (shown, gone) = (members.clone(), Vec::new());
-        let new =
-            AtomStep { class: 1, atom: 1, labels_before: None, labels: labels.clone(), before: gone, after: shown };
+        let new = AtomStep {
+            class: 1,
+            atom: 1,
+            labels_before: Some(labels.clone()),
+            labels: labels.clone(),
+            before: gone,
+            after: shown,
+        };
         let before = vec![member(4, "20", "flu"), member(5, "21", "gout")];
         let labels_before = Some(labels.clone());
         let old = AtomStep { class: 1, atom: 2, labels_before, labels, before, after: Vec::new() };
