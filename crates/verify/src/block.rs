@@ -12,6 +12,7 @@
 //!
 //! Requirements that compare a class with the whole view are asked only where the block is the whole view.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kohort_model::{ALONE, Block, BlockCells, Column, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
@@ -97,7 +98,7 @@ fn count_block(
     if !violations.is_empty() {
         return Err(Violations(violations));
     }
-    let shown = Shown { block, original, consent, disclosure };
+    let shown = Shown::new(block, original, consent, disclosure);
     violations.extend(shown.outside_class());
     for position in 0..original.columns.len() {
         violations.extend(shown.column_violations(position));
@@ -123,6 +124,9 @@ fn structure(block: &Block, original: &Table, consent: &Consent) -> Vec<Violatio
     let n_columns = original.columns.len();
     for column in &original.columns[block.columns.len().min(n_columns)..] {
         violations.push(Violation::ColumnMissing { column: column.name.clone(), role: column.role });
+    }
+    for position in n_columns..block.columns.len() {
+        violations.push(Violation::ColumnWithoutSource { column: format!("column {}", position + 1) });
     }
     for (column, cells) in original.columns.iter().zip(&block.columns) {
         let name = &column.name;
@@ -153,9 +157,23 @@ struct Shown<'a> {
     original: &'a Table,
     consent: &'a Consent,
     disclosure: Disclosure,
+    /// Per row its class, or [`ALONE`]. Classes are numbered anew and without gaps, because a block may number them as
+    /// it likes, and something is counted for each.
+    classes: Vec<u32>,
+    n_classes: usize,
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    fn new(block: &'a Block, original: &'a Table, consent: &'a Consent, disclosure: Disclosure) -> Self {
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut classes = Vec::with_capacity(block.classes.len());
+        for &class in &block.classes {
+            let next = numbers.len() as u32;
+            classes.push(if class == ALONE { ALONE } else { *numbers.entry(class).or_insert(next) });
+        }
+        Shown { block, original, consent, disclosure, classes, n_classes: numbers.len() }
+    }
+
     fn n_rows(&self) -> usize {
         self.block.rows.len()
     }
@@ -170,7 +188,7 @@ impl Shown<'_> {
     }
 
     fn outside_class(&self) -> Option<Violation> {
-        let wrong = |row: usize| (self.k(row) >= 2) == (self.block.classes[row] == ALONE);
+        let wrong = |row: usize| (self.k(row) >= 2) == (self.classes[row] == ALONE);
         let (n, first_row) = place(self.n_rows(), wrong)?;
         Some(Violation::OutsideClass { n, first_row })
     }
@@ -211,16 +229,16 @@ impl Shown<'_> {
 
     /// Cells that say something although they are refused.
     fn refused_shown(&self, position: usize, silent: &Silent<'_>) -> Option<(u64, u64)> {
-        let mut class_refuses = vec![false; self.n_classes()];
+        let mut class_refuses = vec![false; self.n_classes];
         if self.disclosure == Disclosure::Class {
-            for (row, &class) in self.block.classes.iter().enumerate() {
+            for (row, &class) in self.classes.iter().enumerate() {
                 if class != ALONE && self.refuses(row, position) {
                     class_refuses[class as usize] = true;
                 }
             }
         }
         let must_be_silent = |row: usize| {
-            let class = self.block.classes[row];
+            let class = self.classes[row];
             self.refuses(row, position) || class != ALONE && class_refuses[class as usize]
         };
         place(self.n_rows(), |row| must_be_silent(row) && !silent.at(row))
@@ -254,9 +272,9 @@ impl Shown<'_> {
     /// Rows whose label is another than that of the class's first row. Hidden cells differ from nothing where a
     /// refusal concerns one row.
     fn differing(&self, cells: &CellIds<'_>) -> Option<(u64, u64)> {
-        let mut first = vec![None; self.n_classes()];
+        let mut first = vec![None; self.n_classes];
         let (mut n, mut first_row) = (0, 0);
-        for (row, &class) in self.block.classes.iter().enumerate().filter(|&(_, &class)| class != ALONE) {
+        for (row, &class) in self.classes.iter().enumerate().filter(|&(_, &class)| class != ALONE) {
             let cell = cells.get(row);
             if self.disclosure == Disclosure::Row && cell == cells.null() {
                 continue;
@@ -269,15 +287,9 @@ impl Shown<'_> {
         (n > 0).then_some((n, first_row))
     }
 
-    fn n_classes(&self) -> usize {
-        let numbers = self.block.classes.iter().filter(|&&class| class != ALONE);
-        numbers.max().map_or(0, |&largest| largest as usize + 1)
-    }
-
     /// Counts the classes, by the sensitive values as they are and as they are shown.
     fn count(&self, requirements: &[Requirement]) -> Result<Findings, Violations> {
-        let places: Vec<u32> =
-            (0..self.n_rows() as u32).filter(|&row| self.block.classes[row as usize] != ALONE).collect();
+        let places: Vec<u32> = (0..self.n_rows() as u32).filter(|&row| self.classes[row as usize] != ALONE).collect();
         let mut requirements = requirements.to_vec();
         requirements.push(Requirement::PersonK { column: OWN_K.to_owned() });
         let mut findings = self.counted(&places, &requirements, SensitiveCells::Private)?;
@@ -295,11 +307,11 @@ impl Shown<'_> {
     fn in_classes_that_say_something(&self, places: &[u32], name: &str) -> Vec<u32> {
         let Some(position) = self.original.position(name) else { return places.to_vec() };
         let silent = Silent::new(&self.original.columns[position], &self.block.columns[position]);
-        let mut says = vec![false; self.n_classes()];
+        let mut says = vec![false; self.n_classes];
         for &row in places {
-            says[self.block.classes[row as usize] as usize] |= !silent.at(row as usize);
+            says[self.classes[row as usize] as usize] |= !silent.at(row as usize);
         }
-        places.iter().copied().filter(|&row| says[self.block.classes[row as usize] as usize]).collect()
+        places.iter().copied().filter(|&row| says[self.classes[row as usize] as usize]).collect()
     }
 
     fn counted(
@@ -345,8 +357,8 @@ impl Shown<'_> {
     fn crowds(&self, places: &[u32]) -> Classes {
         let n_rows = places.len();
         if self.disclosure == Disclosure::Row {
-            let classes: Vec<u32> = places.iter().map(|&row| self.block.classes[row as usize]).collect();
-            return Classes::group(&[&CellIds::by_id(classes, self.n_classes())], n_rows);
+            let classes: Vec<u32> = places.iter().map(|&row| self.classes[row as usize]).collect();
+            return Classes::group(&[&CellIds::by_id(classes, self.n_classes)], n_rows);
         }
         let quasi: Vec<CellIds<'_>> = self
             .original

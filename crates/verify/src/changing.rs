@@ -3,10 +3,11 @@
 //! # Guarantee
 //! Of a step:
 //! - Who is shown together from now on, who is shown no more, and who stays of an atom that lost members: each of these
-//!   sets satisfies every requirement. An atom gains nobody, and nobody is in a new one of whom readers saw something.
-//! - Every label covers what is under it, and labels of a class that was there before only rise. All atoms of a class
-//!   have its labels.
-//! - Every atom is named once, and so is every person among all who are shown.
+//!   sets satisfies every requirement. An atom gains nobody, and nobody is in a new one of whom readers saw something: by
+//!   what is told of them, or because the step itself names them among those who were shown.
+//! - Every label covers what is under it, and labels of a class never change. All atoms of a class have its labels.
+//! - Every atom is named once, and so is every person among all who were shown, and among all who are. A row is one
+//!   person's, before and after.
 //!
 //! Of a refresh: every atom after it is one of before, a part of one, or new as above; what is shown no more of an atom
 //! satisfies every requirement, or is all of it. Persons are compared, with what their rows show.
@@ -157,8 +158,10 @@ pub enum StepProblem {
     Malformed { atom: usize, n: usize },
     #[error("atom {atom}: {n} persons are in it twice")]
     PersonTwice { atom: usize, n: usize },
-    #[error("atom {atom}: {n} of its persons or rows are in an atom before it too")]
+    #[error("atom {atom}: {n} of its persons are in an atom before it too")]
     InTwoAtoms { atom: usize, n: usize },
+    #[error("atom {atom}: {n} of its rows are another person's too")]
+    RowOfTwo { atom: usize, n: usize },
     #[error("atom {atom}: an atom before it has the same number")]
     NumberTwice { atom: usize },
     #[error("atom {atom}: an atom before it shows the same class with other labels")]
@@ -173,8 +176,10 @@ pub enum StepProblem {
     Mixed { atom: usize, n: usize },
     #[error("atom {atom}: quasi column {column}: the label does not cover {n} members")]
     NotCovered { atom: usize, column: usize, n: usize },
-    #[error("atom {atom}: quasi column {column}: the class's label is not above the one before")]
-    NotRaised { atom: usize, column: usize },
+    #[error("atom {atom}: its class has other labels than before")]
+    Relabelled { atom: usize },
+    #[error("atom {atom}: its members were shown before, and its class was not")]
+    ClassIsNew { atom: usize },
     #[error("atom {atom}: {part}: {n_persons} persons do not satisfy {requirement:?}")]
     Unmet { atom: usize, part: Part, requirement: Requirement, n_persons: usize },
     #[error("requirement {requirement:?} can't be counted here")]
@@ -196,21 +201,32 @@ pub fn verify_step(
     requirements: &[Requirement],
 ) -> Result<Verified<Step>, StepProblems> {
     let mut problems = uncountable(columns, requirements);
-    let counter = Counter { columns, requirements };
-    for (place, atom) in step.atoms.iter().enumerate() {
-        let malformed = malformed(atom, columns.len());
-        if malformed > 0 {
-            problems.push(StepProblem::Malformed { atom: place + 1, n: malformed });
-        } else if problems.is_empty() {
-            problems.extend(structure(place + 1, atom));
-            problems.extend(labels(place + 1, atom));
-            let after = persons(&atom.after);
-            let removed: Vec<&StepMember> =
-                atom.before.iter().filter(|member| !after.contains(&member.person)).collect();
-            problems.extend(counter.part(place + 1, Part::Shown, &atom.after.iter().collect::<Vec<_>>()));
-            problems.extend(counter.part(place + 1, Part::Removed, &removed));
-        }
+    for (number, atom) in (1..).zip(&step.atoms) {
+        let n_before = atom.labels_before.as_ref().map_or(atom.labels.len(), Vec::len);
+        let labels = usize::from(n_before != atom.labels.len());
+        let members = atom.before.iter().chain(&atom.after);
+        problems.extend(malformed(number, labels, atom.labels.len(), columns.len(), members));
     }
+    // Beyond this point cells are looked up, so everything must be there.
+    if !problems.is_empty() {
+        return Err(StepProblems(problems));
+    }
+    let counter = Counter { columns, requirements };
+    let shown_before: BTreeSet<u64> =
+        step.atoms.iter().flat_map(|atom| &atom.before).map(|member| member.person).collect();
+    for (number, atom) in (1..).zip(&step.atoms) {
+        problems.extend(structure(number, atom, &shown_before));
+        problems.extend(not_covered(number, &atom.labels, &atom.after));
+        let after = persons(&atom.after);
+        let removed: Vec<&StepMember> = atom.before.iter().filter(|member| !after.contains(&member.person)).collect();
+        problems.extend(counter.part(number, Part::Shown, &atom.after.iter().collect::<Vec<_>>()));
+        problems.extend(counter.part(number, Part::Removed, &removed));
+    }
+    let before = || (1..).zip(step.atoms.iter().map(|atom| atom.before.as_slice()));
+    let after = || (1..).zip(step.atoms.iter().map(|atom| atom.after.as_slice()));
+    problems.extend(persons_twice(before()));
+    problems.extend(persons_twice(after()));
+    problems.extend(rows_of_two(before().chain(after())));
     problems.extend(named_twice(step.atoms.iter().map(Named::after_step)));
     let findings = findings(step.atoms.iter().map(|atom| atom.after.len() as u64));
     if problems.is_empty() { Ok(Verified::attest(step, findings)) } else { Err(StepProblems(problems)) }
@@ -226,8 +242,22 @@ pub fn verify_refresh(
     requirements: &[Requirement],
 ) -> Result<Verified<Refresh>, StepProblems> {
     let mut problems = uncountable(columns, requirements);
-    let counter = Counter { columns, requirements };
     let before: Vec<&Vec<StepMember>> = refresh.before.values().collect();
+    let n_after = refresh.after.len();
+    let first = refresh.after.first().map(|atom| atom.labels.len());
+    let n_quasi = first.or_else(|| Some(before.iter().find_map(|members| members.first())?.paths.len())).unwrap_or(0);
+    for (number, atom) in (1..).zip(&refresh.after) {
+        let labels = usize::from(atom.labels.len() != n_quasi);
+        problems.extend(malformed(number, labels, n_quasi, columns.len(), &atom.members));
+    }
+    for (number, &members) in (n_after + 1..).zip(&before) {
+        problems.extend(malformed(number, 0, n_quasi, columns.len(), members));
+    }
+    // Beyond this point cells are looked up, so everything must be there.
+    if !problems.is_empty() {
+        return Err(StepProblems(problems));
+    }
+    let counter = Counter { columns, requirements };
     let mut atom_of: BTreeMap<u64, Vec<(usize, &StepMember)>> = BTreeMap::new();
     for (atom, &members) in before.iter().enumerate() {
         for member in members {
@@ -240,16 +270,9 @@ pub fn verify_refresh(
     let shows_as = |before: &StepMember, after: &StepMember| {
         (before.k, &before.values) == (after.k, &after.values) && leaves(before) == leaves(after)
     };
-    for (number, RefreshedAtom { class, atom, labels, members }) in (1..).zip(&refresh.after) {
-        let (labels, after) = (labels.clone(), members.clone());
-        let atom = AtomStep { class: *class, atom: *atom, labels_before: None, labels, before: Vec::new(), after };
-        let n = malformed(&atom, columns.len());
-        if n > 0 {
-            problems.push(StepProblem::Malformed { atom: number, n });
-            continue;
-        }
-        problems.extend(well_formed(number, members));
-        problems.extend(self::labels(number, &atom));
+    for (number, RefreshedAtom { labels, members, .. }) in (1..).zip(&refresh.after) {
+        problems.extend(asks_for_no_class(number, members));
+        problems.extend(not_covered(number, labels, members));
         let origin = |member: &StepMember| {
             let known = atom_of.get(&member.person).into_iter().flatten();
             known.filter(|(_, before)| shows_as(before, member)).map(|(atom, _)| *atom).next()
@@ -278,12 +301,17 @@ pub fn verify_refresh(
             problems.extend(counter.part(number, Part::Shown, &members.iter().collect::<Vec<_>>()));
         }
     }
-    for (number, (members, left)) in (refresh.after.len() + 1..).zip(before.iter().zip(&left)) {
+    for (number, (members, left)) in (n_after + 1..).zip(before.iter().zip(&left)) {
         let removed: Vec<&StepMember> = members.iter().filter(|member| left.contains(&member.person)).collect();
         if removed.len() < members.len() {
             problems.extend(counter.part(number, Part::Removed, &removed));
         }
     }
+    let was = || (n_after + 1..).zip(before.iter().map(|members| members.as_slice()));
+    let is = || (1..).zip(refresh.after.iter().map(|atom| atom.members.as_slice()));
+    problems.extend(persons_twice(was()));
+    problems.extend(persons_twice(is()));
+    problems.extend(rows_of_two(was().chain(is())));
     problems.extend(named_twice(refresh.after.iter().map(Named::after_refresh)));
     let findings = findings(refresh.after.iter().map(|atom| atom.members.len() as u64));
     if problems.is_empty() { Ok(Verified::attest(refresh, findings)) } else { Err(StepProblems(problems)) }
@@ -296,44 +324,66 @@ fn findings(sizes: impl Iterator<Item = u64>) -> StepFindings {
     StepFindings { atoms: sizes.len() as u64, persons: sizes.iter().sum(), k }
 }
 
-/// An atom as it is to be shown.
+/// An atom by its numbers and labels.
 struct Named<'a> {
     class: u64,
     atom: u64,
+    labels_before: Option<&'a [String]>,
     labels: &'a [String],
-    members: &'a [StepMember],
 }
 
 impl<'a> Named<'a> {
     fn after_step(step: &'a AtomStep) -> Self {
-        Named { class: step.class, atom: step.atom, labels: &step.labels, members: &step.after }
+        let AtomStep { class, atom, labels_before, labels, .. } = step;
+        Named { class: *class, atom: *atom, labels_before: labels_before.as_deref(), labels }
     }
 
     fn after_refresh(refreshed: &'a RefreshedAtom) -> Self {
-        let RefreshedAtom { class, atom, labels, members } = refreshed;
-        Named { class: *class, atom: *atom, labels, members }
+        let RefreshedAtom { class, atom, labels, .. } = refreshed;
+        Named { class: *class, atom: *atom, labels_before: None, labels }
     }
 }
 
-/// Atoms, persons and rows that are named by more than one atom, and classes with more than one way to look.
+/// Atoms that are named more than once, and classes with more than one way to look.
 fn named_twice<'a>(atoms: impl Iterator<Item = Named<'a>>) -> Vec<StepProblem> {
     let mut problems = Vec::new();
-    let (mut numbers, mut persons, mut rows) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut labels: BTreeMap<u64, &[String]> = BTreeMap::new();
+    let mut numbers = BTreeSet::new();
+    let mut looks: BTreeMap<u64, (Option<&[String]>, &[String])> = BTreeMap::new();
     for (number, atom) in (1..).zip(atoms) {
         if !numbers.insert(atom.atom) {
             problems.push(StepProblem::NumberTwice { atom: number });
         }
-        if *labels.entry(atom.class).or_insert(atom.labels) != atom.labels {
+        let look = (atom.labels_before, atom.labels);
+        if *looks.entry(atom.class).or_insert(look) != look {
             problems.push(StepProblem::OtherLabels { atom: number });
         }
-        let is_elsewhere = |member: &&StepMember| persons.contains(&member.person) || rows.contains(&member.row);
-        let n = atom.members.iter().filter(is_elsewhere).count();
-        if n > 0 {
-            problems.push(StepProblem::InTwoAtoms { atom: number, n });
-        }
-        persons.extend(atom.members.iter().map(|member| member.person));
-        rows.extend(atom.members.iter().map(|member| member.row));
+    }
+    problems
+}
+
+/// Persons who are named more than once at one time, in an atom or in two: one of them fills a place that is not theirs.
+fn persons_twice<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepProblem> {
+    let mut problems = Vec::new();
+    let mut elsewhere = BTreeSet::new();
+    for (atom, members) in atoms {
+        let here = persons(members);
+        let n_twice = members.len() - here.len();
+        problems.extend((n_twice > 0).then_some(StepProblem::PersonTwice { atom, n: n_twice }));
+        let n = here.intersection(&elsewhere).count();
+        problems.extend((n > 0).then_some(StepProblem::InTwoAtoms { atom, n }));
+        elsewhere.extend(here);
+    }
+    problems
+}
+
+/// Rows that are of two persons, at one time or at two: what is written is the row, and it is there once.
+fn rows_of_two<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepProblem> {
+    let mut problems = Vec::new();
+    let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
+    for (atom, members) in atoms {
+        let is_anothers = |member: &&StepMember| *owners.entry(member.row).or_insert(member.person) != member.person;
+        let n = members.iter().filter(is_anothers).count();
+        problems.extend((n > 0).then_some(StepProblem::RowOfTwo { atom, n }));
     }
     problems
 }
@@ -354,25 +404,37 @@ fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<Step
     uncountable.map(|requirement| StepProblem::Uncountable { requirement: requirement.clone() }).collect()
 }
 
-fn malformed(atom: &AtomStep, n_values: usize) -> usize {
-    let n_quasi = atom.labels.len();
-    let labels_before = atom.labels_before.iter().filter(|labels| labels.len() != n_quasi).count();
-    let is_malformed = |member: &&StepMember| member.paths.len() != n_quasi || member.values.len() != n_values;
-    labels_before + atom.before.iter().chain(&atom.after).filter(is_malformed).count()
+/// Members that lack a cell or have one too much, and as many labels as are counted already.
+fn malformed<'a>(
+    atom: usize,
+    n_labels: usize,
+    n_quasi: usize,
+    n_values: usize,
+    members: impl IntoIterator<Item = &'a StepMember>,
+) -> Option<StepProblem> {
+    let is_malformed = |member: &&StepMember| {
+        let has_value = |path: &Arc<[String]>| !path.is_empty();
+        member.paths.len() != n_quasi || member.values.len() != n_values || !member.paths.iter().all(has_value)
+    };
+    let n = n_labels + members.into_iter().filter(is_malformed).count();
+    (n > 0).then_some(StepProblem::Malformed { atom, n })
 }
 
 fn persons(members: &[StepMember]) -> BTreeSet<u64> {
     members.iter().map(|member| member.person).collect()
 }
 
-fn structure(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
-    let mut problems = well_formed(atom, &step.after);
-    let n_twice = step.before.len() - persons(&step.before).len();
-    if n_twice > 0 {
-        problems.push(StepProblem::PersonTwice { atom, n: n_twice });
+/// What an atom may not be beside what was shown before.
+fn structure(atom: usize, step: &AtomStep, shown_before: &BTreeSet<u64>) -> Vec<StepProblem> {
+    let mut problems: Vec<StepProblem> = asks_for_no_class(atom, &step.after).into_iter().collect();
+    match &step.labels_before {
+        Some(before) if *before != step.labels => problems.push(StepProblem::Relabelled { atom }),
+        None if !step.before.is_empty() => problems.push(StepProblem::ClassIsNew { atom }),
+        Some(_) | None => {}
     }
     if step.before.is_empty() {
-        let n = step.after.iter().filter(|member| member.seen == Seen::Elsewhere).count();
+        let is_known = |member: &&StepMember| member.seen == Seen::Elsewhere || shown_before.contains(&member.person);
+        let n = step.after.iter().filter(is_known).count();
         problems.extend((n > 0).then_some(StepProblem::SeenBefore { atom, n }));
     } else {
         let was = |member: &StepMember| {
@@ -387,30 +449,16 @@ fn structure(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
     problems
 }
 
-/// What no atom may be.
-fn well_formed(atom: usize, members: &[StepMember]) -> Vec<StepProblem> {
-    let n_twice = members.len() - persons(members).len();
-    let n_without = members.iter().filter(|member| member.k < 2).count();
-    let twice = (n_twice > 0).then_some(StepProblem::PersonTwice { atom, n: n_twice });
-    twice.into_iter().chain((n_without > 0).then_some(StepProblem::AsksForNoClass { atom, n: n_without })).collect()
+fn asks_for_no_class(atom: usize, members: &[StepMember]) -> Option<StepProblem> {
+    let n = members.iter().filter(|member| member.k < 2).count();
+    (n > 0).then_some(StepProblem::AsksForNoClass { atom, n })
 }
 
-fn labels(atom: usize, step: &AtomStep) -> Vec<StepProblem> {
+fn not_covered(atom: usize, labels: &[String], members: &[StepMember]) -> Vec<StepProblem> {
     let mut problems = Vec::new();
-    for (column, label) in step.labels.iter().enumerate() {
-        let covers = |member: &&StepMember| member.paths[column].contains(label);
-        let n = step.after.iter().filter(|member| !covers(member)).count();
-        if n > 0 {
-            problems.push(StepProblem::NotCovered { atom, column: column + 1, n });
-        }
-        let Some(before) = step.labels_before.as_ref().map(|labels| &labels[column]) else { continue };
-        let rises = |member: &StepMember| {
-            let place = |wanted: &String| member.paths[column].iter().position(|label| label == wanted);
-            place(before).is_some_and(|before| place(label).is_some_and(|after| before <= after))
-        };
-        if before != label && !step.before.iter().any(rises) {
-            problems.push(StepProblem::NotRaised { atom, column: column + 1 });
-        }
+    for (column, label) in labels.iter().enumerate() {
+        let n = members.iter().filter(|member| !member.paths[column].contains(label)).count();
+        problems.extend((n > 0).then_some(StepProblem::NotCovered { atom, column: column + 1, n }));
     }
     problems
 }
@@ -507,7 +555,7 @@ mod tests {
         let four = [crowd.to_vec(), vec![member(3, "20", "flu"), member(4, "20", "gout")]].concat();
         assert_eq!(problems("20s", &[], &crowd), []);
         assert_eq!(problems("20s", &four, &crowd), []);
-        assert_eq!(problems("*", &crowd, &crowd), []);
+        assert_eq!(problems("*", &crowd, &crowd), [StepProblem::Relabelled { atom: 1 }]);
         assert_eq!(problems("20s", &crowd, &[]), []);
 
         let alike = [member(1, "20", "flu"), member(2, "21", "flu")];
@@ -517,7 +565,7 @@ mod tests {
         assert!(matches!(problems("20s", &crowd, &four)[..], [StepProblem::Gained { n: 2, .. }]));
         assert!(matches!(problems("30s", &[], &crowd)[..], [StepProblem::NotCovered { n: 2, .. }]));
         let lowered = problems("20", &crowd, &crowd);
-        assert!(lowered.contains(&StepProblem::NotRaised { atom: 1, column: 1 }));
+        assert!(lowered.contains(&StepProblem::Relabelled { atom: 1 }));
         let twice = [crowd.to_vec(), vec![crowd[0].clone()]].concat();
         assert!(matches!(problems("20s", &[], &twice)[..], [StepProblem::PersonTwice { n: 1, .. }]));
         let mut demanding = crowd.clone();
@@ -560,7 +608,37 @@ mod tests {
         assert_eq!(in_two, [StepProblem::InTwoAtoms { atom: 2, n: 1 }], "the same person in another row");
         let borrowed = [StepMember { row: 1, ..others[0].clone() }, others[1].clone()];
         let in_two = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &borrowed)]);
-        assert_eq!(in_two, [StepProblem::InTwoAtoms { atom: 2, n: 1 }], "the same row for another person");
+        assert_eq!(in_two, [StepProblem::RowOfTwo { atom: 2, n: 1 }], "the same row for another person");
+        let shared = [crowd[0].clone(), StepMember { row: 1, ..crowd[1].clone() }];
+        let shared = problems(vec![atom(1, 1, "20s", &shared)]);
+        assert_eq!(shared, [StepProblem::RowOfTwo { atom: 1, n: 1 }], "one row for two persons of an atom");
+    }
+
+    #[test]
+    fn a_step_does_not_contradict_itself() {
+        let atom = |number: u64, before: &[StepMember], after: &[StepMember]| AtomStep {
+            class: 1,
+            atom: number,
+            labels_before: Some(vec!["20s".to_owned()]),
+            labels: vec!["20s".to_owned()],
+            before: before.to_vec(),
+            after: after.to_vec(),
+        };
+        let problems = |atoms: Vec<AtomStep>| {
+            let verified = verify_step(Step { atoms }, &columns(), &requirements());
+            verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+        };
+        let crowd = [member(1, "20", "flu"), member(2, "21", "gout")];
+        let others = [member(3, "20", "flu"), member(4, "21", "gout")];
+        let both = [crowd.to_vec(), others.to_vec()].concat();
+        assert_eq!(problems(vec![atom(1, &both, &crowd), atom(2, &others, &others)]).len(), 1, "in two atoms before");
+        let moved = problems(vec![atom(1, &both, &crowd), atom(2, &[], &others)]);
+        assert_eq!(moved, [StepProblem::SeenBefore { atom: 2, n: 2 }], "who leaves one atom is not new in another");
+        let new = problems(vec![AtomStep { labels_before: None, ..atom(1, &crowd, &crowd) }]);
+        assert_eq!(new, [StepProblem::ClassIsNew { atom: 1 }]);
+        let other = AtomStep { labels_before: None, ..atom(2, &[], &others) };
+        let looks = problems(vec![atom(1, &crowd, &crowd), other]);
+        assert_eq!(looks, [StepProblem::OtherLabels { atom: 2 }], "a class was there before, or it was not");
     }
 
     #[test]
@@ -568,8 +646,14 @@ mod tests {
         let members = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "flu")];
         let labels = vec!["20s".to_owned()];
         let (shown, gone) = (members.clone(), Vec::new());
-        let new =
-            AtomStep { class: 1, atom: 1, labels_before: None, labels: labels.clone(), before: gone, after: shown };
+        let new = AtomStep {
+            class: 1,
+            atom: 1,
+            labels_before: Some(labels.clone()),
+            labels: labels.clone(),
+            before: gone,
+            after: shown,
+        };
         let before = vec![member(4, "20", "flu"), member(5, "21", "gout")];
         let labels_before = Some(labels.clone());
         let old = AtomStep { class: 1, atom: 2, labels_before, labels, before, after: Vec::new() };

@@ -155,6 +155,15 @@ fn quasi_columns_are_labels_and_others_are_not() {
     assert_eq!(violations, [Violation::WrongCells { column: name("age"), role: Role::Quasi, expected }]);
     let violations = spoiled(|block, _| drop(block.columns.pop()));
     assert_eq!(violations, [Violation::ColumnMissing { column: name("ward"), role: Role::Plain }]);
+    let violations = spoiled(|block, _| block.columns.push(BlockCells::Own { hidden: vec![false; 5] }));
+    assert_eq!(violations, [Violation::ColumnWithoutSource { column: name("column 5") }]);
+}
+
+#[test]
+fn classes_are_numbered_as_the_block_likes() {
+    let mut numbered = block();
+    numbered.classes = vec![ALONE - 1, ALONE - 1, ALONE - 1, ALONE, ALONE];
+    assert_eq!(verified(numbered, &consent(), Disclosure::Class), Ok(()));
 }
 
 #[test]
