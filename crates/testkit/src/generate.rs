@@ -5,6 +5,7 @@
 //! shows every cell: generated tables hold nobody's data.
 
 pub mod audiences;
+pub mod block;
 mod column;
 pub mod history;
 pub mod references;

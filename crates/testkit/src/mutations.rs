@@ -1,4 +1,4 @@
-//! Changes to a valid release, every one of which is either harmful or harmless.
+//! Changes to a valid release, or to what a valid A-view shows, every one of which is either harmful or harmless.
 //!
 //! A changed release is *harmless* if everything its manifest claims is still so: it is a truthful recoding of the private
 //! tables, satisfies what was asked, and shows the figures that the manifest names. Otherwise it is *harmful*.
@@ -8,12 +8,16 @@
 //! | [`cells`] | one cell, or the same cell of a whole class or label |
 //! | [`rows`] | rows and columns of a file |
 //! | [`claims`] | keys of the manifest |
+//! | [`blocks`] | a block of an A-view, what its persons allow, and what is asked |
+//! | [`steps`] | a step or a refresh of a materialized view, and what is asked |
 //! | [`judges`] | says which changes are harmful, by brute force, without code of `kohort-verify` |
 
+pub mod blocks;
 pub mod cells;
 pub mod claims;
 pub mod judges;
 pub mod rows;
+pub mod steps;
 
 /// A released cell, `None` for null.
 pub type Cell = Option<String>;

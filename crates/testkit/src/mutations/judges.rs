@@ -5,10 +5,14 @@
 //! | of one table, for everybody or for audiences | [`OneTable`] |
 //! | of many tables | [`ManyTables`] |
 //! | beside a register | [`BesideRegister`] |
+//! | a block of an A-view | [`ShownBlock::harm`](super::blocks::ShownBlock::harm) |
+//! | a step or a refresh of a materialized one | [`ShownStep::harm`](super::steps::ShownStep::harm) and its sibling |
 
 mod beside_register;
+mod blocks;
 mod many_tables;
 mod one_table;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +31,17 @@ pub enum Judgement {
     Unmet(Figures),
     /// Truthful and as asked, with these figures.
     True(Figures),
+}
+
+/// What a changed block, step or refresh is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// Everything that is promised of it holds.
+    Harmless,
+    /// Something does not, and this is what.
+    Harmful(String),
+    /// A share is exactly what is asked, so that rounding decides.
+    DecidedByRounding,
 }
 
 /// Figures by their path in a manifest; `None` where a figure is absent.
