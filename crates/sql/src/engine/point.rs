@@ -34,7 +34,7 @@ use crate::options::ViewOptions;
 use crate::parser::{Access, spelled};
 use crate::policy::UsedView;
 use crate::rewrite::ProtectedColumns;
-use crate::view::{AView, Point, State};
+use crate::view::{AView, PlanWish, Point, State};
 
 /// What a query of this kind says.
 struct Asked<'a> {
@@ -93,6 +93,10 @@ impl Session {
         let questions = questions.collect::<Option<Vec<_>>>()?;
         let Access { purpose, recipient } = self.stated(access);
         let options = ViewOptions { purpose, recipient, ..self.options() };
+        // A materialized view can't be anonymized first, and the planner says so.
+        if options.plan == PlanWish::AnonymizeFirst {
+            return None;
+        }
         let used = vec![UsedView { name: view.definition.name.clone(), version: 0 }];
         self.check_readable(&used).await.ok()?;
         let point = view.point(reading.state(), &options, &questions, &projection);
