@@ -44,7 +44,8 @@ fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> 
     }
     let suppressed: Vec<Suppressed> = written.tables.iter().map(|table| table.suppressed.unwrap_or_default()).collect();
     let limit = SuppressionLimit::share(job.spec.max_suppressed);
-    let against = verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed, limit)
+    let keys = job.spec.keys;
+    let against = verify_tables_against(&files, &job.tables, &job.schema, &requirements, &suppressed, limit, keys)
         .map_err(|violations| format!("against: {violations}"))?;
     let counted = against.loss.into_iter().chain(against.tables.into_iter().filter_map(|table| table.loss));
     for (counted, lost) in counted.zip(std::iter::once(&done.loss).chain(&done.loss_of_tables)) {

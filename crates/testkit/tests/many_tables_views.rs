@@ -1,5 +1,6 @@
 //! The verifier of many tables against views: every view on tiny tables, and the paper's attacks.
 
+use kohort_model::spec::Keys;
 use kohort_model::{Column, Requirement, Role, Schema, SchemaParent, SchemaTable, Table};
 use kohort_testkit::data;
 use kohort_testkit::generate::config;
@@ -181,8 +182,16 @@ fn the_golden_release_satisfies_the_verifier_by_itself_and_against_the_students(
     private[0].person = Some(0);
     let suppressed = [0, 1, 3].map(|rows| Suppressed { rows, persons: 0 });
     let asked = [vec![Requirement::K(2)], Vec::new(), Vec::new()];
-    let findings =
-        verify_tables_against(&released, &private, &schema, &asked, &suppressed, SuppressionLimit::NOBODY).unwrap();
+    let findings = verify_tables_against(
+        &released,
+        &private,
+        &schema,
+        &asked,
+        &suppressed,
+        SuppressionLimit::NOBODY,
+        Keys::Surrogate,
+    )
+    .unwrap();
     assert_eq!((findings.k, findings.classes, findings.persons), (2, 2, 4));
 }
 

@@ -51,6 +51,7 @@ fn verify(job: &TablesJob, done: &AnonymizedTables) -> Result<Findings, String> 
         &requirements,
         &suppressed,
         SuppressionLimit::share(job.spec.max_suppressed),
+        job.spec.keys,
     )
     .map_err(|violations| format!("against: {violations}"))?;
     Ok(written)

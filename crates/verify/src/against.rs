@@ -223,6 +223,8 @@ pub(crate) struct Pairs<'a> {
     pub(crate) quasi: Vec<(&'a Column, &'a Column)>,
     /// Unchanged ones.
     pub(crate) copied: Vec<(&'a Column, &'a Column)>,
+    /// Keys, which are unchanged where they are kept.
+    pub(crate) keys: Vec<(&'a Column, &'a Column)>,
 }
 
 impl<'a> Pairs<'a> {
@@ -233,7 +235,7 @@ impl<'a> Pairs<'a> {
         keys: &KeyColumns,
         violations: &mut Vec<Violation>,
     ) -> Self {
-        let mut pairs = Pairs { quasi: Vec::new(), copied: Vec::new() };
+        let mut pairs = Pairs { quasi: Vec::new(), copied: Vec::new(), keys: Vec::new() };
         let mut next_source = 0;
         let mut found = vec![false; original.columns.len()];
         for public in &released.columns {
@@ -260,7 +262,7 @@ impl<'a> Pairs<'a> {
             match private.role {
                 Role::Quasi => pairs.quasi.push((public, private)),
                 Role::Sensitive | Role::Plain => pairs.copied.push((public, private)),
-                Role::Key => {}
+                Role::Key => pairs.keys.push((public, private)),
                 Role::Identifier | Role::PersonK | Role::Drop => {
                     violations.push(Violation::ColumnForbidden { column: name(), role: private.role });
                 }

@@ -154,7 +154,8 @@ impl Verify {
         // In a table of persons each row is one.
         let suppressed = manifest.manifest.tables.iter().map(|table| table.rows_suppressed);
         let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed, limit_of(&spec));
+        let (limit, keys) = (limit_of(&spec), spec.keys);
+        let counted = verify_tables_against(&tables, originals, schema, &requirements, &suppressed, limit, keys);
         let before = measure_tables(&without_orphans(originals, schema), &links)
             .map_err(|violations| Failure::new(Status::NotMet, violation_reports(&violations.0)))?;
         let private = PrivateFacts {

@@ -222,7 +222,8 @@ fn verify_every_way(judged: &mut Judged, job: &TablesJob, done: &AnonymizedTable
     let suppressed = job.tables.iter().zip(&done.release.tables).map(n_left);
     // In a table of persons each row is one.
     let suppressed: Vec<Suppressed> = suppressed.map(|rows| Suppressed { rows, persons: rows }).collect();
-    let against = verify_tables_against(files, &job.tables, &job.schema, &requirements, &suppressed, limit);
+    let keys = job.spec.keys;
+    let against = verify_tables_against(files, &job.tables, &job.schema, &requirements, &suppressed, limit, keys);
     judged.verified("against", against);
 }
 

@@ -7,7 +7,7 @@
 //! release admits, and no more persons than the limit allows. Every requirement holds.
 //!
 //! Exact: it is found wherever it exists, unless [`Violation::TooManyOrigins`] says that too many pairs of persons would
-//! have to be compared. Keys are followed but not compared, for they may be renumbered. References are part of what
+//! have to be compared. Keys are followed; where they are kept, they are compared as plain cells are. References are part of what
 //! persons look like, but that they lead to the same rows as before is not shown, and said to be skipped.
 //! # Cost
 //! Persons with equal trees are one; private values that the same labels cover are one. A released person is compared only
@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 
+use kohort_model::spec::Keys;
 use kohort_model::{NULL, Requirement, Schema, Table};
 use rayon::prelude::*;
 
@@ -53,6 +54,7 @@ pub fn verify_tables_against(
     requirements: &[Vec<Requirement>],
     suppressed: &[Suppressed],
     limit: SuppressionLimit,
+    keys: Keys,
 ) -> Result<Findings, Violations> {
     same_count("the release", released.len(), originals.len()).map_err(Violations)?;
     same_count("the requirements", requirements.len(), originals.len()).map_err(Violations)?;
@@ -108,7 +110,7 @@ pub fn verify_tables_against(
         violations.extend(wrong.map(|violation| violation.in_table(&public.name)));
         findings.tables[table].suppressed = Some(suppressed[table]);
     }
-    let sides = TableSides { shape: &shape, forest: &forest, released, originals, pairs: &pairs };
+    let sides = TableSides { shape: &shape, forest: &forest, released, originals, pairs: &pairs, keys };
     let sizes = sides.class_sizes();
     violations.extend(sides.without_origin(&lineage, &own_ks, &sizes));
     if !violations.is_empty() {
@@ -132,6 +134,8 @@ pub(crate) struct TableSides<'a> {
     released: &'a [Table],
     originals: &'a [Table],
     pairs: &'a [Pairs<'a>],
+    /// Whether keys are those of the private tables.
+    keys: Keys,
 }
 
 /// The private rows that lead to a person.
@@ -245,11 +249,16 @@ impl<'a> TableSides<'a> {
     /// Per table what its cells say about which rows fit.
     fn cells(&self) -> Vec<Cells<'_>> {
         let of_table = |table: usize| {
-            let Pairs { quasi, copied } = &self.pairs[table];
+            let Pairs { quasi, copied, keys } = &self.pairs[table];
+            let kept = match self.keys {
+                Keys::Surrogate => &[],
+                Keys::Keep => keys.as_slice(),
+            };
             let quasi = quasi.par_iter().map(|&(public, private)| {
                 (Runs::new(&Coverage::new(private, &public.texts)).coarse(), public, private)
             });
-            let copied: Vec<CellIds<'_>> = copied.par_iter().map(|(public, private)| joined(public, private)).collect();
+            let copied: Vec<CellIds<'_>> =
+                copied.par_iter().chain(kept).map(|(public, private)| joined(public, private)).collect();
             let n_released = self.released[table].n_rows;
             let both = Classes::group(&copied.iter().collect::<Vec<_>>(), n_released + self.originals[table].n_rows);
             let mut released = both.class_of_rows();

@@ -3,7 +3,7 @@
 use kohort_model::{Column, Role, Schema, SchemaParent, SchemaTable, ValueType};
 use proptest::prelude::*;
 
-use super::super::cases::{BOOKS, LIMIT, STUDENT, TAKES, release, requirements, schema, students, written};
+use super::super::cases::{BOOKS, LIMIT, STUDENT, TAKES, copied, release, requirements, schema, students, written};
 use super::*;
 
 const ADMITTED: [Suppressed; 3] =
@@ -13,7 +13,9 @@ const ADMITTED: [Suppressed; 3] =
 fn spoiled(spoil: impl FnOnce(&mut [Table])) -> Vec<Violation> {
     let mut files = written(&release(), &students());
     spoil(&mut files);
-    verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT).unwrap_err().0
+    verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
+        .unwrap_err()
+        .0
 }
 
 fn cell(table: &mut Table, column: usize, row: usize, text: &str) {
@@ -29,7 +31,9 @@ fn without_origin(n: u64, first_row: u64) -> Violation {
 #[test]
 fn the_paper_s_release_has_an_origin_for_each_person() {
     let files = written(&release(), &students());
-    let findings = verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT).unwrap();
+    let findings =
+        verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
+            .unwrap();
     assert_eq!((findings.k, findings.persons), (2, 4));
     assert_eq!(findings.suppressed, Some(Suppressed { rows: 4, persons: 0 }));
     assert_eq!(findings.tables[BOOKS].suppressed, Some(ADMITTED[BOOKS]));
@@ -69,7 +73,9 @@ fn rows_left_out_are_as_many_as_admitted() {
     admitted[BOOKS].rows = 2;
     admitted[STUDENT].persons = 1;
     let violations =
-        verify_tables_against(&files, &students(), &schema(), &requirements(), &admitted, LIMIT).unwrap_err().0;
+        verify_tables_against(&files, &students(), &schema(), &requirements(), &admitted, LIMIT, Keys::Surrogate)
+            .unwrap_err()
+            .0;
     let miscounted = |what, admitted, counted| Violation::SuppressedMiscounted { what, admitted, counted };
     let expected = [miscounted("persons", 1, 0).in_table("student"), miscounted("rows", 2, 3).in_table("books")];
     assert_eq!(violations, expected);
@@ -81,7 +87,9 @@ fn a_class_too_small_for_someone_s_own_k_has_no_origin_for_one() {
     originals[STUDENT].columns[2].ids[1] = originals[STUDENT].columns[2].texts.push("3");
     let files = written(&release(), &students());
     let violations =
-        verify_tables_against(&files, &originals, &schema(), &requirements(), &ADMITTED, LIMIT).unwrap_err().0;
+        verify_tables_against(&files, &originals, &schema(), &requirements(), &ADMITTED, LIMIT, Keys::Surrogate)
+            .unwrap_err()
+            .0;
     assert_eq!(violations, [without_origin(1, 2)]);
 }
 
@@ -210,7 +218,7 @@ proptest! {
             let rows = original.n_rows.saturating_sub(file.n_rows) as u64;
             Suppressed { rows, persons: rows }
         }).collect();
-        let found = verify_tables_against(&files, &originals, &schema, &[vec![], vec![], vec![]], &suppressed, SuppressionLimit::share(1.0));
+        let found = verify_tables_against(&files, &originals, &schema, &[vec![], vec![], vec![]], &suppressed, SuppressionLimit::share(1.0), Keys::Surrogate);
         prop_assert_eq!(found.is_ok(), laid(&released, &private, 0), "{:?}", found.err());
     }
 }
@@ -270,8 +278,16 @@ fn forty_five_thousand_persons_without_copied_columns_are_traced() {
     let asked = [vec![Requirement::K(5)], Vec::new()];
     for sorted in [true, false] {
         let (mut released, private, schema) = many_persons(45_000, sorted);
-        let findings =
-            verify_tables_against(&released, &private, &schema, &asked, &[Suppressed::default(); 2], LIMIT).unwrap();
+        let findings = verify_tables_against(
+            &released,
+            &private,
+            &schema,
+            &asked,
+            &[Suppressed::default(); 2],
+            LIMIT,
+            Keys::Surrogate,
+        )
+        .unwrap();
         assert_eq!(findings.persons, 45_000, "{sorted}");
         assert!(findings.k >= 5, "{sorted}");
         if !sorted {
@@ -282,10 +298,33 @@ fn forty_five_thousand_persons_without_copied_columns_are_traced() {
         let nowhere = codes.texts.push("[2000,2001]");
         let class = codes.ids[0];
         codes.ids.iter_mut().filter(|id| **id == class).for_each(|id| *id = nowhere);
-        let violations =
-            verify_tables_against(&released, &private, &schema, &asked, &[Suppressed::default(); 2], LIMIT)
-                .unwrap_err()
-                .0;
+        let violations = verify_tables_against(
+            &released,
+            &private,
+            &schema,
+            &asked,
+            &[Suppressed::default(); 2],
+            LIMIT,
+            Keys::Surrogate,
+        )
+        .unwrap_err()
+        .0;
         assert!(!violations.iter().any(Violation::is_undecided), "{violations:?}");
     }
+}
+
+#[test]
+fn keys_that_are_kept_are_those_of_the_private_tables() {
+    let mut kept = release();
+    for (table, column, name) in [(STUDENT, 0, "sid"), (TAKES, 0, "scid"), (TAKES, 1, "sid"), (BOOKS, 0, "scid")] {
+        kept.tables[table].columns[column] = copied(name, column);
+    }
+    let is_accepted = |release: &kohort_model::Release, keys: Keys| {
+        let files = written(release, &students());
+        verify_tables_against(&files, &students(), &schema(), &requirements(), &ADMITTED, LIMIT, keys).is_ok()
+    };
+    assert!(is_accepted(&kept, Keys::Keep));
+    assert!(is_accepted(&kept, Keys::Surrogate), "whoever may renumber keys need not");
+    assert!(is_accepted(&release(), Keys::Surrogate));
+    assert!(!is_accepted(&release(), Keys::Keep), "other keys lead to other persons");
 }
