@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kohort_model::spec::Keys;
 use kohort_model::{Requirement, Role, Schema, Table};
 
 use super::{Figures, Judgement, assign};
@@ -16,6 +17,8 @@ pub struct ManyTables<'a> {
     pub schema: &'a Schema,
     /// What is asked of each.
     pub requirements: &'a [Vec<Requirement>],
+    /// Whether keys are renumbered.
+    pub keys: Keys,
     /// The largest share of persons that may be left out.
     pub max_suppressed: f64,
 }
@@ -194,7 +197,11 @@ impl ManyTables<'_> {
             let column = self.tables[table].column(name).expect("columns were compared");
             match column.role {
                 Role::Quasi => covers(column, cell.as_deref(), column.cell(source)),
-                Role::Key => true,
+                Role::Key => match self.keys {
+                    // Rows are joined by them, and that is compared.
+                    Keys::Surrogate => true,
+                    Keys::Keep => cell.as_deref() == column.cell(source),
+                },
                 _ => cell.as_deref() == column.cell(source),
             }
         });

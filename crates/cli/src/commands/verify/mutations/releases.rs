@@ -1,5 +1,6 @@
 //! Small releases of every kind. Nobody in them is real.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -11,8 +12,8 @@ use kohort_model::{
     Audiences, Cells, Column, JoinedRegister, Release, ReleasedColumn, ReleasedTable, Requirement, Role, Schema,
     Silent, Spec, Table,
 };
-use kohort_testkit::mutations::Sheet;
 use kohort_testkit::mutations::judges::{BesideRegister, Judgement, ManyTables, OneTable};
+use kohort_testkit::mutations::{Cell, Sheet};
 use kohort_verify::{Findings, SuppressionLimit, verify_release};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,6 +27,8 @@ pub(super) struct Kind {
     files: &'static [(&'static str, &'static str)],
     cells: CellForm,
     format: Option<Format>,
+    /// A release that was made before, in the folder `earlier`.
+    earlier: Option<String>,
 }
 
 const PATIENTS: &str = "\
@@ -76,6 +79,9 @@ const CARS: &str = "van;large;*\nbus;large;*\ncab;small;*\n";
 const MICRODATA: &str = include_str!("../../../../../testkit/golden/register/microdata.csv");
 const PUBLIC: &str = include_str!("../../../../../testkit/golden/register/public.csv");
 
+/// The same without the one person whom no register knows: nobody hides them in two releases.
+const REGISTERED: &str = "id,qi1,qi2,sa\nA,1,1,v1\nB,2,2,v2\nC,1,3,v1\nE,3,2,v1\nF,5,2,v2\nG,6,4,v3\n";
+
 fn of_patients(settings: &str, disease: &str) -> String {
     format!(
         "k = 2\n{settings}\n[tables.patients]\nfile = \"patients.csv\"\n[tables.patients.columns]\n\
@@ -118,6 +124,17 @@ age = \"quasi\"
 disease = { role = \"sensitive\", l = 2 }
 ";
 
+const JOBS_SPEC: &str = "\
+k = 2
+[tables.accident]
+file = \"accident.csv\"
+[tables.accident.columns]
+job = { role = \"quasi\", hierarchy = \"job.dgh.csv\" }
+age = \"plain\"
+car = { role = \"quasi\", hierarchy = \"car.dgh.csv\" }
+faulty = \"sensitive\"
+";
+
 const ACCIDENTS_SPEC: &str = "\
 k = 2
 hierarchies = \"withhold\"
@@ -152,7 +169,7 @@ impl Kind {
     pub(super) fn all() -> Vec<Kind> {
         let mut kinds = Vec::new();
         let mut add = |name, spec: String, files| {
-            kinds.push(Kind { name, spec, files, cells: CellForm::Labels, format: None });
+            kinds.push(Kind { name, spec, files, cells: CellForm::Labels, format: None, earlier: None });
         };
         for (name, disease) in [
             ("one table, l", "l = 2"),
@@ -171,11 +188,15 @@ impl Kind {
         let tree = "hierarchy = \"disease.dgh.csv\", t = 0.45, distance = \"hierarchical\"";
         let files = &[("patients.csv", PATIENTS), ("disease.dgh.csv", "1;viral;*\n2;viral;*\n3;other;*\n")];
         add("one table, hierarchical t", of_patients("", tree), files);
+        add("one table, input order", of_patients("order = \"input\"", "l = 2"), OF_PATIENTS);
+        add("one table, hierarchy files", JOBS_SPEC.to_owned(), OF_ACCIDENTS);
         let wishes = "k = 2\n[tables.wishes]\nfile = \"wishes.csv\"\n[tables.wishes.columns]\nage = \"quasi\"\n\
                       wish = \"person_k\"\ndisease = \"sensitive\"\n";
         add("one table, own k", wishes.to_owned(), &[("wishes.csv", WISHES)]);
         add("one table, several rows per person", VISITS_SPEC.to_owned(), &[("visits.csv", VISITS)]);
         add("many tables", STAYS_SPEC.to_owned(), OF_STAYS);
+        add("many tables, kept keys", format!("keys = \"keep\"\n{STAYS_SPEC}"), OF_STAYS);
+        add("many tables, hierarchy files", STAYS_SPEC.replace("hierarchies = \"withhold\"\n", ""), OF_STAYS);
         add("references", ACCOUNTS_SPEC.to_owned(), &[("account.csv", ACCOUNTS)]);
         add("audiences", ACCIDENTS_SPEC.to_owned(), OF_ACCIDENTS);
         add("audiences, collusion", format!("{ACCIDENTS_SPEC}[collusion]\nk = 2\n"), OF_ACCIDENTS);
@@ -196,8 +217,17 @@ impl Kind {
             ("one table, Parquet", CellForm::Labels, Some(Format::Parquet)),
             ("one table, Arrow", CellForm::Labels, Some(Format::ArrowFile)),
         ] {
-            kinds.push(Kind { name, spec: of_patients("", "l = 2"), files: OF_PATIENTS, cells, format });
+            let spec = of_patients("", "l = 2");
+            kinds.push(Kind { name, spec, files: OF_PATIENTS, cells, format, earlier: None });
         }
+        kinds.push(Kind {
+            name: "register, earlier release",
+            spec: of_register("previous = \"earlier\"", "key = \"id\""),
+            files: &[("microdata.csv", REGISTERED), ("public.csv", PUBLIC)],
+            cells: CellForm::Labels,
+            format: None,
+            earlier: Some(of_register("", "key = \"id\"")),
+        });
         kinds
     }
 }
@@ -210,6 +240,16 @@ pub(super) struct Released {
     originals: Originals,
     format: Option<Format>,
     sheets: Vec<Sheet>,
+    has_earlier: bool,
+}
+
+/// A released part of a hierarchy.
+pub(super) struct HierarchyFile {
+    /// The place of its table, and its column.
+    pub(super) table: usize,
+    pub(super) column: String,
+    pub(super) file: String,
+    pub(super) sheet: Sheet,
 }
 
 enum Originals {
@@ -223,6 +263,14 @@ impl Released {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in kind.files {
             fs::write(folder.path().join(name), text).unwrap();
+        }
+        if let Some(earlier) = &kind.earlier {
+            let spec = Spec::parse(earlier).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
+            let options = JobOptions { cells: CellForm::Labels, risks: Risks::Accepted };
+            let job = Job::run(&spec, folder.path(), options, &Silent)
+                .unwrap_or_else(|failure| panic!("{}: {failure:?}", kind.name));
+            let options = WriteOptions { format: None, existing: Existing::Refuse };
+            job.write(&folder.path().join("earlier"), options, &Silent).unwrap();
         }
         fs::write(folder.path().join("release.toml"), &kind.spec).unwrap();
         let spec = Spec::parse(&kind.spec).unwrap_or_else(|problems| panic!("{}: {problems}", kind.name));
@@ -254,7 +302,36 @@ impl Released {
             Sheet::parse(&fs::read_to_string(folder.path().join(file)).unwrap())
         };
         let sheets = manifest["tables"].as_array().unwrap().iter().map(read).collect();
-        Released { manifest, folder, spec, originals, format: kind.format, sheets }
+        let has_earlier = kind.earlier.is_some();
+        Released { manifest, folder, spec, originals, format: kind.format, sheets, has_earlier }
+    }
+
+    /// Whether earlier releases say more of what may be shown than the oracle knows.
+    pub(super) fn has_earlier(&self) -> bool {
+        self.has_earlier
+    }
+
+    /// The released hierarchy files, as they were written.
+    pub(super) fn hierarchy_files(&self) -> Vec<HierarchyFile> {
+        let mut files = Vec::new();
+        for (table, entry) in self.manifest["tables"].as_array().unwrap().iter().enumerate() {
+            for (column, known) in entry["columns"].as_object().unwrap() {
+                let Some(file) = known["labels"]["file"].as_str() else { continue };
+                let sheet = Sheet::parse(&fs::read_to_string(self.folder.path().join("csv").join(file)).unwrap());
+                files.push(HierarchyFile { table, column: column.clone(), file: file.to_owned(), sheet });
+            }
+        }
+        files
+    }
+
+    /// A label whose values no file lists, or one that is listed and not shown.
+    fn is_listed_otherwise(&self, sheets: &[Sheet]) -> bool {
+        self.hierarchy_files().iter().any(|listed| {
+            let labels: BTreeSet<Cell> = listed.sheet.column(0).into_iter().collect();
+            let shown = sheets[listed.table].position(&listed.column).map(|at| sheets[listed.table].column(at));
+            let shown: BTreeSet<Cell> = shown.into_iter().flatten().filter(Option::is_some).collect();
+            labels != shown
+        })
     }
 
     /// Writes a sheet to a released file.
@@ -325,6 +402,9 @@ impl Released {
     /// What the oracle says of changed files.
     pub(super) fn judge(&self, sheets: &[Sheet]) -> Judgement {
         let max_suppressed = self.spec.max_suppressed;
+        if self.is_listed_otherwise(sheets) {
+            return Judgement::Untrue("labels and hierarchy files do not agree".to_owned());
+        }
         match &self.originals {
             Originals::One(table) => {
                 let requirements = self.spec.requirements(&self.spec.tables[0]);
@@ -340,7 +420,8 @@ impl Released {
             Originals::Many(tables, schema) => {
                 let requirements: Vec<Vec<Requirement>> =
                     self.spec.tables.iter().map(|table| self.spec.requirements(table)).collect();
-                ManyTables { tables, schema, requirements: &requirements, max_suppressed }.judge(sheets)
+                let keys = self.spec.keys;
+                ManyTables { tables, schema, requirements: &requirements, keys, max_suppressed }.judge(sheets)
             }
             Originals::BesideRegister(table, joined) => {
                 let requirements = self.spec.requirements(&self.spec.tables[0]);
