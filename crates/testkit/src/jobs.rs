@@ -32,6 +32,9 @@ use crate::generate::snowflake::{Asks, TablesSize, tables_job};
 use crate::generate::{job, job_of_several_rows};
 use crate::random::Random;
 
+/// Stands for systems of other crates where jobs are drawn.
+const UNKNOWN_SYSTEM: u8 = u8::MAX;
+
 /// Steps after which shrinking gives up.
 const MOST_STEPS: usize = 2000;
 
@@ -109,6 +112,16 @@ pub fn files(system: System, number: u64) -> Option<BTreeMap<String, String>> {
         System::Register => tree(register_job(RegisterSize::SMALL), system, number).current().files(),
         System::Views => return None,
     })
+}
+
+/// What becomes of a job of a system that this crate does not know: the one that a strategy makes of a number.
+pub fn judge_drawn<S: Strategy>(strategy: S, number: u64, judge: fn(&S::Value) -> Judged) -> Judged {
+    JudgeOnce.with(drawn(strategy, UNKNOWN_SYSTEM, number), judge)
+}
+
+/// The same job as small as it gets, with its faults; `None` where it does not fail.
+pub fn shrunk_drawn<S: Strategy>(strategy: S, number: u64, judge: fn(&S::Value) -> Judged) -> Option<String> {
+    Shrink.with(drawn(strategy, UNKNOWN_SYSTEM, number), judge)
 }
 
 /// Something that is done with a random job, whatever it is of.
@@ -207,9 +220,13 @@ fn with_job<W: WithJob>(system: System, number: u64, what: &mut W) -> W::Output 
 
 /// The job of a number, with ways to make it smaller.
 fn tree<S: Strategy>(strategy: S, system: System, number: u64) -> S::Tree {
+    drawn(strategy, system as u8, number)
+}
+
+fn drawn<S: Strategy>(strategy: S, system: u8, number: u64) -> S::Tree {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_le_bytes());
-    seed[8] = system as u8;
+    seed[8] = system;
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
     strategy.new_tree(&mut runner).expect("jobs are drawn without conditions")

@@ -4,6 +4,7 @@
 //! What must hold is said here once more by hand; nothing of the verifier is used. A column of its own, shown to
 //! everybody, says which row is which.
 
+mod jobs;
 mod oracle;
 mod people;
 

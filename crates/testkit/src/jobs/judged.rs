@@ -83,12 +83,13 @@ impl fmt::Display for Fault {
 }
 
 impl Judged {
-    pub(super) fn released() -> Judged {
+    /// A job with a release, in which nothing is wrong so far.
+    pub fn released() -> Judged {
         Judged { ending: Ending::Released, classes: 0, cannot_tell: false, faults: Vec::new() }
     }
 
     /// A job without a release. `found` is whether brute force finds one, where everything can be tried.
-    pub(super) fn refused(reason: &impl fmt::Display, found: Option<Verdict>) -> Judged {
+    pub fn refused(reason: &impl fmt::Display, found: Option<Verdict>) -> Judged {
         let ending = match found {
             None => Ending::RefusedUntried,
             Some(_) => Ending::RefusedRightly,
@@ -106,7 +107,8 @@ impl Judged {
         judged
     }
 
-    pub(super) fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
+    /// Something is wrong.
+    pub fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
         self.faults.push(Fault { kind, what: what.into() });
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kohort_testkit::jobs::{Fault, FaultKind};
+
 use super::people::{AGE, Condition, Disclosure, ILLNESS, ILLNESSES, Leftovers, People, TAG, ZIP, ZIPS};
 
 const NULL: &str = "NULL";
@@ -22,12 +24,87 @@ impl<'a> Released<'a> {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
-        self.everybody_who_allows_something_is_there()?;
+    /// What is wrong, the first of everything.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let untrue = |what: String| Fault { kind: FaultKind::Untrue, what };
+        let under = |what: String| Fault { kind: FaultKind::UnderRequirement, what };
+        self.everybody_who_allows_something_is_there().map_err(untrue)?;
         for &(tag, row) in &self.rows {
             let says = |fault: &str| format!("row {tag} {row:?}: {fault}");
-            self.labels_cover(tag, row).map_err(|fault| says(&fault))?;
-            self.is_hidden(tag, row).map_err(|fault| says(&fault))?;
+            self.labels_cover(tag, row).map_err(|fault| untrue(says(&fault)))?;
+            self.is_hidden(tag, row).map_err(|fault| under(says(&fault)))?;
+        }
+        self.values_are_spread().map_err(under)
+    }
+
+    /// Rows of persons in classes, by what their quasi columns show.
+    pub(crate) fn classes(&self) -> BTreeMap<(&str, &str), Vec<usize>> {
+        let mut classes: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+        for (place, (tag, row)) in self.rows.iter().enumerate() {
+            if self.k(self.people.tagged(*tag).0) >= Some(2) {
+                classes.entry((&row[AGE], &row[ZIP])).or_default().push(place);
+            }
+        }
+        classes
+    }
+
+    /// Illnesses of every class, as they are and raised as their persons ask: as many as asked for, and as far from those
+    /// of all classes as asked for. As many are also seen where a class is told any. Where refusals hide single cells,
+    /// what a reader takes for a class can't be told by looks.
+    fn values_are_spread(&self) -> Result<(), String> {
+        if self.people.disclosure == Disclosure::Row {
+            return Ok(());
+        }
+        let classes = self.classes();
+        let own = |row: usize| self.people.tagged(self.rows[row].0).1.illness;
+        let all: Vec<&Vec<usize>> = classes.values().collect();
+        self.is_spread(&all, |row| own(row).map(str::to_owned))?;
+        self.is_spread(&all, |row| self.raised(row, own(row)?))?;
+        let told = classes.values().filter(|rows| !rows.iter().all(|&row| self.is_silent(row)));
+        for rows in told {
+            let seen: BTreeSet<&str> = rows.iter().map(|&row| self.rows[row].1[ILLNESS].as_str()).collect();
+            if self.people.l.is_some_and(|l| seen.len() < l) {
+                return Err(format!("a class shows {} illnesses", seen.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// An illness as far up as the row's person asks.
+    fn raised(&self, row: usize, illness: &str) -> Option<String> {
+        let (person, _) = self.people.tagged(self.rows[row].0);
+        let level = self.people.persons[person].choice(self.purpose).map_or(0, |choice| choice.level);
+        let (leaf, [node, root]) = ILLNESSES.iter().find(|(leaf, _)| *leaf == illness)?;
+        Some([leaf, node, root][level.min(2)].to_string())
+    }
+
+    fn is_silent(&self, row: usize) -> bool {
+        let (tag, cells) = self.rows[row];
+        let own = self.people.tagged(tag).1.illness;
+        cells[ILLNESS] == ILLNESSES[0].1[1] || cells[ILLNESS] == NULL && own.is_some()
+    }
+
+    fn is_spread(&self, classes: &[&Vec<usize>], value: impl Fn(usize) -> Option<String>) -> Result<(), String> {
+        // Whoever has a value in two rows has it once.
+        let held = |rows: &[usize]| -> BTreeMap<Option<String>, f64> {
+            let pairs: BTreeSet<_> =
+                rows.iter().map(|&row| (self.people.tagged(self.rows[row].0).0, value(row))).collect();
+            let n_pairs = pairs.len() as f64;
+            let mut shares = BTreeMap::new();
+            pairs.into_iter().for_each(|(_, value)| *shares.entry(value).or_insert(0.0) += 1.0 / n_pairs);
+            shares
+        };
+        let all = held(&classes.iter().flat_map(|rows| rows.iter().copied()).collect::<Vec<_>>());
+        for rows in classes {
+            let here = held(rows);
+            if self.people.l.is_some_and(|l| here.len() < l) {
+                return Err(format!("a class has {} illnesses", here.len()));
+            }
+            let distance: f64 =
+                all.iter().map(|(value, p)| (here.get(value).unwrap_or(&0.0) - p).abs()).sum::<f64>() / 2.0;
+            if self.people.t().is_some_and(|t| distance > t + 1e-9) {
+                return Err(format!("a class is {distance} from everybody"));
+            }
         }
         Ok(())
     }

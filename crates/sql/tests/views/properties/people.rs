@@ -119,6 +119,26 @@ impl People {
         own.map(|k| k.max(self.least_k.unwrap_or(0)))
     }
 
+    /// How far a class may be from everybody.
+    pub(crate) fn t(&self) -> Option<f64> {
+        self.t.map(|t| f64::from(t) / 10.0)
+    }
+
+    /// Whether one class of everybody who asks for one, for each purpose, would do.
+    pub(crate) fn can_be_one_class(&self) -> bool {
+        let purposes = match self.purposes {
+            Purposes::Together => vec!["care"],
+            Purposes::Apart => self.purposes(),
+        };
+        let is_enough = |purpose: &&str| {
+            let wishes = (0..self.persons.len()).filter_map(|person| self.k(person, purpose));
+            let wishes: Vec<usize> = wishes.filter(|&k| k >= 2).collect();
+            wishes.iter().all(|&k| k <= wishes.len())
+        };
+        // Illnesses may be raised to fewer than there are.
+        self.l.is_none() && purposes.iter().all(is_enough)
+    }
+
     /// Purposes that somebody allows something for.
     pub(crate) fn purposes(&self) -> Vec<&'static str> {
         let has_study = self.persons.iter().any(|person| person.care.is_some() && person.study.is_some());
