@@ -21,9 +21,9 @@ use rayon::prelude::*;
 
 use self::meeting::Meeting;
 use self::persons::Persons;
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
 use crate::count::smallest;
-use crate::grouping::Classes;
 use crate::structure::check_table;
 use crate::{Violation, Violations};
 

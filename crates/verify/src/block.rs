@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use kohort_model::{ALONE, Block, BlockCells, Column, Consent, Disclosure, NULL, Requirement, Role, Table, Texts};
 
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
 use crate::count::count_classes;
-use crate::coverage::Coverage;
-use crate::grouping::Classes;
-use crate::recoding::source_rows;
-use crate::roll::{OwnK, Roll, Sensitive, Shares, persons_of, sensitive_names};
+use crate::count::grouping::Classes;
+use crate::count::roll::{OwnK, Roll, Sensitive, Shares, persons_of, sensitive_names};
+use crate::reading::coverage::Coverage;
+use crate::single::recoding::source_rows;
 use crate::structure::{cells_without_text, check_table, column_length, place};
 use crate::{Findings, Verifiable, Verified, Violation, Violations};
 

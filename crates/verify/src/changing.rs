@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use kohort_model::{Distance, Requirement};
 
-use crate::distance::{Held, Reference};
-use crate::requirement::{ClassView, Distances, SensitiveView, judge};
-use crate::roll::Shares;
+use crate::count::distance::{Held, Reference};
+use crate::count::requirement::{ClassView, Distances, SensitiveView, judge};
+use crate::count::roll::Shares;
 use crate::{Verifiable, Verified};
 
 /// What a row shows beside its quasi labels, in the order of the columns.

@@ -5,20 +5,29 @@
 //! minima and maxima.
 //! # Cost        O(n log n) for grouping, then each class in its own size
 
+pub(crate) mod audiences;
+pub(crate) mod cells;
+pub(crate) mod distance;
+pub(crate) mod grouping;
+pub(crate) mod learned;
+pub(crate) mod loss;
+pub(crate) mod requirement;
+pub(crate) mod roll;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kohort_model::{Distance, Requirement};
 use rayon::prelude::*;
 
-use crate::cells::CellIds;
-use crate::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
-use crate::grouping::Classes;
-use crate::requirement::{
+use crate::count::cells::CellIds;
+use crate::count::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
+use crate::count::grouping::Classes;
+use crate::count::requirement::{
     ClassView, Distances, SensitiveView, Worst, diversity, entropy, gains_stay_below_surprise, judge, largest_gain,
     largest_share, recursive,
 };
-use crate::roll::{Roll, Sensitive, Shares};
+use crate::count::roll::{Roll, Sensitive, Shares};
 use crate::{Counted, Findings, SensitiveFindings, Violation, Violations};
 
 /// How many of the smallest class sizes are listed.

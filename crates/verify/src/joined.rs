@@ -36,7 +36,7 @@ use kohort_model::spec::{RegisterRows, Unmatched};
 use kohort_model::{Cells, InRegister, JoinedRegister, PreviousRelease, Release, Requirement, Table, Texts};
 use rayon::prelude::*;
 
-use crate::coverage::Coverage;
+use crate::reading::coverage::Coverage;
 use crate::structure::check_table;
 use crate::{Suppressed, SuppressionLimit, Verified, Violations};
 

@@ -28,45 +28,28 @@
 //! What is trusted: tables as they were read, in particular that a table's dictionary holds no text twice. What is
 //! not: anything a release claims. No cell ever appears in a [`Violation`]; column names and row numbers do.
 
-mod against;
 mod asked;
-mod assignment;
 mod audit;
 mod block;
-mod candidates;
 #[cfg(test)]
 mod cases;
-mod cells;
 mod changing;
 mod claims;
 mod count;
-mod coverage;
-mod distance;
 mod findings;
-mod grouping;
 mod joined;
-mod learned;
 mod limit;
-mod listing;
-mod loss;
-mod meaning;
-mod measure;
 #[cfg(test)]
 mod oracle;
+mod origins;
 mod reading;
-mod recoding;
-mod release;
-mod requirement;
 mod risks;
-mod roll;
+mod single;
 mod structure;
 mod tables;
 mod verified;
-mod views;
 mod violation;
-mod written;
 
-pub use against::verify_against;
 pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
@@ -75,6 +58,7 @@ pub use changing::{
     StepProblems, verify_refresh, verify_step,
 };
 pub use claims::{ClaimFindings, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
+pub use count::loss::{LossFindings, PersonLoss};
 pub use findings::{
     AudienceFindings, Counted, Findings, JoinedFindings, LearnedFindings, LeastAndMost, ReferenceFindings, RowsOf,
     SensitiveFindings, Skipped, Suppressed, TableFindings, TogetherFindings, TogetherWithin,
@@ -83,19 +67,19 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::SuppressionLimit;
-pub use listing::{Listing, ListingFault};
-pub use loss::{LossFindings, PersonLoss};
-pub use meaning::key_print;
-pub use measure::{measure, verify_alone};
+pub use reading::listing::{Listing, ListingFault};
+pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
-pub use release::verify_release;
 pub use risks::{
     BlatantRisk, Followers, IdentifierKind, PersonColumn, find_diversity_risks, find_risks, person_column,
 };
+pub use single::against::verify_against;
+pub use single::measure::{measure, verify_alone};
+pub use single::release::verify_release;
+pub use single::written::verify_written;
 pub use tables::{
     LinkKind, ReleasedLink, measure_tables, verify_tables, verify_tables_against, verify_tables_alone,
     verify_tables_written,
 };
 pub use verified::{Verifiable, Verified};
 pub use violation::{Violation, Violations};
-pub use written::verify_written;

@@ -10,6 +10,10 @@
 //! # Deviations
 //! Bounds beyond 64 bits, which whole numbers at the very end of their range can have, are read as the last number.
 
+pub(crate) mod coverage;
+pub(crate) mod listing;
+pub(crate) mod meaning;
+
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
@@ -18,9 +22,9 @@ use kohort_model::hierarchy::{DateLevel, MaskSide};
 use kohort_model::{Column, Decimal, Hierarchy, LabelsManifest, Notation, Texts, Value, ValueType};
 use rayon::prelude::*;
 
-use crate::coverage::range_bounds;
-use crate::listing::Listing;
-use crate::meaning::{DAY, day, number};
+use crate::reading::coverage::range_bounds;
+use crate::reading::listing::Listing;
+use crate::reading::meaning::{DAY, day, number};
 
 /// What a released text stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use kohort_model::spec::{Algorithm, Leftovers};
 use kohort_model::{Distance, Requirement, Role, Spec};
 
-use crate::parser::{BlockSize, Clauses, Purposes, ViewStatement};
+use crate::parser::{BlockSize, Changes, Clauses, Purposes, ViewStatement};
 
 /// The k of a class that nobody's policy and no clause makes larger: below it there is no class.
 const SMALLEST_CLASS: u32 = 2;

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 
-use crate::coverage::range_bounds;
+use crate::reading::coverage::range_bounds;
 
 /// What cells of one column say, by number; equal numbers say the same.
 pub(super) struct Meeting<'a> {

@@ -12,12 +12,12 @@ use kohort_model::{Column, NULL, Requirement, Role, Table};
 
 use super::AskedOfJoin;
 use super::count::unmet;
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::roll::{Roll, Sensitive, Shares};
 use crate::count::{count, smallest};
-use crate::grouping::Classes;
-use crate::roll::{Roll, Sensitive, Shares};
+use crate::single::written::plain_number;
 use crate::structure::check_table;
-use crate::written::plain_number;
 use crate::{Counted, Findings, JoinedFindings, Skipped, Violation, Violations};
 
 /// Verifies the released tables: rows, and sensitive groups where there are any.

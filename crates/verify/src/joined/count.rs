@@ -11,11 +11,11 @@ use super::crowd::{Boxes, said_otherwise};
 use super::faces::Faces;
 use super::presence::{Sureness, asked_k};
 use super::{AskedOfJoin, CellsOf, Heads, Shown, Values};
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::roll::{Roll, Sensitive, Shares, own_ks};
 use crate::count::{count, smallest};
-use crate::coverage::Coverage;
-use crate::grouping::Classes;
-use crate::roll::{Roll, Sensitive, Shares, own_ks};
+use crate::reading::coverage::Coverage;
 use crate::{Counted, Findings, JoinedFindings, Violation, Violations};
 
 impl Shown<'_> {

@@ -10,7 +10,7 @@ use kohort_model::{InRegister, JoinedRegister, Texts};
 use rayon::prelude::*;
 
 use super::Heads;
-use crate::coverage::{Coverage, Runs};
+use crate::reading::coverage::{Coverage, Runs};
 
 /// What the cells of each class hold, found by person.
 pub(super) struct Boxes<'a> {

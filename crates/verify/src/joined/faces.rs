@@ -20,7 +20,7 @@ use kohort_model::{Column, Hierarchy, InRegister, JoinedRegister, NULL};
 use rayon::prelude::*;
 
 use super::Shown;
-use crate::grouping::Classes;
+use crate::count::grouping::Classes;
 
 /// The logarithm of how seldom chance may be as right as an attack that is taken for a working one: a billionth.
 const CHANCE: f64 = -20.7;

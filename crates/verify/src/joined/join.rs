@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use super::ToldApart;
 use crate::Violation;
-use crate::meaning::{key_print, meaning};
+use crate::reading::meaning::{key_print, meaning};
 use crate::structure::place;
 
 /// What is wrong with a join of this table.

@@ -15,7 +15,7 @@ use kohort_model::{InRegister, JoinedRegister, Presence, Requirement};
 use super::faces::Faces;
 use super::{AskedOfJoin, Shown};
 use crate::Violation;
-use crate::grouping::Classes;
+use crate::count::grouping::Classes;
 
 /// What classes tell about presence.
 pub(super) struct Sureness {

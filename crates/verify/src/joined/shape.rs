@@ -5,7 +5,7 @@ use kohort_model::spec::RegisterRows;
 use kohort_model::{Cells, JoinedRegister, Release, ReleasedColumn, ReleasedTable, Role, Table};
 
 use crate::Violation;
-use crate::recoding::{KeyColumns, columns, source_rows};
+use crate::single::recoding::{KeyColumns, columns, source_rows};
 use crate::structure::{column_length, place};
 
 /// Positions of the private columns whose cells stand in the sensitive table.

@@ -26,10 +26,10 @@ use kohort_model::{Column, JoinedRegister, NULL, PreviousRelease, ReadBeside, Re
 use rayon::prelude::*;
 
 use super::{AskedOfJoin, Shown};
-use crate::candidates::PointTree;
-use crate::coverage::{Coverage, Runs};
-use crate::grouping::Classes;
-use crate::roll::own_ks;
+use crate::count::grouping::Classes;
+use crate::count::roll::own_ks;
+use crate::origins::candidates::PointTree;
+use crate::reading::coverage::{Coverage, Runs};
 use crate::{TogetherFindings, Violation, Violations};
 pub(super) use against::count_together_against;
 use histories::Histories;
@@ -538,7 +538,7 @@ fn is_understood(column: &Column, label: &str) -> bool {
         Some(hierarchy) => hierarchy.node(label).is_some(),
         None if column.value_type.is_ordered() => {
             Value::parse(label, column.value_type, &column.notation).is_some()
-                || crate::coverage::range_bounds(label, column).is_some()
+                || crate::reading::coverage::range_bounds(label, column).is_some()
         }
         None => true,
     }

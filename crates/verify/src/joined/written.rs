@@ -5,8 +5,8 @@ use kohort_model::{Cells, Column, JoinedRegister, Release, ReleasedColumn, Table
 use rayon::prelude::*;
 
 use super::{AskedOfJoin, CellsOf, Shown, Values};
+use crate::single::written::{changed, changed_numbers, shape};
 use crate::structure::check_table;
-use crate::written::{changed, changed_numbers, shape};
 use crate::{Findings, Verified, Violation, Violations};
 
 /// Verifies the tables read back from written files, in the order of the release.

@@ -30,12 +30,12 @@ use super::lineage::Lineage;
 use super::matching::Matching;
 use super::shape::{ReleasedLink, Shape, same_count};
 use super::symmetry;
-use crate::against::{Pairs, joined, narrow};
-use crate::cells::CellIds;
-use crate::coverage::{Coverage, Runs};
-use crate::grouping::Classes;
-use crate::loss::{LossSums, PersonSums};
-use crate::roll::{OwnK, Sensitive};
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::loss::{LossSums, PersonSums};
+use crate::count::roll::{OwnK, Sensitive};
+use crate::reading::coverage::{Coverage, Runs};
+use crate::single::against::{Pairs, joined, narrow};
 use crate::structure::check_table;
 use crate::{Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 

@@ -6,8 +6,8 @@ use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
 use super::forest::Forest;
 use super::keys::KeyCells;
 use super::shape::{LinkKind, Reference, ReleasedLink, Shape, same_count};
-use crate::cells::CellIds;
-use crate::roll::Sensitive;
+use crate::count::cells::CellIds;
+use crate::count::roll::Sensitive;
 use crate::structure::{check_table, place};
 use crate::{Findings, Skipped, Violation, Violations};
 

@@ -7,9 +7,9 @@ use kohort_model::{NULL, Requirement};
 use super::forest::Forest;
 use super::shape::Shape;
 use super::symmetry;
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::roll::{Roll, Shares};
 use crate::count::{N_SMALLEST, count_classes};
-use crate::roll::{Roll, Shares};
 use crate::{Counted, Findings, ReferenceFindings, TableFindings, Violation, Violations};
 
 /// The rows of one table, to be counted.
@@ -96,7 +96,7 @@ pub(crate) fn count_tables(
 pub(crate) fn roll_of_rows<'a>(
     n_rows: usize,
     quasi: Vec<CellIds<'a>>,
-    sensitive: Vec<crate::roll::Sensitive<'a>>,
+    sensitive: Vec<crate::count::roll::Sensitive<'a>>,
 ) -> Roll<'a> {
     Roll { n_rows, quasi, persons: None, shares: Shares::Rows, sensitive, own_k: Vec::new() }
 }

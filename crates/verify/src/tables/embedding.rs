@@ -13,9 +13,9 @@ use kohort_model::Column;
 
 use super::forest::Forest;
 use super::shape::Shape;
-use crate::assignment::Network;
-use crate::coverage::Runs;
-use crate::grouping::Classes;
+use crate::count::grouping::Classes;
+use crate::origins::assignment::Network;
+use crate::reading::coverage::Runs;
 
 /// Trees of one side, equal ones folded.
 pub(crate) struct Trees {

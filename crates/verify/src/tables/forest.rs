@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::shape::Shape;
-use crate::cells::CellIds;
-use crate::grouping::Classes;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
 
 /// Rows of many tables, each with the row it hangs off.
 pub(crate) struct Forest {

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use super::against::{PrivateRows, TableSides};
 use super::embedding::{Cells, Trees};
 use super::shape::Shape;
-use crate::candidates::PointTree;
-use crate::grouping::Classes;
+use crate::count::grouping::Classes;
+use crate::origins::candidates::PointTree;
 
 /// How many boxes of a released person are listed.
 const MOST_BOXES: usize = 6;

@@ -5,8 +5,8 @@ use kohort_model::{NULL, Requirement, Schema, Table};
 use super::keys::KeyCells;
 use super::shape::{Reference, Shape};
 use crate::Violation;
-use crate::cells::CellIds;
-use crate::roll::OwnK;
+use crate::count::cells::CellIds;
+use crate::count::roll::OwnK;
 
 /// Private rows by the row they hang off and by their person.
 pub(crate) struct Lineage {

@@ -16,9 +16,9 @@ use super::forest::Forest;
 use super::keys::KeyCells;
 use super::lineage::{Lineage, of_released};
 use super::shape::{Reference, Shape, same_count};
-use crate::cells::CellIds;
-use crate::recoding::{KeyColumns, cells, columns, source_rows};
-use crate::roll::{OwnK, Sensitive};
+use crate::count::cells::CellIds;
+use crate::count::roll::{OwnK, Sensitive};
+use crate::single::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::structure::{check_table, place};
 use crate::{Findings, Suppressed, SuppressionLimit, Verified, Violation, Violations};
 

@@ -3,7 +3,7 @@
 use kohort_model::{Schema, Table};
 
 use crate::Violation;
-use crate::recoding::KeyColumns;
+use crate::single::recoding::KeyColumns;
 
 /// How one released table points to another.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use kohort_model::NULL;
 use super::forest::Forest;
 use super::shape::Shape;
 use crate::Violation;
-use crate::cells::CellIds;
-use crate::grouping::Classes;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
 use crate::structure::place;
 
 /// Per table its rows grouped by orbit.

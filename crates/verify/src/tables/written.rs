@@ -11,10 +11,10 @@ use super::alone::{check_tables, join_read, reference_names};
 use super::count::{TableRoll, count_tables, counted_here, roll_of_rows};
 use super::lineage::{Lineage, of_released};
 use super::shape::{ReleasedLink, Shape, same_count};
-use crate::cells::CellIds;
-use crate::roll::Sensitive;
+use crate::count::cells::CellIds;
+use crate::count::roll::Sensitive;
+use crate::single::written::{changed, shape as check_shape};
 use crate::structure::{check_table, place};
-use crate::written::{changed, shape as check_shape};
 use crate::{Findings, Verified, Violation, Violations};
 
 /// Verifies the tables read back from written files, in the order of the release.

@@ -16,10 +16,10 @@ use kohort_model::{Column, JoinedRegister, Requirement, Role, Table};
 use rayon::prelude::*;
 
 use super::{Beside, Group, counts};
+use crate::count::roll::own_ks;
 use crate::joined::AskedOfJoin;
 use crate::joined::against::Origins;
 use crate::joined::alone::ReadTables;
-use crate::roll::own_ks;
 use crate::{Skipped, Suppressed, TogetherWithin, Violation, Violations};
 
 /// Counts what readers of earlier releases learn, wherever released rows can have come from.

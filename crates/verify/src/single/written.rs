@@ -9,10 +9,10 @@ use kohort_model::{Cells, Column, NULL, Release, ReleasedColumn, Table, Texts};
 use rayon::prelude::*;
 
 use crate::asked::Views;
-use crate::cells::CellIds;
-use crate::learned::{QuasiLabels, Source};
-use crate::release::recoded_names;
-use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::count::cells::CellIds;
+use crate::count::learned::{QuasiLabels, Source};
+use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::single::release::recoded_names;
 use crate::structure::{check_table, place};
 use crate::{Asked, Findings, Verified, Violation, Violations};
 

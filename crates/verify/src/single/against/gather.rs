@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::persons::{Graph, NONE, Puzzle, Random};
-use crate::grouping::Classes;
+use crate::count::grouping::Classes;
 
 /// How often it is tried.
 const MOST_ATTEMPTS: usize = 12;

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
 
 /// Rows grouped by equal cells.
 pub(crate) struct Classes {

@@ -9,12 +9,12 @@ use rayon::prelude::*;
 
 use super::{Pairs, joined, narrow};
 use crate::Violation;
-use crate::assignment::Network;
-use crate::candidates::PointTree;
-use crate::cells::CellIds;
-use crate::coverage::{Coverage, Runs};
-use crate::grouping::Classes;
-use crate::roll::OwnK;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::roll::OwnK;
+use crate::origins::assignment::Network;
+use crate::origins::candidates::PointTree;
+use crate::reading::coverage::{Coverage, Runs};
 
 /// The rows of both sides, and what decides which fits which.
 pub(crate) struct Sides<'a> {

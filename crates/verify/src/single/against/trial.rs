@@ -7,11 +7,11 @@ use kohort_model::Requirement;
 
 use crate::Violations;
 use crate::asked::Views;
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::requirement::{ClassView, Distances, Verdict, judge};
+use crate::count::roll::{Roll, Shares};
 use crate::count::{Scratch, distances, targets};
-use crate::grouping::Classes;
-use crate::requirement::{ClassView, Distances, Verdict, judge};
-use crate::roll::{Roll, Shares};
 
 /// The classes of a release, to be judged one at a time.
 pub(crate) struct Trial<'a> {

@@ -16,7 +16,7 @@
 use kohort_model::{Column, Hierarchy, Texts};
 
 use crate::Violation;
-use crate::cells::{ValueIds, in_order};
+use crate::count::cells::{ValueIds, in_order};
 
 /// How many pairs of a person and a value there are, by value.
 pub(crate) struct Reference {

@@ -3,9 +3,9 @@
 use kohort_model::{Column, Requirement, Role, Table};
 
 use crate::asked::Views;
-use crate::cells::CellIds;
-use crate::learned::{QuasiLabels, Source};
-use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
+use crate::count::cells::CellIds;
+use crate::count::learned::{QuasiLabels, Source};
+use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of, sensitive_names};
 use crate::structure::check_table;
 use crate::{Asked, Findings, RowsOf, Skipped, Violation, Violations};
 

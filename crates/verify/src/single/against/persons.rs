@@ -20,9 +20,9 @@ use super::leaving::Leaving;
 use super::origins::Origins;
 use super::trial::Trial;
 use crate::asked::Views;
-use crate::assignment::{Assignment, Network};
-use crate::cells::CellIds;
-use crate::roll::Roll;
+use crate::count::cells::CellIds;
+use crate::count::roll::Roll;
+use crate::origins::assignment::{Assignment, Network};
 use crate::{Violation, Violations};
 
 /// How many candidates of origins are kept in memory, where persons have several rows.

@@ -27,12 +27,12 @@ use kohort_model::{Column, NULL, Role, Table, Texts};
 use rayon::prelude::*;
 
 use crate::asked::Views;
-use crate::cells::CellIds;
-use crate::grouping::Classes;
-use crate::learned::{QuasiLabels, Source};
-use crate::loss::{LossSums, PersonSums};
-use crate::recoding::KeyColumns;
-use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::learned::{QuasiLabels, Source};
+use crate::count::loss::{LossSums, PersonSums};
+use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::single::recoding::KeyColumns;
 use crate::structure::check_table;
 use crate::{Asked, Counted, Findings, Skipped, Suppressed, SuppressionLimit, Violation, Violations};
 use origins::{Origins, Sides};

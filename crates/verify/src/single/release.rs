@@ -11,10 +11,10 @@ use kohort_model::{Cells, Release, ReleasedTable, Table};
 use rayon::prelude::*;
 
 use crate::asked::Views;
-use crate::cells::CellIds;
-use crate::learned::{QuasiLabels, Source};
-use crate::recoding::{KeyColumns, cells, columns, source_rows};
-use crate::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::count::cells::CellIds;
+use crate::count::learned::{QuasiLabels, Source};
+use crate::count::roll::{Roll, Sensitive, Shares, own_ks, persons_of};
+use crate::single::recoding::{KeyColumns, cells, columns, source_rows};
 use crate::structure::check_table;
 use crate::{Asked, Suppressed, SuppressionLimit, Verified, Violation, Violations};
 

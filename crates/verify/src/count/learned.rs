@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 use kohort_model::{Column, Hierarchy, Requirement, Texts, Value, ValueType};
 use rayon::prelude::*;
 
-use crate::cells::CellIds;
-use crate::coverage::Label;
-use crate::grouping::Classes;
-use crate::roll::Roll;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::roll::Roll;
+use crate::reading::coverage::Label;
 use crate::{LearnedFindings, Violation};
 
 /// What rounding may hide.

@@ -18,7 +18,7 @@ use kohort_model::{Column, Hierarchy, NULL, Texts, Value, ValueType};
 use rayon::prelude::*;
 
 use crate::Violation;
-use crate::cells::in_order;
+use crate::count::cells::in_order;
 use crate::structure::place;
 
 /// What labels of one column cover.

@@ -3,7 +3,7 @@
 use kohort_model::{Cells, Column, NULL, ReleasedColumn, ReleasedTable, Role, Table};
 
 use crate::Violation;
-use crate::coverage::Coverage;
+use crate::reading::coverage::Coverage;
 use crate::structure::{cells_without_text, column_length, place};
 
 /// Key columns by what they are to other tables, as positions in the private table.

@@ -11,7 +11,7 @@
 use kohort_model::{Column, Hierarchy, NULL, Texts, Value};
 use rayon::prelude::*;
 
-use crate::coverage::Label;
+use crate::reading::coverage::Label;
 
 /// What a release loses.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use kohort_model::{Column, NULL, Requirement, Role, Table, Texts, Value, ValueTy
 use rayon::prelude::*;
 
 use crate::Violation;
-use crate::cells::{CellIds, ValueIds};
+use crate::count::cells::{CellIds, ValueIds};
 use crate::structure::place;
 
 /// The rows to be counted.

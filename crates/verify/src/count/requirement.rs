@@ -5,8 +5,8 @@
 
 use kohort_model::{Distance, Requirement};
 
-use crate::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
-use crate::roll::Shares;
+use crate::count::distance::{Held, HierarchicalDistance, OrderedDistance, Reference, equal_distance};
+use crate::count::roll::Shares;
 
 /// What rounding may hide.
 const TOLERANCE: f64 = 1e-9;

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use kohort_model::Requirement;
 
 use crate::asked::{View, Views, Whose};
-use crate::cells::CellIds;
+use crate::count::cells::CellIds;
+use crate::count::grouping::Classes;
+use crate::count::learned::QuasiLabels;
+use crate::count::roll::{OwnK, Roll};
 use crate::count::{N_SMALLEST, count_classes};
-use crate::grouping::Classes;
-use crate::learned::QuasiLabels;
-use crate::roll::{OwnK, Roll};
 use crate::{AudienceFindings, Findings, LearnedFindings, SensitiveFindings, Skipped, Violation, Violations};
 
 impl View {
