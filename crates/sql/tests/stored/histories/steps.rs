@@ -278,12 +278,6 @@ impl Model {
 pub(crate) mod changes {
     use super::{Change, Choice, Patient};
 
-    /// Somebody who comes to the youngest.
-    pub(crate) fn newcomer() -> Change {
-        let patient = Patient { age: Some(21), zip: Some("0851"), disease: Some("gout"), ward: Some("north") };
-        Change::Insert(vec![(12, patient)])
-    }
-
     /// Six who come to the youngest, two with each disease.
     pub(crate) fn crowd() -> Change {
         let patient = |disease: &'static str| {
