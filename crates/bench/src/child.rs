@@ -111,7 +111,7 @@ fn build_engine() -> Result<(), Box<dyn Error>> {
 /// Builds the `kohort` command, so that it is never an old one. Once before all benchmarks: what a table says of the
 /// command and of the library is then about the same sources, even if those change while the benchmarks run.
 pub(crate) fn build_kohort() -> Result<(), Box<dyn Error>> {
-    build("kohort", &[])
+    build("kohort-cli", &[])
 }
 
 /// The `kohort-serve` command and what asks it.
