@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kohort::model::Spec;
-use kohort::model::spec::{HierarchySource, SpecFault, SpecProblem};
+use kohort::model::spec::{HierarchySource, SpecError, SpecErrorKind};
 use toml::{Table, Value};
 
 use crate::failure::{Failure, Report, Status};
@@ -158,7 +158,7 @@ pub(crate) fn hierarchy_sources(flags: &[String]) -> Result<BTreeMap<String, Hie
 }
 
 /// A problem of the spec that flags became, in terms of flags.
-fn report(problem: &SpecProblem) -> Report {
+fn report(problem: &SpecError) -> Report {
     let key = &problem.key;
     let place = match key.strip_prefix(&format!("tables.{TABLE}.columns.")) {
         Some(column) => format!("column {column}: "),
@@ -166,7 +166,7 @@ fn report(problem: &SpecProblem) -> Report {
         None => format!("--{}: ", key.replace('_', "-")),
     };
     let hint = match &problem.fault {
-        SpecFault::RuleWithoutSetting { rule } => Some(format!("for example {}", rule_example(rule))),
+        SpecErrorKind::RuleWithoutSetting { rule } => Some(format!("for example {}", rule_example(rule))),
         _ => problem.hint().map(|hint| hint.replace("max_suppressed = ", "--max-suppressed ")),
     };
     Report { message: format!("{place}{}", problem.fault), hint }

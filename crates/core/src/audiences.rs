@@ -132,7 +132,7 @@ pub fn anonymize_audiences_by(
     if quasi.is_empty() {
         return Err(AnonymizeError::NoQuasiColumn);
     }
-    let Asked { asks, coalitions, hidden } = Asked::new(table, audiences, &quasi)?;
+    let AsksOfAudiences { asks, coalitions, hidden } = AsksOfAudiences::new(table, audiences, &quasi)?;
     let partitioner = local_partitioner(spec)?;
     progress.begin("encode", 0);
     let encoded = Encoded::new(table, &quasi)?;
@@ -255,7 +255,7 @@ fn positions_of(table: &Table, names: &[&str]) -> Result<Vec<usize>, UnfitColumn
 }
 
 /// Everything that is asked, columns by their place among the quasi columns.
-struct Asked {
+struct AsksOfAudiences {
     /// Of each audience.
     asks: Vec<Ask>,
     /// Of audiences that put together what they know.
@@ -264,8 +264,8 @@ struct Asked {
     hidden: Vec<HiddenAsk>,
 }
 
-impl Asked {
-    fn new(table: &Table, audiences: &Audiences, quasi: &[usize]) -> Result<Asked, UnfitColumn> {
+impl AsksOfAudiences {
+    fn new(table: &Table, audiences: &Audiences, quasi: &[usize]) -> Result<AsksOfAudiences, UnfitColumn> {
         let mut hidden = Vec::new();
         let mut ask = |names: &[&str], requirements: &[Requirement]| -> Result<Ask, UnfitColumn> {
             let positions = positions_of(table, names)?;
@@ -292,7 +292,7 @@ impl Asked {
         let of_coalition =
             audiences.coalitions.iter().map(|coalition| ask(&audiences.known_to(coalition), &coalition.requirements));
         let coalitions = of_coalition.collect::<Result<_, _>>()?;
-        Ok(Asked { asks, coalitions, hidden })
+        Ok(AsksOfAudiences { asks, coalitions, hidden })
     }
 }
 

@@ -76,4 +76,4 @@ pub use ledger::{
 pub use memory::MemoryLedger;
 pub use refresh::{Combined, NewClass, OldAtom, Refreshed, refresh};
 pub use standard::{ReferenceColumn, Standard, UnfitStandard};
-pub use tree::{GrowingTree, PathProblem};
+pub use tree::{GrowingTree, PathError};

@@ -121,8 +121,17 @@ pub fn anonymize_with_register(
         Choice::Fitted(_) => LookedAt::Private,
     };
     let past = (!earlier.is_empty()).then(|| Past::new(earlier, joined, &encoded, looked_at));
-    let mut job =
-        Job { table, joined, past, spec, requirements, encoded: &encoded, base, left_out: Vec::new(), progress };
+    let mut job = RegisterJob {
+        table,
+        joined,
+        past,
+        spec,
+        requirements,
+        encoded: &encoded,
+        base,
+        left_out: Vec::new(),
+        progress,
+    };
     job.left_out = job.left_out(looked_at)?;
     if let Some(past) = &mut job.past {
         past.leave_out(&job.left_out);
@@ -144,7 +153,7 @@ enum Choice {
 }
 
 /// What is to be done.
-struct Job<'a> {
+struct RegisterJob<'a> {
     table: &'a Table,
     joined: &'a JoinedRegister,
     /// Where there are earlier releases.
@@ -158,7 +167,7 @@ struct Job<'a> {
     progress: &'a dyn Progress,
 }
 
-impl Job<'_> {
+impl RegisterJob<'_> {
     /// Classes of the whole population, chosen without looking at who is private.
     fn blind(&self, method: RegisterMethod) -> Result<AnonymizedWithRegister, AnonymizeError> {
         if self.spec.leftovers == Leftovers::Suppress {
@@ -257,7 +266,7 @@ impl Job<'_> {
 
     fn kept_without(&self, has_groups: bool, left_out: &[u32]) -> Result<Vec<u32>, AnonymizeError> {
         if has_groups {
-            let Job { table, encoded, requirements, spec, .. } = *self;
+            let RegisterJob { table, encoded, requirements, spec, .. } = *self;
             return suppress::rows_that_can_stand_without(table, encoded, requirements, spec.max_suppressed, left_out);
         }
         let is_kept = |row: &u32| left_out.binary_search(row).is_err();

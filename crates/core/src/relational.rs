@@ -123,7 +123,7 @@ fn run(
     let mut persons = Persons { n_in: 0, n_out: 0, suppressed: 0 };
     let mut scratch = Scratch::default();
     let mut notes: BTreeSet<Note> = Note::unused(spec).into_iter().collect();
-    let job = Job { tables, schema, spec, requirements: &requirements, progress, counting };
+    let job = TreesJob { tables, schema, spec, requirements: &requirements, progress, counting };
     let planned = schema.roots().into_iter().map(|root| job.plan(root, &mut scratch, &mut notes));
     let mut planned: Vec<Planned<'_>> = planned.collect::<Result<_, _>>()?;
     progress.begin("recode", 0);
@@ -153,7 +153,7 @@ fn run(
     Ok((anonymized, scratch.counts))
 }
 
-struct Job<'j> {
+struct TreesJob<'j> {
     tables: &'j [Table],
     schema: &'j Schema,
     spec: &'j Spec,
@@ -162,7 +162,7 @@ struct Job<'j> {
     counting: Counting,
 }
 
-impl<'j> Job<'j> {
+impl<'j> TreesJob<'j> {
     /// Puts the persons of one table, with all that hangs off them, into classes.
     fn plan(
         &self,
@@ -170,7 +170,7 @@ impl<'j> Job<'j> {
         scratch: &mut Scratch,
         notes: &mut BTreeSet<Note>,
     ) -> Result<Planned<'j>, AnonymizeError> {
-        let Job { tables, schema, spec, requirements, progress, .. } = *self;
+        let TreesJob { tables, schema, spec, requirements, progress, .. } = *self;
         progress.begin("encode", 0);
         let mut grove = Grove::new(tables, schema, root)?;
         let of_persons = requirement::with_shares_of_l(&requirements[root]);

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field};
 use kohort_model::{Cells, Column, NULL, Notation, ReleasedColumn, Role, Table, Value, ValueType};
 
 use crate::read::{Original, TextDictionary, ValueDictionary};
-use crate::{LoadedTable, LoadedTables, WriteProblem};
+use crate::{LoadedTable, LoadedTables, WriteError};
 
 /// What quasi cells look like in a released file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl LoadedTable {
     ///
     /// # Errors
     /// Where a column of bounds would have the name of another released column.
-    pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
+    pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteError> {
         self.origin.cells = cells;
         self.original().check_bound_names(|_| false)?;
         Ok(self)
@@ -41,7 +41,7 @@ impl LoadedTables {
     ///
     /// # Errors
     /// Where a column of bounds would have the name of another released column of its table.
-    pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteProblem> {
+    pub fn released_as(mut self, cells: CellForm) -> Result<Self, WriteError> {
         self.origins.iter_mut().for_each(|origin| origin.cells = cells);
         for (position, original) in self.originals().enumerate() {
             original.check_bound_names(|column| self.schema.joins_by(position, column))?;
@@ -52,7 +52,7 @@ impl LoadedTables {
 
 impl Original<'_> {
     /// Whether bounds have names of their own; `is_key_released` tells it of a key by its position.
-    fn check_bound_names(&self, is_key_released: impl Fn(usize) -> bool) -> Result<(), WriteProblem> {
+    fn check_bound_names(&self, is_key_released: impl Fn(usize) -> bool) -> Result<(), WriteError> {
         let is_released = |position: &usize| match self.table.columns[*position].role {
             Role::Quasi | Role::Sensitive | Role::Plain => true,
             Role::Key => is_key_released(*position),
@@ -63,7 +63,7 @@ impl Original<'_> {
         for &source in released.iter().filter(|&&source| self.has_bounds(source)) {
             let column = &self.table.columns[source].name;
             if let Some(bound) = bound_names(column).into_iter().find(|bound| names.contains(bound.as_str())) {
-                return Err(WriteProblem::BoundNameTaken { column: column.clone(), bound });
+                return Err(WriteError::BoundNameTaken { column: column.clone(), bound });
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use kohort_verify::{RowsOf, verify_alone};
 use tempfile::TempDir;
 
 use crate::digest::sha256_of_file;
-use crate::read::{CsvBatches, CsvFile, OpenTable, RawColumn, ReadProblem};
+use crate::read::{CsvBatches, CsvFile, OpenTable, RawColumn, ReadError};
 use crate::read_release;
 use crate::write::write_texts;
 
@@ -63,7 +63,7 @@ pub fn csv(data: &[u8]) {
                 let shown = format!("{problem} {problem:?} {:?}", problem.hint());
                 assert!(!shown.contains(CANARY), "a cell in a message");
             }
-            let has_no_rows = matches!(problems.as_slice(), [ReadProblem::NoRows]);
+            let has_no_rows = matches!(problems.as_slice(), [ReadError::NoRows]);
             assert_eq!(read_batches(&file, &spec).is_ok(), has_no_rows, "batches of a file that can't be read");
         }
     }
@@ -80,7 +80,7 @@ fn csv_spec(how: u8) -> CsvSpec {
     }
 }
 
-type Read = Result<(Cells, Vec<RawColumn>, u8), Vec<ReadProblem>>;
+type Read = Result<(Cells, Vec<RawColumn>, u8), Vec<ReadError>>;
 
 fn read(file: &[u8], spec: &CsvSpec, block_size: usize) -> Read {
     let open = CsvFile::open_in_blocks(Box::new(file), spec, block_size).map_err(|problem| vec![problem])?;
@@ -103,7 +103,7 @@ fn messages(read: &Read) -> Result<&Cells, Vec<String>> {
     }
 }
 
-fn read_batches(file: &[u8], spec: &CsvSpec) -> Result<Cells, ReadProblem> {
+fn read_batches(file: &[u8], spec: &CsvSpec) -> Result<Cells, ReadError> {
     let open = CsvFile::open(Box::new(file), spec)?;
     let mut cells = Cells { names: open.names().to_vec(), rows: Vec::new() };
     for batch in CsvBatches::new(open) {

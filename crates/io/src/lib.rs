@@ -23,14 +23,14 @@ pub use described::ColumnManifests;
 pub use format::{Compression, Format, InputFormat};
 pub use private::{AskedOfOne, Private, PrivateTables, asked_of_join};
 pub use read::{
-    AuditOptions, Batches, CheckOptions, EarlierRegister, FileColumns, InMemory, JoinedBy, LoadProblem, LoadedRegister,
-    LoadedRegisters, LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadProblem,
-    ReadProblems, ReleaseProblem, Row, Rows, Sources, TableBatches, check_labels, infer_type, load, load_registers,
+    AuditOptions, Batches, CheckOptions, EarlierRegister, FileColumns, InMemory, JoinedBy, LoadError, LoadedRegister,
+    LoadedRegisters, LoadedTable, LoadedTables, MissingValue, Origin, PlainCells, PrivateRows, ReadError, ReadErrors,
+    ReleaseError, RowNumber, RowNumbers, Sources, TableBatches, check_labels, infer_type, load, load_registers,
     load_tables, manifest_digest, read_batches_for_check, read_for_audit, read_for_check, read_listing, read_release,
     read_release_of, read_release_with, read_rows, texts_by_value,
 };
 pub use write::{
-    Existing, ReleasedBatches, Staged, VerifiedRows, WriteOptions, WriteProblem, WrittenFile, check_target,
+    Existing, ReleasedBatches, Staged, VerifiedRows, WriteError, WriteOptions, WrittenFile, check_target,
     release_batches, stage, write_csv_to, write_rows,
 };
 

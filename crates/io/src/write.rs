@@ -4,17 +4,17 @@ mod arrow;
 mod batches;
 mod cells;
 mod csv;
+mod error;
 mod folder;
 mod joined;
 mod listing;
-mod problem;
 mod rows;
 mod stdout;
 mod table;
 
 pub use batches::{ReleasedBatches, release_batches};
+pub use error::WriteError;
 pub use folder::{Existing, Staged, WriteOptions, WrittenFile, check_target, stage};
-pub use problem::WriteProblem;
 pub use rows::{VerifiedRows, write_rows};
 pub use stdout::write_csv_to;
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use kohort_io::InMemory;
 use kohort_model::Spec;
-use kohort_model::spec::SpecProblem;
+use kohort_model::spec::SpecError;
 use toml::Value;
 
 pub use audience::{Audience, Coalition};
@@ -69,7 +69,7 @@ impl JobBuilder {
     pub fn from_toml(spec: &str) -> Result<Self, Error> {
         let unreadable = |message: String| Error::input(message, "see docs/spec.md for what a spec can say");
         Spec::parse(spec).map_err(|problems| {
-            let report = |problem: &SpecProblem| Report { message: problem.to_string(), hint: problem.hint() };
+            let report = |problem: &SpecError| Report { message: problem.to_string(), hint: problem.hint() };
             Error::Input(problems.0.iter().map(report).collect())
         })?;
         let document = spec.parse().map_err(|error: toml::de::Error| unreadable(error.message().to_owned()))?;
@@ -201,7 +201,7 @@ impl JobBuilder {
     /// [`Error::Input`] with everything that is wrong.
     pub fn build(&self) -> Result<Job, Error> {
         let spec = Spec::parse(&self.to_toml()).map_err(|problems| {
-            let report = |problem: &SpecProblem| {
+            let report = |problem: &SpecError| {
                 // Lines of a text that nobody wrote help nobody.
                 let place = if problem.key.is_empty() { String::new() } else { format!("{}: ", problem.key) };
                 Report { message: format!("{place}{}", problem.fault), hint: problem.hint() }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kohort_io::{
-    Batches, CheckOptions, FileColumns, ReadProblem, ReadProblems, infer_type, read_batches_for_check, read_for_check,
+    Batches, CheckOptions, FileColumns, ReadError, ReadErrors, infer_type, read_batches_for_check, read_for_check,
 };
 use kohort_model::{Distance, Notation, Progress, Requirement, Table};
 use kohort_verify::{Findings, measure};
@@ -96,8 +96,8 @@ pub(crate) fn positions(file: &Path, table: &Table, names: &[String]) -> Result<
     if !columns.is_empty() {
         let of_file: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
         let known = FileColumns::of_file(&of_file, names.iter().map(String::as_str));
-        let problems = vec![ReadProblem::UnknownColumn { columns, known }];
-        return Err(ReadProblems { file: file.to_owned(), problems }.into());
+        let problems = vec![ReadError::UnknownColumn { columns, known }];
+        return Err(ReadErrors { file: file.to_owned(), problems }.into());
     }
     Ok(names.iter().filter_map(|name| table.position(name)).collect())
 }

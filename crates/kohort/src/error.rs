@@ -4,10 +4,10 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 use kohort_core::AnonymizeError;
-use kohort_io::{ErrorClass, LoadProblem, ReadProblem, ReadProblems, ReleaseProblem, WriteProblem};
-use kohort_model::SchemaProblem;
-use kohort_model::hierarchy::HierarchyProblems;
-use kohort_model::spec::{SpecProblem, SpecProblems};
+use kohort_io::{ErrorClass, LoadError, ReadError, ReadErrors, ReleaseError, WriteError};
+use kohort_model::SchemaError;
+use kohort_model::hierarchy::HierarchyErrors;
+use kohort_model::spec::{SpecError, SpecErrors};
 use kohort_verify::{BlatantRisk, Violation, Violations};
 
 /// Why there is no result.
@@ -110,14 +110,14 @@ impl Error {
     }
 
     /// The problems of a spec in this file.
-    pub(crate) fn spec(path: &Path, problems: &SpecProblems) -> Self {
+    pub(crate) fn spec(path: &Path, problems: &SpecErrors) -> Self {
         let report =
-            |problem: &SpecProblem| Report { message: format!("{}: {problem}", path.display()), hint: problem.hint() };
+            |problem: &SpecError| Report { message: format!("{}: {problem}", path.display()), hint: problem.hint() };
         Error::Input(problems.0.iter().map(report).collect())
     }
 
     /// The problems of a hierarchy in this file.
-    pub fn hierarchy(path: &Path, problems: &HierarchyProblems) -> Self {
+    pub fn hierarchy(path: &Path, problems: &HierarchyErrors) -> Self {
         Error::Input(hierarchy_reports(&path.display(), problems))
     }
 
@@ -170,7 +170,7 @@ fn anonymize_report(error: &AnonymizeError) -> Report {
     Report { message: error.to_string(), hint: error.hint().map(str::to_owned) }
 }
 
-fn hierarchy_reports(place: &dyn Display, problems: &HierarchyProblems) -> Vec<Report> {
+fn hierarchy_reports(place: &dyn Display, problems: &HierarchyErrors) -> Vec<Report> {
     problems.0.iter().map(|problem| Report::new(format!("{place}: {problem}")).hint(problem.hint())).collect()
 }
 
@@ -181,18 +181,18 @@ fn of_class(class: ErrorClass, reports: Vec<Report>) -> Error {
     }
 }
 
-impl From<ReadProblems> for Error {
-    fn from(problems: ReadProblems) -> Self {
+impl From<ReadErrors> for Error {
+    fn from(problems: ReadErrors) -> Self {
         let class = problems.class();
         let file = problems.file.display();
         let mut reports = Vec::new();
         for problem in &problems.problems {
             match problem {
-                ReadProblem::Hierarchy { column, path, problems } => {
+                ReadError::Hierarchy { column, path, problems } => {
                     let place = format!("{file}: column '{column}': hierarchy {}", path.display());
                     reports.extend(hierarchy_reports(&place, problems));
                 }
-                ReadProblem::HierarchyRule { problem: rule, .. } => {
+                ReadError::HierarchyRule { problem: rule, .. } => {
                     reports.push(Report::new(format!("{file}: {problem}")).hint(rule.hint()));
                 }
                 _ => reports.push(Report { message: format!("{file}: {problem}"), hint: problem.hint() }),
@@ -202,18 +202,18 @@ impl From<ReadProblems> for Error {
     }
 }
 
-impl From<LoadProblem> for Error {
-    fn from(problem: LoadProblem) -> Self {
+impl From<LoadError> for Error {
+    fn from(problem: LoadError) -> Self {
         match problem {
-            LoadProblem::Files(files) => {
+            LoadError::Files(files) => {
                 let errors: Vec<Error> = files.into_iter().map(Error::from).collect();
                 let is_input = errors.iter().all(|error| matches!(error, Error::Input(_)));
                 let reports = errors.iter().flat_map(Error::reports).collect();
                 if is_input { Error::Input(reports) } else { Error::Io(reports) }
             }
-            LoadProblem::Release(problem) => problem.into(),
-            LoadProblem::Schema(problems) => {
-                let report = |problem: &SchemaProblem| Report::new(problem.to_string()).hint(problem.hint());
+            LoadError::Release(problem) => problem.into(),
+            LoadError::Schema(problems) => {
+                let report = |problem: &SchemaError| Report::new(problem.to_string()).hint(problem.hint());
                 Error::Input(problems.0.iter().map(report).collect())
             }
             problem => Error::Fault(vec![Report::new(problem.to_string())]),
@@ -221,27 +221,27 @@ impl From<LoadProblem> for Error {
     }
 }
 
-impl From<ReleaseProblem> for Error {
-    fn from(problem: ReleaseProblem) -> Self {
-        if let ReleaseProblem::Table(problems) = problem {
+impl From<ReleaseError> for Error {
+    fn from(problem: ReleaseError) -> Self {
+        if let ReleaseError::Table(problems) = problem {
             return problems.into();
         }
         let reports = vec![Report { message: problem.to_string(), hint: problem.hint() }];
         match problem {
             // The release can be read, and is not what it says it is.
-            ReleaseProblem::Digest { .. }
-            | ReleaseProblem::Differs { .. }
-            | ReleaseProblem::Bounds { .. }
-            | ReleaseProblem::Labels { .. }
-            | ReleaseProblem::Listing { .. }
-            | ReleaseProblem::Unnamed { .. } => Error::NotMet(reports),
+            ReleaseError::Digest { .. }
+            | ReleaseError::Differs { .. }
+            | ReleaseError::Bounds { .. }
+            | ReleaseError::Labels { .. }
+            | ReleaseError::Listing { .. }
+            | ReleaseError::Unnamed { .. } => Error::NotMet(reports),
             _ => of_class(problem.class(), reports),
         }
     }
 }
 
-impl From<WriteProblem> for Error {
-    fn from(problem: WriteProblem) -> Self {
+impl From<WriteError> for Error {
+    fn from(problem: WriteError) -> Self {
         of_class(problem.class(), vec![Report { message: problem.to_string(), hint: problem.hint() }])
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::Path;
 
-use kohort_core::register::estimate::{Asked, Estimator, ShownCell, ShownClass, ShownGroup};
+use kohort_core::register::estimate::{AskedInterval, Estimator, ShownCell, ShownClass, ShownGroup};
 use kohort_core::utility::ValueRange;
 use kohort_io::read_release_with;
 use kohort_model::hierarchy::MaskSide;
@@ -178,7 +178,7 @@ struct Scale {
     /// Per label.
     cells: Vec<ShownCell>,
     /// Disjoint parts of what is asked for.
-    asked: Vec<Asked>,
+    asked: Vec<AskedInterval>,
 }
 
 impl Scale {
@@ -191,7 +191,7 @@ impl Scale {
     ) -> Result<Self, Report> {
         if conditions.is_empty() {
             let cells = vec![ShownCell::Null; column.texts.len()];
-            return Ok(Scale { cells, asked: vec![Asked::Anything] });
+            return Ok(Scale { cells, asked: vec![AskedInterval::Anything] });
         }
         match (labels, &column.hierarchy) {
             (Some(LabelsManifest::Hierarchy { .. }), Some(listed)) => {
@@ -258,7 +258,7 @@ impl Scale {
             ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
         }
         let cells = shown.into_iter().map(|(lo, hi)| ShownCell::Range { lo, hi, step: 1.0 });
-        Ok(Scale { cells: cells.collect(), asked: ranges.into_iter().map(Asked::Range).collect() })
+        Ok(Scale { cells: cells.collect(), asked: ranges.into_iter().map(AskedInterval::Range).collect() })
     }
 
     fn of_tree(
@@ -329,7 +329,7 @@ impl Scale {
             };
             asked.retain(|leaf| wanted.contains(leaf));
         }
-        Ok(Scale { cells, asked: vec![Asked::Leaves(asked.into_iter().collect())] })
+        Ok(Scale { cells, asked: vec![AskedInterval::Leaves(asked.into_iter().collect())] })
     }
 
     fn of_order(
@@ -384,7 +384,7 @@ impl Scale {
             };
             ranges = ranges.iter().flat_map(|a| wanted.iter().filter_map(|b| meet(a, b))).collect();
         }
-        let asked = ranges.into_iter().map(Asked::Range).collect();
+        let asked = ranges.into_iter().map(AskedInterval::Range).collect();
         Ok(Scale { cells: shown.into_iter().map(cell).collect(), asked })
     }
 }
@@ -493,15 +493,15 @@ fn meet(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
 }
 
 /// One query per combination of parts, which are disjoint, so that their counts add up.
-fn queries(scales: &[Scale]) -> Result<Vec<Vec<Asked>>, Error> {
-    let mut queries: Vec<Vec<Asked>> = vec![Vec::new()];
+fn queries(scales: &[Scale]) -> Result<Vec<Vec<AskedInterval>>, Error> {
+    let mut queries: Vec<Vec<AskedInterval>> = vec![Vec::new()];
     for scale in scales {
         if queries.len() * scale.asked.len() > MOST_QUERIES {
             let message = format!("more than {MOST_QUERIES} combinations of values are listed");
             return Err(Error::input(message, "ask for ranges with between"));
         }
-        let longer = |query: &Vec<Asked>| {
-            let with = |asked: &Asked| query.iter().chain([asked]).cloned().collect::<Vec<Asked>>();
+        let longer = |query: &Vec<AskedInterval>| {
+            let with = |asked: &AskedInterval| query.iter().chain([asked]).cloned().collect::<Vec<AskedInterval>>();
             scale.asked.iter().map(with).collect::<Vec<_>>()
         };
         queries = queries.iter().flat_map(longer).collect();

@@ -38,13 +38,13 @@ pub(crate) enum Comparison {
 
 /// Why an expression can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Misread {
+pub(crate) struct ConditionError {
     expected: &'static str,
     /// What stands there, `None` at the end.
     found: Option<String>,
 }
 
-impl fmt::Display for Misread {
+impl fmt::Display for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.found {
             Some(found) => write!(f, "expected {}, found {found}", self.expected),
@@ -54,7 +54,7 @@ impl fmt::Display for Misread {
 }
 
 /// Reads an expression.
-pub(crate) fn parse(text: &str) -> Result<Vec<Condition>, Misread> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Condition>, ConditionError> {
     let mut tokens = Tokens { tokens: cut(text)?, next: 0 };
     let mut conditions = vec![tokens.condition()?];
     while tokens.peek().is_some() {
@@ -88,7 +88,7 @@ impl Token {
 
 const SYMBOLS: [&str; 8] = ["<=", ">=", "=", "<", ">", "(", ")", ","];
 
-fn cut(text: &str) -> Result<Vec<Token>, Misread> {
+fn cut(text: &str) -> Result<Vec<Token>, ConditionError> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -97,7 +97,7 @@ fn cut(text: &str) -> Result<Vec<Token>, Misread> {
             rest = &rest[symbol.len()..];
         } else if first == '\'' || first == '"' {
             let (quoted, after) =
-                unquote(&rest[1..], first).ok_or(Misread { expected: "a closing quote", found: None })?;
+                unquote(&rest[1..], first).ok_or(ConditionError { expected: "a closing quote", found: None })?;
             tokens.push(if first == '"' { Token::Name(quoted) } else { Token::Text(quoted) });
             rest = after;
         } else {
@@ -138,15 +138,15 @@ impl Tokens {
         self.tokens.get(self.next)
     }
 
-    fn misread(&self, expected: &'static str) -> Misread {
-        Misread { expected, found: self.peek().map(Token::shown) }
+    fn misread(&self, expected: &'static str) -> ConditionError {
+        ConditionError { expected, found: self.peek().map(Token::shown) }
     }
 
     fn is_word(&self, word: &str) -> bool {
         matches!(self.peek(), Some(Token::Bare(bare)) if bare.eq_ignore_ascii_case(word))
     }
 
-    fn word(&mut self, word: &str, expected: &'static str) -> Result<(), Misread> {
+    fn word(&mut self, word: &str, expected: &'static str) -> Result<(), ConditionError> {
         if !self.is_word(word) {
             return Err(self.misread(expected));
         }
@@ -154,7 +154,7 @@ impl Tokens {
         Ok(())
     }
 
-    fn symbol(&mut self, symbol: &str, expected: &'static str) -> Result<(), Misread> {
+    fn symbol(&mut self, symbol: &str, expected: &'static str) -> Result<(), ConditionError> {
         if !matches!(self.peek(), Some(Token::Symbol(found)) if *found == symbol) {
             return Err(self.misread(expected));
         }
@@ -162,7 +162,7 @@ impl Tokens {
         Ok(())
     }
 
-    fn value(&mut self) -> Result<String, Misread> {
+    fn value(&mut self) -> Result<String, ConditionError> {
         match self.peek() {
             Some(Token::Bare(text) | Token::Text(text)) if !self.is_word("and") => {
                 let text = text.clone();
@@ -173,7 +173,7 @@ impl Tokens {
         }
     }
 
-    fn condition(&mut self) -> Result<Condition, Misread> {
+    fn condition(&mut self) -> Result<Condition, ConditionError> {
         let column = match self.peek() {
             Some(Token::Bare(name) | Token::Name(name)) => name.clone(),
             _ => return Err(self.misread("a column")),

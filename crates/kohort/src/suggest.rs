@@ -19,7 +19,7 @@ use self::names::Sounds;
 use self::profile::Profile;
 pub use self::reading::Setting;
 
-use self::reading::Reading;
+use self::reading::FileReading;
 use crate::Error;
 
 /// One column's suggestion.
@@ -64,7 +64,7 @@ pub struct Suggestions {
 /// # Errors
 /// [`Error::Input`] where no way to read the file is found.
 pub fn suggest(file: impl AsRef<Path>, progress: &dyn Progress) -> Result<Suggestions, Error> {
-    let Reading { table, notation, settings } = Reading::new(file.as_ref(), progress)?;
+    let FileReading { table, notation, settings } = FileReading::new(file.as_ref(), progress)?;
     Ok(Suggestions { settings, ..suggest_roles(&table, &notation) })
 }
 

@@ -15,6 +15,8 @@ pub struct Audiences {
 }
 
 /// One recipient.
+///
+/// The library's `kohort::Audience` builds the section of a spec that describes one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audience {
     /// Its name in the spec.
@@ -28,6 +30,8 @@ pub struct Audience {
 }
 
 /// Audiences that may put together what they know.
+///
+/// The library's `kohort::Coalition` builds the section of a spec that describes one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coalition {
     /// Its name in the spec; none for all audiences together.

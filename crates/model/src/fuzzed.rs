@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use crate::hierarchy::{HierarchyProblem, HierarchyProblems, Rule};
-use crate::spec::{HierarchySource, SpecProblem, SpecProblems};
+use crate::hierarchy::{HierarchyError, HierarchyErrors, Rule};
+use crate::spec::{HierarchySource, SpecError, SpecErrors};
 use crate::{Hierarchy, Notation, Note, Spec, Texts, Value, ValueType};
 
 /// Labels hold this text in the place of `~`, and no problem may show it.
@@ -23,7 +23,7 @@ pub fn spec(data: &[u8]) {
     }
     match read {
         Ok(spec) => is_consistent(&spec),
-        Err(SpecProblems(problems)) => {
+        Err(SpecErrors(problems)) => {
             assert!(!problems.is_empty());
             let n_lines = text.bytes().filter(|&byte| byte == b'\n').count() + 1;
             for problem in &problems {
@@ -36,9 +36,9 @@ pub fn spec(data: &[u8]) {
 }
 
 /// The problems of a text that two lines were put before, with their lines in the text alone.
-fn moved_up(SpecProblems(problems): SpecProblems) -> SpecProblems {
-    let up = |problem: SpecProblem| SpecProblem { line: problem.line.map(|line| line - 2), ..problem };
-    SpecProblems(problems.into_iter().map(up).collect())
+fn moved_up(SpecErrors(problems): SpecErrors) -> SpecErrors {
+    let up = |problem: SpecError| SpecError { line: problem.line.map(|line| line - 2), ..problem };
+    SpecErrors(problems.into_iter().map(up).collect())
 }
 
 fn is_consistent(spec: &Spec) {
@@ -153,23 +153,23 @@ fn paths(tree: &Hierarchy) -> String {
     tree.leaves().into_iter().map(line).collect()
 }
 
-fn have_places(HierarchyProblems(problems): &HierarchyProblems, n_lines: usize) {
+fn have_places(HierarchyErrors(problems): &HierarchyErrors, n_lines: usize) {
     assert!(!problems.is_empty());
     for problem in problems {
         assert!(!problem.hint().is_empty());
         let lines = match problem {
-            HierarchyProblem::NoRows => Vec::new(),
-            HierarchyProblem::UnclosedQuote { line }
-            | HierarchyProblem::TextAfterQuote { line }
-            | HierarchyProblem::EmptyLabel { line, .. }
-            | HierarchyProblem::NoParent { line }
-            | HierarchyProblem::NotAnEdge { line, .. }
-            | HierarchyProblem::RootTaken { line, .. } => vec![*line],
-            HierarchyProblem::SecondPath { line, earlier } | HierarchyProblem::SecondParent { line, earlier, .. } => {
+            HierarchyError::NoRows => Vec::new(),
+            HierarchyError::UnclosedQuote { line }
+            | HierarchyError::TextAfterQuote { line }
+            | HierarchyError::EmptyLabel { line, .. }
+            | HierarchyError::NoParent { line }
+            | HierarchyError::NotAnEdge { line, .. }
+            | HierarchyError::RootTaken { line, .. } => vec![*line],
+            HierarchyError::SecondPath { line, earlier } | HierarchyError::SecondParent { line, earlier, .. } => {
                 vec![*line, *earlier]
             }
-            HierarchyProblem::ValueIsInner { line, inner } => vec![*line, *inner],
-            HierarchyProblem::Cycle { lines } => {
+            HierarchyError::ValueIsInner { line, inner } => vec![*line, *inner],
+            HierarchyError::Cycle { lines } => {
                 assert!(!lines.is_empty());
                 lines.clone()
             }

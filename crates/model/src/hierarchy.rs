@@ -3,20 +3,22 @@
 //! A label names one node. Leaves are the values; every inner node has a leaf below it. Siblings keep the order in
 //! which they were first met, so the depth-first order of leaves is the order of the file.
 
+mod error;
 mod make;
-mod problem;
 mod read;
 mod rows;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 
-pub use make::{DateLevel, MakeProblem, MaskSide, Rule};
-pub use problem::{HierarchyProblem, HierarchyProblems};
+pub use error::{HierarchyError, HierarchyErrors};
+pub use make::{DateLevel, MakeError, MaskSide, Rule};
 
 use crate::Texts;
 
 /// A tree over a column's values. Nodes are numbered from 0, the root, parents before their children.
+///
+/// The library's `kohort::Hierarchy` is what a spec says about one, before values are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     labels: Texts,

@@ -43,7 +43,7 @@ pub use register::{InRegister, JoinedRegister, Presence, PreviousRelease, ReadBe
 pub use release::{Cells, Release, ReleasedColumn, ReleasedTable};
 pub use requirement::{Distance, Requirement};
 pub use role::Role;
-pub use schema::{Schema, SchemaFault, SchemaParent, SchemaProblem, SchemaProblems, SchemaReference, SchemaTable};
+pub use schema::{Schema, SchemaError, SchemaErrorKind, SchemaErrors, SchemaParent, SchemaReference, SchemaTable};
 pub use spec::Spec;
 pub use table::{Column, NULL, Table, Texts};
 pub use value::{Decimal, Notation, Value, ValueType};

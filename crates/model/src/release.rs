@@ -5,6 +5,8 @@
 use crate::Texts;
 
 /// The tables of a release.
+///
+/// The library's `kohort::Release` holds one that was verified, with the private tables it was made from.
 #[derive(Clone, Debug)]
 pub struct Release {
     /// In the order of the spec.

@@ -9,11 +9,11 @@
 //! A second table of persons is allowed where no table hangs off both; the paper has one. Rows may also reference rows
 //! of any table, by second foreign keys; a reference says nothing about whose the row is.
 
-mod problem;
+mod error;
 
 use std::collections::HashMap;
 
-pub use problem::{SchemaFault, SchemaProblem, SchemaProblems};
+pub use error::{SchemaError, SchemaErrorKind, SchemaErrors};
 
 use crate::spec::{Childless, Orphans, TableSpec};
 use crate::{Column, NULL, Spec, Table};
@@ -61,12 +61,12 @@ impl Schema {
     ///
     /// # Errors
     /// Every violation in the data by table and row: null and repeated keys, orphans, persons without children.
-    pub fn of(spec: &Spec, tables: &[Table]) -> Result<Schema, SchemaProblems> {
+    pub fn of(spec: &Spec, tables: &[Table]) -> Result<Schema, SchemaErrors> {
         let mut problems = Vec::new();
         let linked = spec.tables.iter().zip(tables).map(|(wanted, table)| {
             let noted = SchemaTable::of(spec, wanted, table);
             noted.unwrap_or_else(|fault| {
-                problems.push(SchemaProblem { table: wanted.name.clone(), fault });
+                problems.push(SchemaError { table: wanted.name.clone(), fault });
                 SchemaTable { name: wanted.name.clone(), key: None, parent: None, references: Vec::new() }
             })
         });
@@ -74,10 +74,10 @@ impl Schema {
         if problems.is_empty() {
             for (position, wanted) in spec.tables.iter().enumerate() {
                 let faults = schema.faults(tables, position, wanted);
-                problems.extend(faults.into_iter().map(|fault| SchemaProblem { table: wanted.name.clone(), fault }));
+                problems.extend(faults.into_iter().map(|fault| SchemaError { table: wanted.name.clone(), fault }));
             }
         }
-        if problems.is_empty() { Ok(schema) } else { Err(SchemaProblems(problems)) }
+        if problems.is_empty() { Ok(schema) } else { Err(SchemaErrors(problems)) }
     }
 
     /// The tables of persons, ascending.
@@ -133,7 +133,7 @@ impl Schema {
         foreign_key.ids.iter().map(|&id| row_of_id.get(id as usize).copied().unwrap_or(NULL)).collect()
     }
 
-    fn faults(&self, tables: &[Table], position: usize, wanted: &TableSpec) -> Vec<SchemaFault> {
+    fn faults(&self, tables: &[Table], position: usize, wanted: &TableSpec) -> Vec<SchemaErrorKind> {
         let table = &tables[position];
         let mut faults = Vec::new();
         let key = self.tables[position].key;
@@ -144,7 +144,7 @@ impl Schema {
         if let (Some(parents), Some(parent)) = (self.parent_rows(tables, position), &wanted.parent) {
             let rows = rows_where(&parents, |&parent| parent == NULL);
             if wanted.orphans == Orphans::Refuse && !rows.is_empty() {
-                faults.push(SchemaFault::Orphans { parent: parent.table.clone(), rows });
+                faults.push(SchemaErrorKind::Orphans { parent: parent.table.clone(), rows });
             }
         }
         for &reference in &self.tables[position].references {
@@ -154,7 +154,7 @@ impl Schema {
             let rows = rows_where(&lost, |&lost| lost);
             if !rows.is_empty() {
                 let target = self.tables[reference.table].name.clone();
-                faults.push(SchemaFault::Dangling { column: column.name.clone(), target, rows });
+                faults.push(SchemaErrorKind::Dangling { column: column.name.clone(), target, rows });
             }
         }
         let children = self.children(position);
@@ -165,7 +165,7 @@ impl Schema {
             }
             let rows = rows_where(&has_child, |&has_child| !has_child);
             if !rows.is_empty() {
-                faults.push(SchemaFault::Childless { rows });
+                faults.push(SchemaErrorKind::Childless { rows });
             }
         }
         faults
@@ -173,15 +173,15 @@ impl Schema {
 }
 
 impl SchemaTable {
-    fn of(spec: &Spec, wanted: &TableSpec, table: &Table) -> Result<SchemaTable, SchemaFault> {
+    fn of(spec: &Spec, wanted: &TableSpec, table: &Table) -> Result<SchemaTable, SchemaErrorKind> {
         let position =
-            |name: &str| table.position(name).ok_or_else(|| SchemaFault::MissingColumn { column: name.to_owned() });
+            |name: &str| table.position(name).ok_or_else(|| SchemaErrorKind::MissingColumn { column: name.to_owned() });
         let key = wanted.key.as_deref().or(wanted.person.as_deref()).map(position).transpose()?;
         let parent = match &wanted.parent {
             None => None,
             Some(parent) => {
                 let of_parent = spec.tables.iter().position(|other| other.name == parent.table);
-                let table = of_parent.ok_or_else(|| SchemaFault::MissingParent { parent: parent.table.clone() })?;
+                let table = of_parent.ok_or_else(|| SchemaErrorKind::MissingParent { parent: parent.table.clone() })?;
                 Some(SchemaParent { table, foreign_key: position(&parent.foreign_key)? })
             }
         };
@@ -189,7 +189,7 @@ impl SchemaTable {
         for column in &wanted.columns {
             let Some(name) = &column.references else { continue };
             let of_target = spec.tables.iter().position(|other| other.name == *name);
-            let table = of_target.ok_or_else(|| SchemaFault::MissingParent { parent: name.clone() })?;
+            let table = of_target.ok_or_else(|| SchemaErrorKind::MissingParent { parent: name.clone() })?;
             references.push(SchemaReference { column: position(&column.name)?, table });
         }
         references.sort_unstable_by_key(|reference| reference.column);
@@ -198,11 +198,11 @@ impl SchemaTable {
 }
 
 /// Null and repeated keys.
-fn key_faults(key: &Column) -> Vec<SchemaFault> {
+fn key_faults(key: &Column) -> Vec<SchemaErrorKind> {
     let mut faults = Vec::new();
     let nulls = rows_where(&key.ids, |&id| id == NULL);
     if !nulls.is_empty() {
-        faults.push(SchemaFault::NullKeys { column: key.name.clone(), rows: nulls });
+        faults.push(SchemaErrorKind::NullKeys { column: key.name.clone(), rows: nulls });
     }
     let mut first_row = vec![0; key.texts.len()];
     let mut repeated = Vec::new();
@@ -213,7 +213,7 @@ fn key_faults(key: &Column) -> Vec<SchemaFault> {
         }
     }
     if !repeated.is_empty() {
-        faults.push(SchemaFault::RepeatedKeys { column: key.name.clone(), rows: repeated });
+        faults.push(SchemaErrorKind::RepeatedKeys { column: key.name.clone(), rows: repeated });
     }
     faults
 }

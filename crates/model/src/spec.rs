@@ -3,9 +3,9 @@
 //! Reading reports every problem with its place; a `Spec` that exists is consistent in itself. Whether it fits the
 //! files it names is found out when they are read.
 
+mod error;
 mod keys;
 mod parse;
-mod problem;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use problem::{SpecFault, SpecProblem, SpecProblems};
+pub use error::{SpecError, SpecErrorKind, SpecErrors};
 pub use schema::json_schema;
 
 use crate::hierarchy::Rule;

@@ -172,6 +172,8 @@ impl Column {
 }
 
 /// A table in memory. Dropped columns need not be there.
+///
+/// The library's `kohort::Table` is the same table before it is read: where its rows are, and what its columns are for.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Its name in the spec and in the release.

@@ -4,13 +4,13 @@ mod state;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use kohort_io::ReadProblem;
+use kohort_io::ReadError;
 use kohort_labels::meaning::MeaningError;
 use kohort_labels::rewrite::RewriteError;
 use kohort_store::StoreError;
 
 use crate::access::AccessError;
-use crate::hierarchies::HierarchyError;
+use crate::hierarchies::DghError;
 use crate::parser::ParseError;
 use crate::policy::ImportError;
 use crate::postgres::PostgresError;
@@ -25,7 +25,7 @@ pub enum SqlError {
     Parse(#[from] ParseError),
     /// A DGH is wrong.
     #[error(transparent)]
-    Hierarchy(#[from] HierarchyError),
+    Hierarchy(#[from] DghError),
     /// A view can't be built or read.
     #[error(transparent)]
     View(#[from] ViewError),
@@ -223,7 +223,7 @@ pub enum SqlError {
         /// The file.
         file: String,
         /// What is wrong with it.
-        problem: ReadProblem,
+        problem: ReadError,
     },
     /// The record of the statement could not be kept.
     #[error("the compliance log can't be written, so nothing is answered: {0}")]
@@ -346,10 +346,10 @@ impl SqlError {
             SqlError::OtherColumns { .. } => {
                 Some("columns are found by their names, which the first line of a CSV file has to give".to_owned())
             }
-            SqlError::Unreadable { problem: ReadProblem::RaggedRows { .. }, .. } => {
+            SqlError::Unreadable { problem: ReadError::RaggedRows { .. }, .. } => {
                 Some("quote cells that hold the separator".to_owned())
             }
-            SqlError::Unreadable { problem: ReadProblem::InvalidText { .. }, .. } => {
+            SqlError::Unreadable { problem: ReadError::InvalidText { .. }, .. } => {
                 Some("the file has to be UTF-8".to_owned())
             }
             SqlError::Unreadable { problem, .. } => problem.hint(),

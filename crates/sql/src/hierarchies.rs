@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kohort_model::hierarchy::{HierarchyProblems, Rule};
+use kohort_model::hierarchy::{HierarchyErrors, Rule};
 use kohort_model::spec::HierarchySource;
 use kohort_model::{Hierarchy, Notation, Texts, ValueType};
 
-pub use error::HierarchyError;
+pub use error::DghError;
 use pairs::Pairs;
 
 /// The DGHs by name. Names are found in any case.
@@ -77,22 +77,17 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where there is one of this name that may not be replaced, or the file or rule is none.
-    pub fn create(
-        &mut self,
-        name: &str,
-        or_replace: bool,
-        source: Option<&HierarchySource>,
-    ) -> Result<(), HierarchyError> {
+    pub fn create(&mut self, name: &str, or_replace: bool, source: Option<&HierarchySource>) -> Result<(), DghError> {
         let key = name.to_lowercase();
         if !or_replace && self.by_name.contains_key(&key) {
-            return Err(HierarchyError::Exists { name: name.to_owned() });
+            return Err(DghError::Exists { name: name.to_owned() });
         }
         let dgh = match source {
             None => Dgh::Pairs(Pairs::default()),
             Some(HierarchySource::Paths(path)) => Dgh::Tree(read(name, path, Hierarchy::from_paths)?),
             Some(HierarchySource::Edges(path)) => Dgh::Tree(read(name, path, Hierarchy::from_edges)?),
             Some(HierarchySource::Rule(rule)) => {
-                rule.check().map_err(|problem| HierarchyError::Rule { name: name.to_owned(), problem })?;
+                rule.check().map_err(|problem| DghError::Rule { name: name.to_owned(), problem })?;
                 Dgh::Rule(rule.clone())
             }
         };
@@ -104,12 +99,12 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where the DGH is no list of pairs, or these pairs do not fit it.
-    pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), HierarchyError> {
+    pub fn insert(&mut self, name: &str, pairs: &[(String, String)]) -> Result<(), DghError> {
         let unknown = self.unknown(name);
         match self.by_name.get_mut(&name.to_lowercase()) {
             None => Err(unknown),
             Some(Dgh::Pairs(known)) => known.insert(pairs),
-            Some(Dgh::Tree(_) | Dgh::Rule(_)) => Err(HierarchyError::Finished { name: name.to_owned() }),
+            Some(Dgh::Tree(_) | Dgh::Rule(_)) => Err(DghError::Finished { name: name.to_owned() }),
         }
     }
 
@@ -117,7 +112,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where there is none, unless `if_exists`.
-    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, HierarchyError> {
+    pub fn remove(&mut self, name: &str, if_exists: bool) -> Result<bool, DghError> {
         let unknown = self.unknown(name);
         match self.by_name.remove(&name.to_lowercase()) {
             None if !if_exists => Err(unknown),
@@ -132,8 +127,8 @@ impl Hierarchies {
     pub fn tried<T>(
         &mut self,
         name: &str,
-        change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyError>,
-    ) -> Result<(T, Tried), HierarchyError> {
+        change: impl FnOnce(&mut Hierarchies) -> Result<T, DghError>,
+    ) -> Result<(T, Tried), DghError> {
         let key = name.to_lowercase();
         let before = self.by_name.get(&key).cloned();
         let done = change(self)?;
@@ -164,7 +159,7 @@ impl Hierarchies {
         values: &Texts,
         value_type: ValueType,
         notation: &Notation,
-    ) -> Result<Arc<Hierarchy>, HierarchyError> {
+    ) -> Result<Arc<Hierarchy>, DghError> {
         let tree = match self.by_name.get(&name.to_lowercase()) {
             None => return Err(self.unknown(name)),
             Some(Dgh::Rule(rule)) => {
@@ -172,14 +167,14 @@ impl Hierarchies {
                     Some(root) => rule.make_below(root, values, value_type, notation),
                     None => rule.make(values, value_type, notation),
                 };
-                return made.map(Arc::new).map_err(|problem| HierarchyError::Rule { name: name.to_owned(), problem });
+                return made.map(Arc::new).map_err(|problem| DghError::Rule { name: name.to_owned(), problem });
             }
             Some(Dgh::Tree(tree)) => tree.clone(),
             Some(Dgh::Pairs(pairs)) => Arc::new(pairs.tree(name)?),
         };
         let n_values = values.iter().filter(|value| tree.leaf(value).is_none()).count();
         if n_values > 0 {
-            return Err(HierarchyError::NoLeaf { name: name.to_owned(), n_values });
+            return Err(DghError::NoLeaf { name: name.to_owned(), n_values });
         }
         Ok(tree)
     }
@@ -210,19 +205,19 @@ impl Hierarchies {
         self.by_name.iter().map(summary).collect()
     }
 
-    fn unknown(&self, name: &str) -> HierarchyError {
-        HierarchyError::Unknown { name: name.to_owned(), known: self.by_name.keys().cloned().collect() }
+    fn unknown(&self, name: &str) -> DghError {
+        DghError::Unknown { name: name.to_owned(), known: self.by_name.keys().cloned().collect() }
     }
 }
 
 fn read(
     name: &str,
     path: &Path,
-    reader: impl Fn(&str) -> Result<Hierarchy, HierarchyProblems>,
-) -> Result<Arc<Hierarchy>, HierarchyError> {
+    reader: impl Fn(&str) -> Result<Hierarchy, HierarchyErrors>,
+) -> Result<Arc<Hierarchy>, DghError> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| HierarchyError::File { path: path.to_owned(), error: Arc::new(error) })?;
-    let tree = reader(&text).map_err(|problems| HierarchyError::Content {
+        .map_err(|error| DghError::File { path: path.to_owned(), error: Arc::new(error) })?;
+    let tree = reader(&text).map_err(|problems| DghError::Content {
         name: name.to_owned(),
         path: path.to_owned(),
         problems,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use kohort_core::encode::Encoded;
 use kohort_core::partition::{KeepTree, Mondrian, Partitioner, Task};
 use kohort_core::requirement::Rules;
-use kohort_model::spec::{MondrianSpec, Order, SpecFault, SpecProblems};
+use kohort_model::spec::{MondrianSpec, Order, SpecErrorKind, SpecErrors};
 use kohort_model::{Column, Hierarchy, Role, Silent, Spec, Table};
 use kohort_testkit::generate::{Job, Size, config, job, plain_job};
 use kohort_testkit::oracle::{self, Verdict};
@@ -190,10 +190,10 @@ fn a_key_that_links_nothing_is_refused() {
     // Renumbered or not, equal numbers show which rows share a doctor, and nothing counts whom that tells apart.
     for asked in ["k = 2", "k = 2\nkeys = \"keep\""] {
         let spec = spec(asked, "person = \"id\"", "doctor = \"key\"\nage = \"quasi\"");
-        let SpecProblems(problems) = Spec::parse(&spec).unwrap_err();
-        let faults: Vec<(&str, &SpecFault)> =
+        let SpecErrors(problems) = Spec::parse(&spec).unwrap_err();
+        let faults: Vec<(&str, &SpecErrorKind)> =
             problems.iter().map(|problem| (problem.key.as_str(), &problem.fault)).collect();
-        assert_eq!(faults, [("tables.t.columns.doctor", &SpecFault::KeyLinksNothing)]);
+        assert_eq!(faults, [("tables.t.columns.doctor", &SpecErrorKind::KeyLinksNothing)]);
     }
 }
 

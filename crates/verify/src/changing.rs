@@ -153,7 +153,7 @@ impl fmt::Display for Part {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum StepProblem {
+pub enum StepError {
     #[error("atom {atom}: {n} members or labels do not fit the view's columns")]
     Malformed { atom: usize, n: usize },
     #[error("atom {atom}: {n} persons are in it twice")]
@@ -189,7 +189,7 @@ pub enum StepProblem {
 /// Everything that is wrong with a step.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct StepProblems(pub Vec<StepProblem>);
+pub struct StepErrors(pub Vec<StepError>);
 
 /// Verifies a step. Every person's own k is asked in any case.
 ///
@@ -199,7 +199,7 @@ pub fn verify_step(
     step: Step,
     columns: &[StepColumn],
     requirements: &[Requirement],
-) -> Result<Verified<Step>, StepProblems> {
+) -> Result<Verified<Step>, StepErrors> {
     let mut problems = uncountable(columns, requirements);
     for (number, atom) in (1..).zip(&step.atoms) {
         let n_before = atom.labels_before.as_ref().map_or(atom.labels.len(), Vec::len);
@@ -209,7 +209,7 @@ pub fn verify_step(
     }
     // Beyond this point cells are looked up, so everything must be there.
     if !problems.is_empty() {
-        return Err(StepProblems(problems));
+        return Err(StepErrors(problems));
     }
     let counter = Counter { columns, requirements };
     let shown_before: BTreeSet<u64> =
@@ -229,7 +229,7 @@ pub fn verify_step(
     problems.extend(rows_of_two(before().chain(after())));
     problems.extend(named_twice(step.atoms.iter().map(Named::after_step)));
     let findings = findings(step.atoms.iter().map(|atom| atom.after.len() as u64));
-    if problems.is_empty() { Ok(Verified::attest(step, findings)) } else { Err(StepProblems(problems)) }
+    if problems.is_empty() { Ok(Verified::attest(step, findings)) } else { Err(StepErrors(problems)) }
 }
 
 /// Verifies a refresh, for readers who kept what was shown before. Every person's own k is asked in any case.
@@ -240,7 +240,7 @@ pub fn verify_refresh(
     refresh: Refresh,
     columns: &[StepColumn],
     requirements: &[Requirement],
-) -> Result<Verified<Refresh>, StepProblems> {
+) -> Result<Verified<Refresh>, StepErrors> {
     let mut problems = uncountable(columns, requirements);
     let before: Vec<&Vec<StepMember>> = refresh.before.values().collect();
     let n_after = refresh.after.len();
@@ -255,7 +255,7 @@ pub fn verify_refresh(
     }
     // Beyond this point cells are looked up, so everything must be there.
     if !problems.is_empty() {
-        return Err(StepProblems(problems));
+        return Err(StepErrors(problems));
     }
     let counter = Counter { columns, requirements };
     let mut atom_of: BTreeMap<u64, Vec<(usize, &StepMember)>> = BTreeMap::new();
@@ -279,20 +279,20 @@ pub fn verify_refresh(
         };
         let origins: BTreeSet<Option<usize>> = members.iter().map(origin).collect();
         if origins.len() > 1 {
-            problems.push(StepProblem::Mixed { atom: number, n: origins.len() });
+            problems.push(StepError::Mixed { atom: number, n: origins.len() });
         }
         let is_known = |member: &&StepMember| {
             origin(member).is_none() && (member.seen == Seen::Elsewhere || atom_of.contains_key(&member.person))
         };
         let n = members.iter().filter(is_known).count();
         if n > 0 {
-            problems.push(StepProblem::SeenBefore { atom: number, n });
+            problems.push(StepError::SeenBefore { atom: number, n });
         }
         for member in members {
             if let Some(atom) = origin(member)
                 && !left[atom].remove(&member.person)
             {
-                problems.push(StepProblem::PersonTwice { atom: number, n: 1 });
+                problems.push(StepError::PersonTwice { atom: number, n: 1 });
             }
         }
         // One that is as it was may have been shown by other shares.
@@ -314,7 +314,7 @@ pub fn verify_refresh(
     problems.extend(rows_of_two(was().chain(is())));
     problems.extend(named_twice(refresh.after.iter().map(Named::after_refresh)));
     let findings = findings(refresh.after.iter().map(|atom| atom.members.len() as u64));
-    if problems.is_empty() { Ok(Verified::attest(refresh, findings)) } else { Err(StepProblems(problems)) }
+    if problems.is_empty() { Ok(Verified::attest(refresh, findings)) } else { Err(StepErrors(problems)) }
 }
 
 /// What was counted, by the sizes of atoms.
@@ -345,50 +345,50 @@ impl<'a> Named<'a> {
 }
 
 /// Atoms that are named more than once, and classes with more than one way to look.
-fn named_twice<'a>(atoms: impl Iterator<Item = Named<'a>>) -> Vec<StepProblem> {
+fn named_twice<'a>(atoms: impl Iterator<Item = Named<'a>>) -> Vec<StepError> {
     let mut problems = Vec::new();
     let mut numbers = BTreeSet::new();
     let mut looks: BTreeMap<u64, (Option<&[String]>, &[String])> = BTreeMap::new();
     for (number, atom) in (1..).zip(atoms) {
         if !numbers.insert(atom.atom) {
-            problems.push(StepProblem::NumberTwice { atom: number });
+            problems.push(StepError::NumberTwice { atom: number });
         }
         let look = (atom.labels_before, atom.labels);
         if *looks.entry(atom.class).or_insert(look) != look {
-            problems.push(StepProblem::OtherLabels { atom: number });
+            problems.push(StepError::OtherLabels { atom: number });
         }
     }
     problems
 }
 
 /// Persons who are named more than once at one time, in an atom or in two: one of them fills a place that is not theirs.
-fn persons_twice<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepProblem> {
+fn persons_twice<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepError> {
     let mut problems = Vec::new();
     let mut elsewhere = BTreeSet::new();
     for (atom, members) in atoms {
         let here = persons(members);
         let n_twice = members.len() - here.len();
-        problems.extend((n_twice > 0).then_some(StepProblem::PersonTwice { atom, n: n_twice }));
+        problems.extend((n_twice > 0).then_some(StepError::PersonTwice { atom, n: n_twice }));
         let n = here.intersection(&elsewhere).count();
-        problems.extend((n > 0).then_some(StepProblem::InTwoAtoms { atom, n }));
+        problems.extend((n > 0).then_some(StepError::InTwoAtoms { atom, n }));
         elsewhere.extend(here);
     }
     problems
 }
 
 /// Rows that are of two persons, at one time or at two: what is written is the row, and it is there once.
-fn rows_of_two<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepProblem> {
+fn rows_of_two<'a>(atoms: impl Iterator<Item = (usize, &'a [StepMember])>) -> Vec<StepError> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
     for (atom, members) in atoms {
         let is_anothers = |member: &&StepMember| *owners.entry(member.row).or_insert(member.person) != member.person;
         let n = members.iter().filter(is_anothers).count();
-        problems.extend((n > 0).then_some(StepProblem::RowOfTwo { atom, n }));
+        problems.extend((n > 0).then_some(StepError::RowOfTwo { atom, n }));
     }
     problems
 }
 
-fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<StepProblem> {
+fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<StepError> {
     let is_known = |name: &str| columns.iter().any(|column| column.name == name);
     let is_countable = |requirement: &Requirement| match requirement {
         Requirement::K(_) | Requirement::PersonK { .. } => true,
@@ -401,7 +401,7 @@ fn uncountable(columns: &[StepColumn], requirements: &[Requirement]) -> Vec<Step
         | Requirement::EnhancedBeta { column, .. } => is_known(column),
     };
     let uncountable = requirements.iter().filter(|requirement| !is_countable(requirement));
-    uncountable.map(|requirement| StepProblem::Uncountable { requirement: requirement.clone() }).collect()
+    uncountable.map(|requirement| StepError::Uncountable { requirement: requirement.clone() }).collect()
 }
 
 /// Members that lack a cell or have one too much, and as many labels as are counted already.
@@ -411,13 +411,13 @@ fn malformed<'a>(
     n_quasi: usize,
     n_values: usize,
     members: impl IntoIterator<Item = &'a StepMember>,
-) -> Option<StepProblem> {
+) -> Option<StepError> {
     let is_malformed = |member: &&StepMember| {
         let has_value = |path: &Arc<[String]>| !path.is_empty();
         member.paths.len() != n_quasi || member.values.len() != n_values || !member.paths.iter().all(has_value)
     };
     let n = n_labels + members.into_iter().filter(is_malformed).count();
-    (n > 0).then_some(StepProblem::Malformed { atom, n })
+    (n > 0).then_some(StepError::Malformed { atom, n })
 }
 
 fn persons(members: &[StepMember]) -> BTreeSet<u64> {
@@ -425,17 +425,17 @@ fn persons(members: &[StepMember]) -> BTreeSet<u64> {
 }
 
 /// What an atom may not be beside what was shown before.
-fn structure(atom: usize, step: &AtomStep, shown_before: &BTreeSet<u64>) -> Vec<StepProblem> {
-    let mut problems: Vec<StepProblem> = asks_for_no_class(atom, &step.after).into_iter().collect();
+fn structure(atom: usize, step: &AtomStep, shown_before: &BTreeSet<u64>) -> Vec<StepError> {
+    let mut problems: Vec<StepError> = asks_for_no_class(atom, &step.after).into_iter().collect();
     match &step.labels_before {
-        Some(before) if *before != step.labels => problems.push(StepProblem::Relabelled { atom }),
-        None if !step.before.is_empty() => problems.push(StepProblem::ClassIsNew { atom }),
+        Some(before) if *before != step.labels => problems.push(StepError::Relabelled { atom }),
+        None if !step.before.is_empty() => problems.push(StepError::ClassIsNew { atom }),
         Some(_) | None => {}
     }
     if step.before.is_empty() {
         let is_known = |member: &&StepMember| member.seen == Seen::Elsewhere || shown_before.contains(&member.person);
         let n = step.after.iter().filter(is_known).count();
-        problems.extend((n > 0).then_some(StepProblem::SeenBefore { atom, n }));
+        problems.extend((n > 0).then_some(StepError::SeenBefore { atom, n }));
     } else {
         let was = |member: &StepMember| {
             step.before.iter().any(|before| {
@@ -444,21 +444,21 @@ fn structure(atom: usize, step: &AtomStep, shown_before: &BTreeSet<u64>) -> Vec<
             })
         };
         let n = step.after.iter().filter(|member| !was(member)).count();
-        problems.extend((n > 0).then_some(StepProblem::Gained { atom, n }));
+        problems.extend((n > 0).then_some(StepError::Gained { atom, n }));
     }
     problems
 }
 
-fn asks_for_no_class(atom: usize, members: &[StepMember]) -> Option<StepProblem> {
+fn asks_for_no_class(atom: usize, members: &[StepMember]) -> Option<StepError> {
     let n = members.iter().filter(|member| member.k < 2).count();
-    (n > 0).then_some(StepProblem::AsksForNoClass { atom, n })
+    (n > 0).then_some(StepError::AsksForNoClass { atom, n })
 }
 
-fn not_covered(atom: usize, labels: &[String], members: &[StepMember]) -> Vec<StepProblem> {
+fn not_covered(atom: usize, labels: &[String], members: &[StepMember]) -> Vec<StepError> {
     let mut problems = Vec::new();
     for (column, label) in labels.iter().enumerate() {
         let n = members.iter().filter(|member| !member.paths[column].contains(label)).count();
-        problems.extend((n > 0).then_some(StepProblem::NotCovered { atom, column: column + 1, n }));
+        problems.extend((n > 0).then_some(StepError::NotCovered { atom, column: column + 1, n }));
     }
     problems
 }
@@ -470,7 +470,7 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    fn part(&self, atom: usize, part: Part, members: &[&StepMember]) -> Vec<StepProblem> {
+    fn part(&self, atom: usize, part: Part, members: &[&StepMember]) -> Vec<StepError> {
         if members.is_empty() {
             return Vec::new();
         }
@@ -479,7 +479,7 @@ impl Counter<'_> {
         let asked = self.requirements.iter().filter(|asked| asked.own_k_column().is_none());
         let unmet = asked.chain([&own_k]).filter(|requirement| !self.holds(requirement, members));
         let unmet =
-            unmet.map(|requirement| StepProblem::Unmet { atom, part, requirement: requirement.clone(), n_persons });
+            unmet.map(|requirement| StepError::Unmet { atom, part, requirement: requirement.clone(), n_persons });
         unmet.collect()
     }
 
@@ -541,12 +541,12 @@ mod tests {
         [StepColumn { name: "disease".to_owned(), reference: BTreeMap::new() }]
     }
 
-    fn problems(label: &str, before: &[StepMember], after: &[StepMember]) -> Vec<StepProblem> {
+    fn problems(label: &str, before: &[StepMember], after: &[StepMember]) -> Vec<StepError> {
         let labels_before = (!before.is_empty()).then(|| vec!["20s".to_owned()]);
         let (before, after) = (before.to_vec(), after.to_vec());
         let labels = vec![label.to_owned()];
         let step = Step { atoms: vec![AtomStep { class: 1, atom: 1, labels_before, labels, before, after }] };
-        verify_step(step, &columns(), &requirements()).err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+        verify_step(step, &columns(), &requirements()).err().map_or_else(Vec::new, |StepErrors(problems)| problems)
     }
 
     #[test]
@@ -555,30 +555,30 @@ mod tests {
         let four = [crowd.to_vec(), vec![member(3, "20", "flu"), member(4, "20", "gout")]].concat();
         assert_eq!(problems("20s", &[], &crowd), []);
         assert_eq!(problems("20s", &four, &crowd), []);
-        assert_eq!(problems("*", &crowd, &crowd), [StepProblem::Relabelled { atom: 1 }]);
+        assert_eq!(problems("*", &crowd, &crowd), [StepError::Relabelled { atom: 1 }]);
         assert_eq!(problems("20s", &crowd, &[]), []);
 
         let alike = [member(1, "20", "flu"), member(2, "21", "flu")];
-        assert!(matches!(problems("20s", &[], &alike)[..], [StepProblem::Unmet { part: Part::Shown, .. }]));
+        assert!(matches!(problems("20s", &[], &alike)[..], [StepError::Unmet { part: Part::Shown, .. }]));
         let one_goes = problems("20s", &four, &four[..3]);
-        assert!(matches!(one_goes[0], StepProblem::Unmet { part: Part::Removed, n_persons: 1, .. }));
-        assert!(matches!(problems("20s", &crowd, &four)[..], [StepProblem::Gained { n: 2, .. }]));
-        assert!(matches!(problems("30s", &[], &crowd)[..], [StepProblem::NotCovered { n: 2, .. }]));
+        assert!(matches!(one_goes[0], StepError::Unmet { part: Part::Removed, n_persons: 1, .. }));
+        assert!(matches!(problems("20s", &crowd, &four)[..], [StepError::Gained { n: 2, .. }]));
+        assert!(matches!(problems("30s", &[], &crowd)[..], [StepError::NotCovered { n: 2, .. }]));
         let lowered = problems("20", &crowd, &crowd);
-        assert!(lowered.contains(&StepProblem::Relabelled { atom: 1 }));
+        assert!(lowered.contains(&StepError::Relabelled { atom: 1 }));
         let twice = [crowd.to_vec(), vec![crowd[0].clone()]].concat();
-        assert!(matches!(problems("20s", &[], &twice)[..], [StepProblem::PersonTwice { n: 1, .. }]));
+        assert!(matches!(problems("20s", &[], &twice)[..], [StepError::PersonTwice { n: 1, .. }]));
         let mut demanding = crowd.clone();
         demanding[0].k = 3;
         let unmet = problems("20s", &[], &demanding);
-        assert!(matches!(unmet[..], [StepProblem::Unmet { requirement: Requirement::PersonK { .. }, .. }]));
+        assert!(matches!(unmet[..], [StepError::Unmet { requirement: Requirement::PersonK { .. }, .. }]));
     }
 
     #[test]
     fn nobody_is_new_who_was_seen_before() {
         let mut crowd = vec![member(1, "20", "flu"), member(2, "21", "gout"), member(3, "20", "gout")];
         crowd[2].seen = Seen::Elsewhere;
-        assert!(matches!(problems("20s", &[], &crowd)[..], [StepProblem::SeenBefore { n: 1, .. }]));
+        assert!(matches!(problems("20s", &[], &crowd)[..], [StepError::SeenBefore { n: 1, .. }]));
         assert_eq!(problems("20s", &crowd, &crowd), [], "who stays was seen where they stay");
     }
 
@@ -594,24 +594,24 @@ mod tests {
         };
         let problems = |atoms: Vec<AtomStep>| {
             let verified = verify_step(Step { atoms }, &columns(), &requirements());
-            verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+            verified.err().map_or_else(Vec::new, |StepErrors(problems)| problems)
         };
         let crowd = [member(1, "20", "flu"), member(2, "21", "gout")];
         let others = [member(3, "20", "flu"), member(4, "21", "gout")];
         assert_eq!(problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &others)]), []);
         let twice = problems(vec![atom(1, 1, "20s", &crowd), atom(1, 1, "20s", &others)]);
-        assert_eq!(twice, [StepProblem::NumberTwice { atom: 2 }]);
+        assert_eq!(twice, [StepError::NumberTwice { atom: 2 }]);
         let differ = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "*", &others)]);
-        assert_eq!(differ, [StepProblem::OtherLabels { atom: 2 }]);
+        assert_eq!(differ, [StepError::OtherLabels { atom: 2 }]);
         let again = [StepMember { row: 9, ..crowd[0].clone() }, others[1].clone()];
         let in_two = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &again)]);
-        assert_eq!(in_two, [StepProblem::InTwoAtoms { atom: 2, n: 1 }], "the same person in another row");
+        assert_eq!(in_two, [StepError::InTwoAtoms { atom: 2, n: 1 }], "the same person in another row");
         let borrowed = [StepMember { row: 1, ..others[0].clone() }, others[1].clone()];
         let in_two = problems(vec![atom(1, 1, "20s", &crowd), atom(2, 1, "20s", &borrowed)]);
-        assert_eq!(in_two, [StepProblem::RowOfTwo { atom: 2, n: 1 }], "the same row for another person");
+        assert_eq!(in_two, [StepError::RowOfTwo { atom: 2, n: 1 }], "the same row for another person");
         let shared = [crowd[0].clone(), StepMember { row: 1, ..crowd[1].clone() }];
         let shared = problems(vec![atom(1, 1, "20s", &shared)]);
-        assert_eq!(shared, [StepProblem::RowOfTwo { atom: 1, n: 1 }], "one row for two persons of an atom");
+        assert_eq!(shared, [StepError::RowOfTwo { atom: 1, n: 1 }], "one row for two persons of an atom");
     }
 
     #[test]
@@ -626,19 +626,19 @@ mod tests {
         };
         let problems = |atoms: Vec<AtomStep>| {
             let verified = verify_step(Step { atoms }, &columns(), &requirements());
-            verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+            verified.err().map_or_else(Vec::new, |StepErrors(problems)| problems)
         };
         let crowd = [member(1, "20", "flu"), member(2, "21", "gout")];
         let others = [member(3, "20", "flu"), member(4, "21", "gout")];
         let both = [crowd.to_vec(), others.to_vec()].concat();
         assert_eq!(problems(vec![atom(1, &both, &crowd), atom(2, &others, &others)]).len(), 1, "in two atoms before");
         let moved = problems(vec![atom(1, &both, &crowd), atom(2, &[], &others)]);
-        assert_eq!(moved, [StepProblem::SeenBefore { atom: 2, n: 2 }], "who leaves one atom is not new in another");
+        assert_eq!(moved, [StepError::SeenBefore { atom: 2, n: 2 }], "who leaves one atom is not new in another");
         let new = problems(vec![AtomStep { labels_before: None, ..atom(1, &crowd, &crowd) }]);
-        assert_eq!(new, [StepProblem::ClassIsNew { atom: 1 }]);
+        assert_eq!(new, [StepError::ClassIsNew { atom: 1 }]);
         let other = AtomStep { labels_before: None, ..atom(2, &[], &others) };
         let looks = problems(vec![atom(1, &crowd, &crowd), other]);
-        assert_eq!(looks, [StepProblem::OtherLabels { atom: 2 }], "a class was there before, or it was not");
+        assert_eq!(looks, [StepError::OtherLabels { atom: 2 }], "a class was there before, or it was not");
     }
 
     #[test]
@@ -661,7 +661,7 @@ mod tests {
         assert_eq!(*verified.findings(), StepFindings { atoms: 1, persons: 3, k: 3 });
     }
 
-    fn refreshed(before: &[&[StepMember]], after: &[&[StepMember]]) -> Vec<StepProblem> {
+    fn refreshed(before: &[&[StepMember]], after: &[&[StepMember]]) -> Vec<StepError> {
         // Numbers of their own: none stays the atom that it was.
         let before = (101..).zip(before).map(|(atom, members)| (atom, members.to_vec())).collect();
         let atom = |(atom, members): (u64, &&[StepMember])| RefreshedAtom {
@@ -672,7 +672,7 @@ mod tests {
         };
         let after = (1..).zip(after).map(atom).collect();
         let verified = verify_refresh(Refresh { before, after }, &columns(), &requirements());
-        verified.err().map_or_else(Vec::new, |StepProblems(problems)| problems)
+        verified.err().map_or_else(Vec::new, |StepErrors(problems)| problems)
     }
 
     #[test]
@@ -685,21 +685,21 @@ mod tests {
         assert_eq!(refreshed(&[&four, &others], &[&others, &four]), []);
 
         let mixed = [four[0].clone(), four[1].clone(), others[0].clone(), others[1].clone()];
-        assert!(matches!(refreshed(&[&four[..2], &others], &[&mixed])[..], [StepProblem::Mixed { n: 2, .. }]));
-        assert!(matches!(refreshed(&[&four[..2]], &[&mixed])[..], [StepProblem::Mixed { n: 2, .. }]));
+        assert!(matches!(refreshed(&[&four[..2], &others], &[&mixed])[..], [StepError::Mixed { n: 2, .. }]));
+        assert!(matches!(refreshed(&[&four[..2]], &[&mixed])[..], [StepError::Mixed { n: 2, .. }]));
         let one_goes = refreshed(&[&four], &[&four[..3]]);
         assert!(
             one_goes
                 .iter()
-                .any(|problem| matches!(problem, StepProblem::Unmet { part: Part::Removed, n_persons: 1, .. }))
+                .any(|problem| matches!(problem, StepError::Unmet { part: Part::Removed, n_persons: 1, .. }))
         );
         let alike = refreshed(&[&four], &[&[four[0].clone(), four[2].clone()], &[four[1].clone(), four[3].clone()]]);
         assert_eq!(alike.len(), 2);
         let mut moved = four[..2].to_vec();
         moved[0].paths = member(1, "29", "flu").paths;
         let moved = refreshed(&[&four[..2]], &[&[moved[0].clone(), member(7, "20", "gout")]]);
-        assert!(matches!(moved[..], [StepProblem::SeenBefore { n: 1, .. }]), "another row of the same person");
+        assert!(matches!(moved[..], [StepError::SeenBefore { n: 1, .. }]), "another row of the same person");
         let twice = refreshed(&[&four], &[&four, &four]);
-        assert!(twice.contains(&StepProblem::PersonTwice { atom: 2, n: 1 }));
+        assert!(twice.contains(&StepError::PersonTwice { atom: 2, n: 1 }));
     }
 }

@@ -54,8 +54,8 @@ pub use asked::Asked;
 pub use audit::{AuditFindings, AuditedAudience, AuditedRelease, Hidden, Knows, audit};
 pub use block::{BlockOf, ReadAsTable, verify_block};
 pub use changing::{
-    AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepFindings, StepMember, StepProblem,
-    StepProblems, verify_refresh, verify_step,
+    AtomStep, Part, Refresh, RefreshedAtom, Seen, ShownValues, Step, StepColumn, StepError, StepErrors, StepFindings,
+    StepMember, verify_refresh, verify_step,
 };
 pub use claims::{ClaimFindings, PrivateFacts, RegisterFacts, WrongClaim, check_claims};
 pub use count::loss::{LossFindings, PersonLoss};
@@ -67,7 +67,7 @@ pub use joined::{
     AskedOfJoin, ToldApart, verify_joined, verify_joined_against, verify_joined_alone, verify_joined_written,
 };
 pub use limit::SuppressionLimit;
-pub use reading::listing::{Listing, ListingFault};
+pub use reading::listing::{Listing, ListingErrorKind};
 pub use reading::meaning::key_print;
 pub use reading::{RangeEnd, Reading, ShownLabel};
 pub use risks::{

@@ -212,7 +212,7 @@ impl Search<'_> {
         };
         let leaves: Vec<Outline> = (0..tree.n_leaves() as u32).into_par_iter().map(outline).collect();
         let nodes = outlines_of_nodes(tree, &leaves);
-        let job = Job { search: self, tree, plan, split, leaves: &leaves, nodes: &nodes };
+        let job = BodyJob { search: self, tree, plan, split, leaves: &leaves, nodes: &nodes };
         let best = job.run();
         let body = |run: Run<'p>| {
             let members = tree.members(run.first, run.end);
@@ -245,7 +245,7 @@ fn outlines_of_nodes(tree: &BodyTree, leaves: &[Outline]) -> Vec<Outline> {
 }
 
 /// The search of one tree.
-struct Job<'j, 'p> {
+struct BodyJob<'j, 'p> {
     search: &'j Search<'j>,
     tree: &'j BodyTree,
     plan: &'p Plan,
@@ -260,7 +260,7 @@ struct Covered {
     nodes: Vec<bool>,
 }
 
-impl<'p> Job<'_, 'p> {
+impl<'p> BodyJob<'_, 'p> {
     fn run(&self) -> Best<'p> {
         let covered = self.covered();
         let total: u64 = self.leaves.iter().map(|leaf| leaf.weight).sum();

@@ -23,7 +23,7 @@ pub struct GrowingTree {
 /// Why a path can't be added. Says nothing of its labels, which may be values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PathProblem {
+pub enum PathError {
     /// It does not end in the root.
     #[error("the path does not end in the hierarchy's root")]
     OtherRoot,
@@ -56,19 +56,19 @@ impl GrowingTree {
     ///
     /// # Errors
     /// Where the path contradicts the tree; the tree then stays as it was.
-    pub fn add_path(&mut self, path: &[&str]) -> Result<u32, PathProblem> {
+    pub fn add_path(&mut self, path: &[&str]) -> Result<u32, PathError> {
         if path.last().and_then(|root| self.node(root)) != Some(0) {
-            return Err(PathProblem::OtherRoot);
+            return Err(PathError::OtherRoot);
         }
         let first_known = path.iter().position(|label| self.node(label).is_some()).unwrap_or(path.len() - 1);
         if let Some(step) = (1..first_known).find(|&step| path[..step].contains(&path[step])) {
-            return Err(PathProblem::SecondParent { step: step + 1 });
+            return Err(PathError::SecondParent { step: step + 1 });
         }
         let mut node = self.node(path[first_known]).unwrap_or(0);
         let mut above = self.parent(node);
         for (step, label) in path.iter().enumerate().skip(first_known + 1) {
             if above.is_none() || self.node(label) != above {
-                return Err(PathProblem::SecondParent { step: step + 1 });
+                return Err(PathError::SecondParent { step: step + 1 });
             }
             above = above.and_then(|above| self.parent(above));
         }
@@ -186,12 +186,12 @@ mod tests {
     fn a_path_that_contradicts_the_tree_changes_nothing() {
         let mut tree = GrowingTree::of(&Hierarchy::from_paths("a;x;*\nc;y;*\n").unwrap());
         let before = tree.clone();
-        assert_eq!(tree.add_path(&["a", "y", "*"]), Err(PathProblem::SecondParent { step: 2 }));
-        assert_eq!(tree.add_path(&["b", "x", "y", "*"]), Err(PathProblem::SecondParent { step: 3 }));
-        assert_eq!(tree.add_path(&["b", "x"]), Err(PathProblem::OtherRoot));
-        assert_eq!(tree.add_path(&["b", "b", "*"]), Err(PathProblem::SecondParent { step: 2 }));
-        assert_eq!(tree.add_path(&["b", "x", "x", "*"]), Err(PathProblem::SecondParent { step: 3 }));
-        assert_eq!(tree.add_path(&["*", "*"]), Err(PathProblem::SecondParent { step: 2 }));
+        assert_eq!(tree.add_path(&["a", "y", "*"]), Err(PathError::SecondParent { step: 2 }));
+        assert_eq!(tree.add_path(&["b", "x", "y", "*"]), Err(PathError::SecondParent { step: 3 }));
+        assert_eq!(tree.add_path(&["b", "x"]), Err(PathError::OtherRoot));
+        assert_eq!(tree.add_path(&["b", "b", "*"]), Err(PathError::SecondParent { step: 2 }));
+        assert_eq!(tree.add_path(&["b", "x", "x", "*"]), Err(PathError::SecondParent { step: 3 }));
+        assert_eq!(tree.add_path(&["*", "*"]), Err(PathError::SecondParent { step: 2 }));
         assert!(tree == before);
         assert!(!format!("{tree:?}").contains('x'));
     }

@@ -73,7 +73,7 @@ pub enum ShownCell {
 
 /// What a query asks of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum AskedInterval {
     /// Nothing.
     Anything,
     /// Values in a range.
@@ -84,11 +84,11 @@ pub enum Asked {
 
 impl ShownCell {
     /// The share of its values that a query asks for, 0 to 1.
-    pub fn covered_share(&self, asked: &Asked) -> f64 {
+    pub fn covered_share(&self, asked: &AskedInterval) -> f64 {
         match (self, asked) {
-            (_, Asked::Anything) => 1.0,
-            (&ShownCell::Range { lo, hi, step: 0.0 }, Asked::Range(range)) => covered_share((lo, hi), range),
-            (&ShownCell::Range { lo, hi, step }, Asked::Range(range)) => {
+            (_, AskedInterval::Anything) => 1.0,
+            (&ShownCell::Range { lo, hi, step: 0.0 }, AskedInterval::Range(range)) => covered_share((lo, hi), range),
+            (&ShownCell::Range { lo, hi, step }, AskedInterval::Range(range)) => {
                 let first = match range.0 {
                     Bound::Included(value) => value.max(lo),
                     Bound::Excluded(value) => (value + step).max(lo),
@@ -101,13 +101,13 @@ impl ShownCell {
                 };
                 ((last - first + step) / (hi - lo + step)).clamp(0.0, 1.0)
             }
-            (&ShownCell::Leaves { first, last }, Asked::Leaves(leaves)) => {
+            (&ShownCell::Leaves { first, last }, AskedInterval::Leaves(leaves)) => {
                 let n_before = |leaf: u32| leaves.partition_point(|&other| other < leaf);
                 (n_before(last + 1) - n_before(first)) as f64 / f64::from(last - first + 1)
             }
             (ShownCell::Null, _)
-            | (ShownCell::Range { .. }, Asked::Leaves(_))
-            | (ShownCell::Leaves { .. }, Asked::Range(_)) => 0.0,
+            | (ShownCell::Range { .. }, AskedInterval::Leaves(_))
+            | (ShownCell::Leaves { .. }, AskedInterval::Range(_)) => 0.0,
         }
     }
 }
@@ -128,12 +128,12 @@ impl Estimator {
     }
 
     /// How many private rows match; one condition per quasi column.
-    pub fn count(&self, query: &[Asked]) -> f64 {
+    pub fn count(&self, query: &[AskedInterval]) -> f64 {
         self.matching(query).map(|(_, n_rows)| n_rows).sum()
     }
 
     /// How many private rows match, by their sensitive value.
-    pub fn values(&self, query: &[Asked]) -> Vec<f64> {
+    pub fn values(&self, query: &[AskedInterval]) -> Vec<f64> {
         let n_values = self.groups.iter().map(|group| group.values.len()).max().unwrap_or(0);
         let mut found = vec![0.0; n_values];
         for (class, n_rows) in self.matching(query) {
@@ -146,7 +146,7 @@ impl Estimator {
     }
 
     /// Per class that may match its private rows that do.
-    fn matching<'q>(&'q self, query: &'q [Asked]) -> impl Iterator<Item = (usize, f64)> + 'q {
+    fn matching<'q>(&'q self, query: &'q [AskedInterval]) -> impl Iterator<Item = (usize, f64)> + 'q {
         self.classes.iter().zip(&self.expected).enumerate().filter_map(move |(position, (class, expected))| {
             let shares = class.cells.iter().zip(query).map(|(cell, asked)| cell.covered_share(asked));
             let n_rows = expected * shares.product::<f64>();
@@ -187,15 +187,15 @@ impl<'a> Places<'a> {
     }
 
     /// The conditions of a query.
-    pub fn asked(&self, query: &Query) -> Vec<Asked> {
-        let mut asked = vec![Asked::Anything; self.domains.len()];
+    pub fn asked(&self, query: &Query) -> Vec<AskedInterval> {
+        let mut asked = vec![AskedInterval::Anything; self.domains.len()];
         for interval in &query.intervals {
             let domain = &self.domains[interval.column];
             asked[interval.column] = match domain.tree() {
-                Some(_) => Asked::Leaves((interval.lo..=interval.hi).collect()),
+                Some(_) => AskedInterval::Leaves((interval.lo..=interval.hi).collect()),
                 None => {
                     let place = |code: u32| Bound::Included(domain.width(0, code));
-                    Asked::Range((place(interval.lo), place(interval.hi)))
+                    AskedInterval::Range((place(interval.lo), place(interval.hi)))
                 }
             };
         }

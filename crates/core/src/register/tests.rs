@@ -11,7 +11,7 @@ use kohort_model::Silent;
 use kohort_model::spec::{Algorithm, RegisterMethod, RegisterRows};
 
 use super::estimate::{
-    Asked, Estimator, Places, RangeCount, ShownCell, ShownClass, ShownGroup, mean_relative_error, range_counts,
+    AskedInterval, Estimator, Places, RangeCount, ShownCell, ShownClass, ShownGroup, mean_relative_error, range_counts,
 };
 use super::*;
 use crate::utility::{Query, QueryInterval, Workload};
@@ -117,7 +117,8 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 #[test]
 fn the_register_example_is_estimated_to_the_digit() {
     let case = golden();
-    let query = [Asked::Range((Included(0.0), Included(4.0))), Asked::Range((Excluded(2.0), Included(4.0)))];
+    let query =
+        [AskedInterval::Range((Included(0.0), Included(4.0))), AskedInterval::Range((Excluded(2.0), Included(4.0)))];
     let mut spec = spec(3, Algorithm::Mondrian, RegisterMethod::Refine);
     spec.register.release = RegisterRows::Microdata;
     let estimates = |joined: &JoinedRegister| {

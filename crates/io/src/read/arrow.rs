@@ -21,8 +21,8 @@ use parquet::errors::ParquetError;
 use rayon::prelude::*;
 
 use super::dictionary::{TextDictionary, ValueDictionary};
+use super::error::ReadError;
 use super::persons::{KnownPersons, NOBODY, NamedPerson};
-use super::problem::ReadProblem;
 use super::{Keep, Kept, RawColumn};
 use crate::arrow_text::{Fixed, TextForm};
 
@@ -44,7 +44,7 @@ enum Batches<'a> {
 }
 
 impl<'a> ArrowFile<'a> {
-    pub(crate) fn open_parquet(file: File, progress: &'a dyn Progress) -> Result<Self, ReadProblem> {
+    pub(crate) fn open_parquet(file: File, progress: &'a dyn Progress) -> Result<Self, ReadError> {
         let opened = guarded("Parquet", || {
             ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged_parquet(&error))
         });
@@ -55,10 +55,10 @@ impl<'a> ArrowFile<'a> {
     }
 
     /// Opens either of the two IPC formats; the first bytes tell.
-    pub(crate) fn open_ipc(mut file: File, progress: &'a dyn Progress) -> Result<Self, ReadProblem> {
+    pub(crate) fn open_ipc(mut file: File, progress: &'a dyn Progress) -> Result<Self, ReadError> {
         let mut magic = Vec::new();
         let peeked = file.by_ref().take(6).read_to_end(&mut magic).and_then(|_| file.rewind());
-        peeked.map_err(|source| ReadProblem::Io { source })?;
+        peeked.map_err(|source| ReadError::Io { source })?;
         progress.begin("reading", 0);
         if magic != b"ARROW1" {
             let mut opened = Self::open_stream(Box::new(file))?;
@@ -73,7 +73,7 @@ impl<'a> ArrowFile<'a> {
     }
 
     /// Opens an IPC stream, whose bytes tell their progress themselves.
-    pub(crate) fn open_stream(bytes: Box<dyn Read + 'a>) -> Result<Self, ReadProblem> {
+    pub(crate) fn open_stream(bytes: Box<dyn Read + 'a>) -> Result<Self, ReadError> {
         let reader = guarded("Arrow", || {
             StreamReader::try_new(BufReader::new(bytes), None).map_err(|error| damaged("Arrow", &error))
         })?;
@@ -98,7 +98,7 @@ impl<'a> ArrowFile<'a> {
     }
 
     /// The rows as they are.
-    pub(crate) fn into_batches(self) -> Result<ArrowBatches<'a>, ReadProblem> {
+    pub(crate) fn into_batches(self) -> Result<ArrowBatches<'a>, ReadError> {
         let (format, reader): (_, Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>) = match self.batches {
             Batches::Parquet(builder) => {
                 let build = || builder.build().map_err(|error| damaged_parquet(&error));
@@ -112,7 +112,7 @@ impl<'a> ArrowFile<'a> {
     }
 
     /// Reads the columns at these positions, which ascend.
-    pub(crate) fn read(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, ReadProblem> {
+    pub(crate) fn read(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, ReadError> {
         let mut columns = Vec::with_capacity(wanted.len());
         for &(position, keep) in wanted {
             columns.push(ColumnBuilder::new(self.schema.field(position), keep)?);
@@ -151,7 +151,7 @@ impl ArrowBatches<'_> {
 }
 
 impl Iterator for ArrowBatches<'_> {
-    type Item = Result<RecordBatch, ReadProblem>;
+    type Item = Result<RecordBatch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_done {
@@ -166,13 +166,13 @@ impl Iterator for ArrowBatches<'_> {
 }
 
 /// Runs code that may panic on a damaged file. What it worked on is dropped then, whatever its state.
-fn guarded<T>(format: &'static str, read: impl FnOnce() -> Result<T, ReadProblem>) -> Result<T, ReadProblem> {
-    let contradicts = || ReadProblem::Damaged { format, fault: "its parts contradict each other" };
+fn guarded<T>(format: &'static str, read: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
+    let contradicts = || ReadError::Damaged { format, fault: "its parts contradict each other" };
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(contradicts()))
 }
 
 /// What was wrong, by its kind alone: what a reader says may quote the bytes it stumbled over.
-fn damaged(format: &'static str, error: &ArrowError) -> ReadProblem {
+fn damaged(format: &'static str, error: &ArrowError) -> ReadError {
     let fault = match error {
         ArrowError::NotYetImplemented(_) => "it uses a feature that is not supported",
         ArrowError::IoError(..) => "it ends too early, or could not be read to its end",
@@ -180,18 +180,18 @@ fn damaged(format: &'static str, error: &ArrowError) -> ReadProblem {
         ArrowError::MemoryError(_) | ArrowError::OffsetOverflowError(_) => "parts of it are impossibly large",
         _ => "it does not begin, end or continue as it should",
     };
-    ReadProblem::Damaged { format, fault }
+    ReadError::Damaged { format, fault }
 }
 
 /// The same for Parquet.
-fn damaged_parquet(error: &ParquetError) -> ReadProblem {
+fn damaged_parquet(error: &ParquetError) -> ReadError {
     let fault = match error {
         ParquetError::NYI(_) => "it uses a feature that is not supported",
         ParquetError::EOF(_) | ParquetError::NeedMoreData(_) => "it ends too early",
         ParquetError::IndexOutOfBound(..) => "its parts contradict each other",
         _ => "it does not begin, end or continue as it should",
     };
-    ReadProblem::Damaged { format: "Parquet", fault }
+    ReadError::Damaged { format: "Parquet", fault }
 }
 
 struct RowSink<'a, 'p> {
@@ -207,15 +207,15 @@ impl RowSink<'_, '_> {
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
         positions: &[usize],
         format: &'static str,
-    ) -> Result<(), ReadProblem> {
+    ) -> Result<(), ReadError> {
         for batch in batches {
             let batch = batch.map_err(|error| damaged(format, &error))?;
             if self.progress.is_some_and(Progress::is_cancelled) {
-                return Err(ReadProblem::Io { source: std::io::Error::other("the work was cancelled") });
+                return Err(ReadError::Io { source: std::io::Error::other("the work was cancelled") });
             }
             self.n_rows += batch.num_rows() as u64;
             if self.n_rows > u64::from(u32::MAX) - 1 {
-                return Err(ReadProblem::TooManyRows);
+                return Err(ReadError::TooManyRows);
             }
             self.columns
                 .par_iter_mut()
@@ -226,7 +226,7 @@ impl RowSink<'_, '_> {
                 progress.advance(batch.num_rows() as u64);
             }
         }
-        if self.n_rows == 0 { Err(ReadProblem::NoRows) } else { Ok(()) }
+        if self.n_rows == 0 { Err(ReadError::NoRows) } else { Ok(()) }
     }
 }
 
@@ -243,8 +243,8 @@ enum Cells<'p> {
 }
 
 impl<'p> ColumnBuilder<'p> {
-    fn new(field: &Field, keep: Keep<'p>) -> Result<Self, ReadProblem> {
-        let values = Values::of(field.data_type()).ok_or_else(|| ReadProblem::UnreadableType {
+    fn new(field: &Field, keep: Keep<'p>) -> Result<Self, ReadError> {
+        let values = Values::of(field.data_type()).ok_or_else(|| ReadError::UnreadableType {
             column: field.name().clone(),
             data_type: field.data_type().to_string(),
         })?;

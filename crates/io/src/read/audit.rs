@@ -19,12 +19,12 @@ use kohort_verify::AuditedRelease;
 
 use super::OpenTable;
 use super::columns::FileColumns;
+use super::error::{ReadError, ReadErrors};
 use super::hierarchies::Hierarchies;
 use super::open::plain_table;
-use super::problem::{ReadProblem, ReadProblems};
-use super::release::{MANIFEST, ReleaseProblem, checked_file, read_manifest};
+use super::release::{MANIFEST, ReleaseError, checked_file, read_manifest};
 use super::roles::check_names;
-use super::tables::LoadProblem;
+use super::tables::LoadError;
 use super::typing::infer_type;
 use crate::bounds::{bound_names, compose, label, separator};
 
@@ -47,13 +47,13 @@ pub fn read_for_audit(
     files: &[PathBuf],
     options: AuditOptions<'_>,
     progress: &dyn Progress,
-) -> Result<Vec<AuditedRelease>, LoadProblem> {
+) -> Result<Vec<AuditedRelease>, LoadError> {
     let mut problems = Vec::new();
     let mut releases: Vec<Release> = Vec::new();
     for file in files {
         match Release::read(&Source::find(file)?, options, progress) {
             Ok(release) => releases.push(release),
-            Err(found) => problems.push(ReadProblems { file: file.clone(), problems: found }),
+            Err(found) => problems.push(ReadErrors { file: file.clone(), problems: found }),
         }
     }
     if problems.is_empty() {
@@ -64,11 +64,11 @@ pub fn read_for_audit(
     for (column, source) in options.hierarchies {
         match read.of_file(source, column) {
             Ok(hierarchy) => drop(hierarchies.insert(column, hierarchy)),
-            Err(problem) => problems.push(ReadProblems { file: files[0].clone(), problems: vec![problem] }),
+            Err(problem) => problems.push(ReadErrors { file: files[0].clone(), problems: vec![problem] }),
         }
     }
     if !problems.is_empty() {
-        return Err(LoadProblem::Files(problems));
+        return Err(LoadError::Files(problems));
     }
     let (orders, mut tables): (Vec<Option<Order>>, Vec<Table>) =
         releases.into_iter().map(|release| (release.order, release.table)).unzip();
@@ -93,12 +93,12 @@ struct Source {
 }
 
 impl Source {
-    fn find(path: &Path) -> Result<Self, ReleaseProblem> {
+    fn find(path: &Path) -> Result<Self, ReleaseError> {
         if path.is_dir() {
             let manifest = read_manifest(path)?;
             let [entry] = manifest.tables.as_slice() else {
                 let n_tables = manifest.tables.len();
-                return Err(ReleaseProblem::SeveralTables { folder: path.to_owned(), n_tables });
+                return Err(ReleaseError::SeveralTables { folder: path.to_owned(), n_tables });
             };
             let file = checked_file(path, entry)?;
             return Ok(Source { path: path.to_owned(), file, order: Some(manifest.order) });
@@ -124,7 +124,7 @@ struct Release {
 }
 
 impl Release {
-    fn read(source: &Source, options: AuditOptions<'_>, progress: &dyn Progress) -> Result<Self, Vec<ReadProblem>> {
+    fn read(source: &Source, options: AuditOptions<'_>, progress: &dyn Progress) -> Result<Self, Vec<ReadError>> {
         let open =
             OpenTable::open(&source.file, None, &CsvSpec::default(), progress).map_err(|problem| vec![problem])?;
         let names = open.names().to_vec();
@@ -137,7 +137,7 @@ impl Release {
         if let Some(person) = options.person {
             let asked = options.columns.iter().map(String::as_str).chain([person]);
             let known = || FileColumns::of_file(&names, asked);
-            let unknown = || ReadProblem::UnknownColumn { columns: vec![person.to_owned()], known: known() };
+            let unknown = || ReadError::UnknownColumn { columns: vec![person.to_owned()], known: known() };
             wanted.insert(position(person).ok_or_else(|| vec![unknown()])?);
         }
         let mut bounded = Vec::new();
@@ -162,7 +162,7 @@ impl Release {
             let low = table.position(&bound_names(name)[0]).expect("it was read above");
             let separator = separator(&table.columns[low], &table.columns[low + 1], None);
             compose(&mut table, low, name, |low, high| label(low, high, separator))
-                .map_err(|first_row| vec![ReadProblem::NoBounds { column: name.clone(), first_row }])?;
+                .map_err(|first_row| vec![ReadError::NoBounds { column: name.clone(), first_row }])?;
         }
         table.person = options.person.and_then(|person| table.position(person));
         Ok(Release { table, order: source.order, names })
@@ -170,15 +170,15 @@ impl Release {
 }
 
 /// Columns that no file has, said of every file.
-fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<String>) -> Vec<ReadProblems> {
+fn unknown_columns(files: &[PathBuf], releases: &[Release], columns: &BTreeSet<String>) -> Vec<ReadErrors> {
     let is_unknown = |column: &&String| releases.iter().all(|release| release.table.position(column).is_none());
     let unknown: Vec<String> = columns.iter().filter(is_unknown).cloned().collect();
     if unknown.is_empty() {
         return Vec::new();
     }
-    let problem = |(file, release): (&PathBuf, &Release)| ReadProblems {
+    let problem = |(file, release): (&PathBuf, &Release)| ReadErrors {
         file: file.clone(),
-        problems: vec![ReadProblem::UnknownColumn {
+        problems: vec![ReadError::UnknownColumn {
             columns: unknown.clone(),
             known: FileColumns::of_file(&release.names, columns.iter().map(String::as_str)),
         }],
@@ -221,7 +221,7 @@ mod tests {
         let options = AuditOptions { columns: &columns, person, hierarchies: &hierarchies };
         match read_for_audit(&files, options, &Silent) {
             Ok(releases) => Ok(releases.into_iter().map(|release| release.table).collect()),
-            Err(LoadProblem::Files(files)) => {
+            Err(LoadError::Files(files)) => {
                 Err(files.iter().flat_map(|file| &file.problems).map(ToString::to_string).collect())
             }
             Err(other) => Err(vec![other.to_string()]),

@@ -11,8 +11,8 @@ use kohort_model::spec::CsvSpec;
 
 use super::arrow::ArrowBatches;
 use super::csv::CsvBatches;
+use super::error::ReadError;
 use super::open::OpenTable;
-use super::problem::ReadProblem;
 use crate::InputFormat;
 
 /// The rows of a file. What comes after a problem is nothing.
@@ -30,8 +30,8 @@ impl TableBatches {
     ///
     /// # Errors
     /// Where it can't be read, or its columns can't be known.
-    pub fn open(path: &Path) -> Result<TableBatches, ReadProblem> {
-        let format = InputFormat::of_path(path).ok_or(ReadProblem::UnknownFormat)?;
+    pub fn open(path: &Path) -> Result<TableBatches, ReadError> {
+        let format = InputFormat::of_path(path).ok_or(ReadError::UnknownFormat)?;
         let source = match OpenTable::open(path, Some(format), &CsvSpec::default(), &Silent)? {
             OpenTable::Csv(file) => Source::Csv(CsvBatches::new(file)),
             OpenTable::Arrow(file) => Source::Arrow(file.into_batches()?),
@@ -49,7 +49,7 @@ impl TableBatches {
 }
 
 impl Iterator for TableBatches {
-    type Item = Result<RecordBatch, ReadProblem>;
+    type Item = Result<RecordBatch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.source {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     /// The cells of a file, row by row, and the problem that ends it.
-    fn cells(path: &Path) -> (Vec<Vec<Option<String>>>, Option<ReadProblem>) {
+    fn cells(path: &Path) -> (Vec<Vec<Option<String>>>, Option<ReadError>) {
         let mut rows = Vec::new();
         for batch in TableBatches::open(path).unwrap() {
             let batch = match batch {
@@ -142,6 +142,6 @@ mod tests {
             assert!(batches.by_ref().any(|batch| batch.is_err()));
             assert!(batches.next().is_none());
         }
-        assert!(matches!(TableBatches::open(Path::new("-")), Err(ReadProblem::UnknownFormat)));
+        assert!(matches!(TableBatches::open(Path::new("-")), Err(ReadError::UnknownFormat)));
     }
 }

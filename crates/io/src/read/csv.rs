@@ -22,8 +22,8 @@ use kohort_model::spec::CsvSpec;
 use rayon::prelude::*;
 
 use super::dictionary::TextDictionary;
+use super::error::{ReadError, RowNumber, RowNumbers};
 use super::persons::{KnownPersons, NOBODY, NamedPerson};
-use super::problem::{ReadProblem, Row, Rows};
 use super::{Keep, Kept, RawColumn};
 pub(crate) use batches::CsvBatches;
 use blocks::{BlockEnd, TextBlocks, Transcoder};
@@ -48,7 +48,7 @@ pub(crate) struct CsvFile<'a> {
 
 impl<'a> CsvFile<'a> {
     /// Finds out how the file is written, and the names of its columns.
-    pub(crate) fn open(reader: Box<dyn Read + 'a>, spec: &CsvSpec) -> Result<Self, ReadProblem> {
+    pub(crate) fn open(reader: Box<dyn Read + 'a>, spec: &CsvSpec) -> Result<Self, ReadError> {
         Self::open_in_blocks(reader, spec, BLOCK_SIZE)
     }
 
@@ -57,11 +57,12 @@ impl<'a> CsvFile<'a> {
         reader: Box<dyn Read + 'a>,
         spec: &CsvSpec,
         block_size: usize,
-    ) -> Result<Self, ReadProblem> {
+    ) -> Result<Self, ReadError> {
         let encoding = match &spec.encoding {
             None => encoding_rs::UTF_8,
-            Some(name) => Encoding::for_label(name.as_bytes())
-                .ok_or_else(|| ReadProblem::UnknownEncoding { name: name.clone() })?,
+            Some(name) => {
+                Encoding::for_label(name.as_bytes()).ok_or_else(|| ReadError::UnknownEncoding { name: name.clone() })?
+            }
         };
         let reader: Box<dyn Read + 'a> =
             if encoding == encoding_rs::UTF_8 { reader } else { Box::new(Transcoder::new(reader, encoding)) };
@@ -87,15 +88,15 @@ impl<'a> CsvFile<'a> {
         self.separator
     }
 
-    fn read_header(&mut self, spec: &CsvSpec) -> Result<(), ReadProblem> {
+    fn read_header(&mut self, spec: &CsvSpec) -> Result<(), ReadError> {
         let given_separator = spec.separator.map(separator_byte).transpose()?;
-        let first_row = if spec.header == Some(false) { Row::Data(1) } else { Row::Header };
+        let first_row = if spec.header == Some(false) { RowNumber::Data(1) } else { RowNumber::Header };
         loop {
-            let block = self.blocks.next(0).map_err(|source| ReadProblem::Io { source })?;
+            let block = self.blocks.next(0).map_err(|source| ReadError::Io { source })?;
             let at_end = if block.end == BlockEnd::File { AtEnd::Yes } else { AtEnd::No };
             let more_may_come = block.end == BlockEnd::More;
             if block.text.is_empty() && block.end == BlockEnd::File {
-                return Err(ReadProblem::Empty);
+                return Err(ReadError::Empty);
             }
             let separator = match given_separator {
                 Some(separator) => separator,
@@ -110,7 +111,7 @@ impl<'a> CsvFile<'a> {
                 Ok(Some(next)) => {
                     let mut scratch = String::new();
                     self.separator = separator;
-                    if first_row == Row::Header {
+                    if first_row == RowNumber::Header {
                         self.names = spans.iter().map(|span| span.name(block.text, &mut scratch)).collect();
                         self.consumed = next;
                     } else {
@@ -119,7 +120,7 @@ impl<'a> CsvFile<'a> {
                     return Ok(());
                 }
                 Ok(None) if more_may_come && block.text.len() > LARGEST_ROW => {
-                    return Err(ReadProblem::RowTooLong { row: first_row });
+                    return Err(ReadError::RowTooLong { row: first_row });
                 }
                 Ok(None) if more_may_come => {}
                 Ok(None) => return Err(self.invalid_text(first_row)),
@@ -132,7 +133,7 @@ impl<'a> CsvFile<'a> {
     ///
     /// # Errors
     /// Every problem that can be found.
-    pub(crate) fn read(mut self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadProblem>> {
+    pub(crate) fn read(mut self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadError>> {
         let mut columns: Vec<ColumnBuilder<'_>> =
             wanted.iter().map(|&(position, keep)| ColumnBuilder::new(position, keep)).collect();
         let mut rows = RowCounter::new(self.names.len());
@@ -143,7 +144,7 @@ impl<'a> CsvFile<'a> {
             let block = match self.blocks.next(self.consumed) {
                 Ok(block) => block,
                 Err(source) => {
-                    problems.push(ReadProblem::Io { source });
+                    problems.push(ReadError::Io { source });
                     break;
                 }
             };
@@ -166,21 +167,21 @@ impl<'a> CsvFile<'a> {
             self.consumed = next;
         }
         if problems.is_empty() && rows.n_rows == 0 {
-            problems.push(ReadProblem::NoRows);
+            problems.push(ReadError::NoRows);
         }
         problems.extend(rows.ragged);
         if problems.is_empty() { Ok(columns.into_iter().map(ColumnBuilder::finish).collect()) } else { Err(problems) }
     }
 
-    fn invalid_text(&self, row: Row) -> ReadProblem {
-        ReadProblem::InvalidText { row, encoding: self.encoding.name().to_owned() }
+    fn invalid_text(&self, row: RowNumber) -> ReadError {
+        ReadError::InvalidText { row, encoding: self.encoding.name().to_owned() }
     }
 }
 
-fn separator_byte(separator: char) -> Result<u8, ReadProblem> {
+fn separator_byte(separator: char) -> Result<u8, ReadError> {
     match u8::try_from(separator) {
         Ok(byte) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(byte),
-        _ => Err(ReadProblem::BadSeparator { separator }),
+        _ => Err(ReadError::BadSeparator { separator }),
     }
 }
 
@@ -193,10 +194,10 @@ impl Span {
 }
 
 impl BadQuote {
-    fn problem(self, row: Row) -> ReadProblem {
+    fn problem(self, row: RowNumber) -> ReadError {
         match self {
-            BadQuote::TextAfter => ReadProblem::TextAfterQuote { row },
-            BadQuote::Unclosed => ReadProblem::UnclosedQuote { row },
+            BadQuote::TextAfter => ReadError::TextAfterQuote { row },
+            BadQuote::Unclosed => ReadError::UnclosedQuote { row },
         }
     }
 }
@@ -209,11 +210,11 @@ enum Stop {
 }
 
 impl Stop {
-    fn problem(self, row: Row) -> ReadProblem {
+    fn problem(self, row: RowNumber) -> ReadError {
         match self {
             Stop::BadQuote(bad_quote) => bad_quote.problem(row),
-            Stop::RowTooLong => ReadProblem::RowTooLong { row },
-            Stop::TooManyRows => ReadProblem::TooManyRows,
+            Stop::RowTooLong => ReadError::RowTooLong { row },
+            Stop::TooManyRows => ReadError::TooManyRows,
         }
     }
 }
@@ -225,7 +226,7 @@ struct RowCounter {
     n_rows: u64,
     /// Empty lines since then; they are rows of the wrong length if another row follows.
     n_blank: u64,
-    ragged: Option<ReadProblem>,
+    ragged: Option<ReadError>,
 }
 
 impl RowCounter {
@@ -234,8 +235,8 @@ impl RowCounter {
     }
 
     /// The row after those that were read.
-    fn next_row(&self) -> Row {
-        Row::Data(self.n_rows + self.n_blank + 1)
+    fn next_row(&self) -> RowNumber {
+        RowNumber::Data(self.n_rows + self.n_blank + 1)
     }
 
     /// Cuts all whole records of a block into cells; returns how far it came.
@@ -277,8 +278,8 @@ impl RowCounter {
     }
 
     fn add_ragged(&mut self, n_cells: usize) {
-        let first = ReadProblem::RaggedRows { expected: self.n_columns, found: n_cells, rows: Rows::default() };
-        if let ReadProblem::RaggedRows { rows, .. } = self.ragged.get_or_insert(first) {
+        let first = ReadError::RaggedRows { expected: self.n_columns, found: n_cells, rows: RowNumbers::default() };
+        if let ReadError::RaggedRows { rows, .. } = self.ragged.get_or_insert(first) {
             rows.add(self.n_rows);
         }
     }

@@ -10,7 +10,7 @@ use kohort_model::spec::HierarchySource;
 use kohort_model::{Column, Hierarchy, NULL, Texts};
 
 use super::Sources;
-use super::problem::{MissingValue, ReadProblem};
+use super::error::{MissingValue, ReadError};
 
 /// The hierarchies of one table; a file that several columns name is read once.
 pub(super) struct Hierarchies<'a> {
@@ -24,11 +24,7 @@ impl<'a> Hierarchies<'a> {
     }
 
     /// The hierarchy of a typed column, which holds a leaf for each of its texts.
-    pub(super) fn of_column(
-        &mut self,
-        source: &HierarchySource,
-        column: &Column,
-    ) -> Result<Arc<Hierarchy>, ReadProblem> {
+    pub(super) fn of_column(&mut self, source: &HierarchySource, column: &Column) -> Result<Arc<Hierarchy>, ReadError> {
         let hierarchy = match source {
             HierarchySource::Paths(path) | HierarchySource::Edges(path) => {
                 self.read_file(source, path, &column.name)?
@@ -36,35 +32,30 @@ impl<'a> Hierarchies<'a> {
             HierarchySource::Rule(rule) => rule
                 .make(&texts_by_value(column), column.value_type, &column.notation)
                 .map(Arc::new)
-                .map_err(|problem| ReadProblem::HierarchyRule { column: column.name.clone(), problem })?,
+                .map_err(|problem| ReadError::HierarchyRule { column: column.name.clone(), problem })?,
         };
         let missing = missing_values(column, &hierarchy);
         if !missing.is_empty() {
-            return Err(ReadProblem::NotInHierarchy { column: column.name.clone(), values: missing });
+            return Err(ReadError::NotInHierarchy { column: column.name.clone(), values: missing });
         }
         Ok(hierarchy)
     }
 
     /// The hierarchy in a file, whatever values a column has.
-    pub(super) fn of_file(&mut self, source: &HierarchySource, column: &str) -> Result<Arc<Hierarchy>, ReadProblem> {
+    pub(super) fn of_file(&mut self, source: &HierarchySource, column: &str) -> Result<Arc<Hierarchy>, ReadError> {
         match source {
             HierarchySource::Paths(path) | HierarchySource::Edges(path) => self.read_file(source, path, column),
-            HierarchySource::Rule(_) => Err(ReadProblem::RuleWithoutValues { column: column.to_owned() }),
+            HierarchySource::Rule(_) => Err(ReadError::RuleWithoutValues { column: column.to_owned() }),
         }
     }
 
-    fn read_file(
-        &mut self,
-        source: &HierarchySource,
-        path: &Path,
-        column: &str,
-    ) -> Result<Arc<Hierarchy>, ReadProblem> {
+    fn read_file(&mut self, source: &HierarchySource, path: &Path, column: &str) -> Result<Arc<Hierarchy>, ReadError> {
         let file = path;
         let path = self.sources.place(file);
         if let Some(hierarchy) = self.read.get(&path) {
             return Ok(Arc::clone(hierarchy));
         }
-        let text = self.sources.text(file).map_err(|source| ReadProblem::HierarchyIo {
+        let text = self.sources.text(file).map_err(|source| ReadError::HierarchyIo {
             column: column.to_owned(),
             path: path.clone(),
             source,
@@ -74,7 +65,7 @@ impl<'a> Hierarchies<'a> {
             HierarchySource::Edges(_) => Hierarchy::from_edges(text),
             HierarchySource::Paths(_) | HierarchySource::Rule(_) => Hierarchy::from_paths(text),
         };
-        let hierarchy = parsed.map(Arc::new).map_err(|problems| ReadProblem::Hierarchy {
+        let hierarchy = parsed.map(Arc::new).map_err(|problems| ReadError::Hierarchy {
             column: column.to_owned(),
             path: path.clone(),
             problems,

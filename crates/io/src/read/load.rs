@@ -9,8 +9,8 @@ use kohort_model::hierarchy::Rule;
 use kohort_model::spec::{ColumnSpec, HierarchySource, ReleasedHierarchies, TableSpec};
 use kohort_model::{Column, Distance, LabelsManifest, NULL, Notation, Progress, Role, Spec, Table, Value, ValueType};
 
+use super::error::{ReadError, ReadErrors, RowNumbers};
 use super::hierarchies::Hierarchies;
-use super::problem::{ReadProblem, ReadProblems, Rows};
 use super::roles::{check_names, key_names, roles_of};
 use super::typing::{self, Misfit, Why};
 use super::{OpenTable, RawColumn, Sources};
@@ -102,9 +102,9 @@ pub fn load<'s>(
     spec: &Spec,
     table_spec: &TableSpec,
     progress: &dyn Progress,
-) -> Result<LoadedTable, ReadProblems> {
+) -> Result<LoadedTable, ReadErrors> {
     let sources = sources.into();
-    let fail = |problems| ReadProblems { file: sources.place(&table_spec.file), problems };
+    let fail = |problems| ReadErrors { file: sources.place(&table_spec.file), problems };
 
     let opened = sources.open(&table_spec.file, &table_spec.csv, progress);
     let (open, format) = opened.map_err(|problem| fail(vec![problem]))?;
@@ -150,8 +150,8 @@ pub fn load<'s>(
         && spec.tables.len() < 2
         && columns[person].has_nulls()
     {
-        let rows = Rows::with_ids(&columns[person].ids, |id| id == NULL);
-        problems.push(ReadProblem::NullPerson { column: columns[person].name.clone(), rows });
+        let rows = RowNumbers::with_ids(&columns[person].ids, |id| id == NULL);
+        problems.push(ReadError::NullPerson { column: columns[person].name.clone(), rows });
     }
     if !problems.is_empty() {
         return Err(fail(problems));
@@ -186,7 +186,7 @@ fn build_column(
     table: &TableSpec,
     raw: RawColumn,
     hierarchies: &mut Hierarchies<'_>,
-    problems: &mut Vec<ReadProblem>,
+    problems: &mut Vec<ReadError>,
 ) -> Column {
     let form = raw.field.as_ref().map(|field| TextForm::of(field.data_type()));
     let mut column = Column {
@@ -202,7 +202,7 @@ fn build_column(
     if needs_type(role, column_spec) {
         if order == ArrowOrder::Unordered {
             let data_type = raw.field.map_or_else(String::new, |field| field.data_type().to_string());
-            problems.push(ReadProblem::UnsupportedType { column: column.name.clone(), role, data_type });
+            problems.push(ReadError::UnsupportedType { column: column.name.clone(), role, data_type });
             return column;
         }
         // Arrow's decimals and dates have one spelling, whatever a spec says of texts.
@@ -228,7 +228,7 @@ fn build_column(
         },
         None if role == Role::Quasi => problems.extend(check_labels(&column)),
         None if asks_for(column_spec, Distance::Hierarchical) => {
-            problems.push(ReadProblem::NeedsHierarchy { column: column.name.clone() });
+            problems.push(ReadError::NeedsHierarchy { column: column.name.clone() });
         }
         None => {}
     }
@@ -279,37 +279,37 @@ fn type_of(
 }
 
 impl Misfit {
-    fn problem(self, column: &Column) -> ReadProblem {
+    fn problem(self, column: &Column) -> ReadError {
         let mut is_misfit = vec![false; column.texts.len()];
         for &id in &self.ids {
             is_misfit[id as usize] = true;
         }
-        let rows = Rows::with_ids(&column.ids, |id| id != NULL && is_misfit[id as usize]);
+        let rows = RowNumbers::with_ids(&column.ids, |id| id != NULL && is_misfit[id as usize]);
         let (column, n_values) = (column.name.clone(), self.ids.len());
         match self.why {
-            Why::NotOfType(value_type) => ReadProblem::NotOfType { column, value_type, n_values, rows },
-            Why::ImpossibleDates => ReadProblem::ImpossibleDates { column, n_values, rows },
+            Why::NotOfType(value_type) => ReadError::NotOfType { column, value_type, n_values, rows },
+            Why::ImpossibleDates => ReadError::ImpossibleDates { column, n_values, rows },
         }
     }
 }
 
-fn check_person_k(column: &Column) -> Option<ReadProblem> {
+fn check_person_k(column: &Column) -> Option<ReadError> {
     let is_bad = |id| {
         id == NULL || !matches!(column.value(id), Some(Value::Integer(k)) if (0..=i64::from(u32::MAX)).contains(&k))
     };
     let bad: Vec<bool> = (0..column.texts.len() as u32).map(is_bad).collect();
-    let rows = Rows::with_ids(&column.ids, |id| id == NULL || bad[id as usize]);
-    (rows.total > 0).then(|| ReadProblem::BadPersonK { column: column.name.clone(), rows })
+    let rows = RowNumbers::with_ids(&column.ids, |id| id == NULL || bad[id as usize]);
+    (rows.total > 0).then(|| ReadError::BadPersonK { column: column.name.clone(), rows })
 }
 
 /// A column without a hierarchy is released as values, ranges and `*`; its own values must not look like the others.
-pub fn check_labels(column: &Column) -> Option<ReadProblem> {
+pub fn check_labels(column: &Column) -> Option<ReadError> {
     let clashes: Vec<bool> = column.texts.iter().map(looks_like_a_label).collect();
     if !clashes.contains(&true) {
         return None;
     }
-    let rows = Rows::with_ids(&column.ids, |id| id != NULL && clashes[id as usize]);
-    Some(ReadProblem::LabelClash { column: column.name.clone(), rows })
+    let rows = RowNumbers::with_ids(&column.ids, |id| id != NULL && clashes[id as usize]);
+    Some(ReadError::LabelClash { column: column.name.clone(), rows })
 }
 
 pub(super) fn looks_like_a_label(text: &str) -> bool {
@@ -357,7 +357,7 @@ pub(crate) mod tests {
     }
 
     /// Loads a CSV text by a spec of its columns.
-    fn load_text(text: &str, change: impl FnOnce(&mut TableSpec)) -> Result<LoadedTable, ReadProblems> {
+    fn load_text(text: &str, change: impl FnOnce(&mut TableSpec)) -> Result<LoadedTable, ReadErrors> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("patient.csv"), text).unwrap();
         let mut table = table_spec("patient.csv", Vec::new());
@@ -365,7 +365,7 @@ pub(crate) mod tests {
         load(folder.path(), &Spec::new(2), &table, &Silent)
     }
 
-    fn messages(result: Result<LoadedTable, ReadProblems>) -> Vec<String> {
+    fn messages(result: Result<LoadedTable, ReadErrors>) -> Vec<String> {
         result.unwrap_err().problems.iter().map(ToString::to_string).collect()
     }
 

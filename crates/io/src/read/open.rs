@@ -8,7 +8,7 @@ use kohort_model::spec::CsvSpec;
 use kohort_model::{Column, Notation, Progress, Role, Table, Texts, ValueType};
 
 use super::arrow::ArrowFile;
-use super::problem::{ReadProblem, ReadProblems};
+use super::error::{ReadError, ReadErrors};
 use super::roles::check_names;
 use super::{Batches, CsvFile, Keep, Kept, RawColumn};
 use crate::{Compression, InputFormat};
@@ -26,8 +26,8 @@ pub struct CheckOptions {
 ///
 /// # Errors
 /// Every problem that can be found.
-pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadProblems> {
-    let fail = |problems| ReadProblems { file: path.to_owned(), problems };
+pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadErrors> {
+    let fail = |problems| ReadErrors { file: path.to_owned(), problems };
     let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| fail(vec![problem]))?;
     read_all(&table_name(path), open).map_err(fail)
 }
@@ -36,26 +36,22 @@ pub fn read_for_check(path: &Path, options: &CheckOptions, progress: &dyn Progre
 ///
 /// # Errors
 /// Every problem that can be found.
-pub fn read_batches_for_check(name: &str, batches: &Batches, progress: &dyn Progress) -> Result<Table, ReadProblems> {
-    read_all(name, batches.open(progress)).map_err(|problems| ReadProblems { file: name.into(), problems })
+pub fn read_batches_for_check(name: &str, batches: &Batches, progress: &dyn Progress) -> Result<Table, ReadErrors> {
+    read_all(name, batches.open(progress)).map_err(|problems| ReadErrors { file: name.into(), problems })
 }
 
 /// Reads a released table, which may have no rows: of a child table all may be left out.
-pub(crate) fn read_released(
-    path: &Path,
-    options: &CheckOptions,
-    progress: &dyn Progress,
-) -> Result<Table, ReadProblems> {
-    let fail = |problems| ReadProblems { file: path.to_owned(), problems };
+pub(crate) fn read_released(path: &Path, options: &CheckOptions, progress: &dyn Progress) -> Result<Table, ReadErrors> {
+    let fail = |problems| ReadErrors { file: path.to_owned(), problems };
     let open = OpenTable::open(path, options.format, &options.csv, progress).map_err(|problem| fail(vec![problem]))?;
     released_in(&table_name(path), open).map_err(fail)
 }
 
 /// The same of a table that was opened.
-pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadProblem>> {
+pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadError>> {
     let names = open.names().to_vec();
     match read_all(name, open) {
-        Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => {
+        Err(problems) if matches!(problems.as_slice(), [ReadError::NoRows]) => {
             let nothing = |_: &String| RawColumn { texts: Texts::new(), ids: Vec::new(), field: None };
             let columns = names.iter().map(nothing).collect();
             Ok(plain_table(name.to_owned(), names, columns))
@@ -65,7 +61,7 @@ pub(crate) fn released_in(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<
 }
 
 /// All columns of a table that was opened, as they are.
-fn read_all(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadProblem>> {
+fn read_all(name: &str, open: OpenTable<'_>) -> Result<Table, Vec<ReadError>> {
     let names = open.names().to_vec();
     let bad_names = check_names(&names);
     if !bad_names.is_empty() {
@@ -108,10 +104,10 @@ impl<'a> OpenTable<'a> {
         format: Option<InputFormat>,
         csv: &CsvSpec,
         progress: &'a dyn Progress,
-    ) -> Result<Self, ReadProblem> {
+    ) -> Result<Self, ReadError> {
         let is_stdin = path == Path::new("-");
         let default = is_stdin.then_some(InputFormat::Csv(Compression::None));
-        let format = format.or(default).or_else(|| InputFormat::of_path(path)).ok_or(ReadProblem::UnknownFormat)?;
+        let format = format.or(default).or_else(|| InputFormat::of_path(path)).ok_or(ReadError::UnknownFormat)?;
         match format {
             InputFormat::Csv(compression) => {
                 let bytes = counted_bytes(path, progress)?;
@@ -121,7 +117,7 @@ impl<'a> OpenTable<'a> {
                 Ok(OpenTable::Arrow(ArrowFile::open_stream(counted_bytes(path, progress)?)?))
             }
             InputFormat::Parquet | InputFormat::ArrowFile | InputFormat::ArrowStream if is_stdin => {
-                Err(ReadProblem::NotFromStdin)
+                Err(ReadError::NotFromStdin)
             }
             InputFormat::Parquet => Ok(OpenTable::Arrow(ArrowFile::open_parquet(open_file(path)?, progress)?)),
             InputFormat::ArrowFile | InputFormat::ArrowStream => {
@@ -139,7 +135,7 @@ impl<'a> OpenTable<'a> {
     }
 
     /// Reads the rows, and of them the columns at these positions, which ascend.
-    pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadProblem>> {
+    pub(crate) fn read(self, wanted: &[usize]) -> Result<Vec<RawColumn>, Vec<ReadError>> {
         let wanted: Vec<(usize, Keep<'_>)> = wanted.iter().map(|&position| (position, Keep::Texts)).collect();
         let texts = |kept| match kept {
             Kept::Texts(column) => Some(column),
@@ -149,7 +145,7 @@ impl<'a> OpenTable<'a> {
     }
 
     /// Reads the rows, and keeps of them what is said of the columns at these positions, which ascend.
-    pub(crate) fn read_kept(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadProblem>> {
+    pub(crate) fn read_kept(self, wanted: &[(usize, Keep<'_>)]) -> Result<Vec<Kept>, Vec<ReadError>> {
         match self {
             OpenTable::Csv(file) => file.read(wanted),
             OpenTable::Arrow(file) => file.read(wanted).map_err(|problem| vec![problem]),
@@ -157,17 +153,17 @@ impl<'a> OpenTable<'a> {
     }
 }
 
-fn open_file(path: &Path) -> Result<File, ReadProblem> {
-    let file = File::open(path).map_err(|source| ReadProblem::Io { source })?;
-    let metadata = file.metadata().map_err(|source| ReadProblem::Io { source })?;
+fn open_file(path: &Path) -> Result<File, ReadError> {
+    let file = File::open(path).map_err(|source| ReadError::Io { source })?;
+    let metadata = file.metadata().map_err(|source| ReadError::Io { source })?;
     if metadata.is_dir() {
-        return Err(ReadProblem::Io { source: io::Error::from(io::ErrorKind::IsADirectory) });
+        return Err(ReadError::Io { source: io::Error::from(io::ErrorKind::IsADirectory) });
     }
     Ok(file)
 }
 
 /// The bytes of a file, which tell the progress as they are read.
-fn counted_bytes<'a>(path: &Path, progress: &'a dyn Progress) -> Result<Box<dyn Read + 'a>, ReadProblem> {
+fn counted_bytes<'a>(path: &Path, progress: &'a dyn Progress) -> Result<Box<dyn Read + 'a>, ReadError> {
     if path == Path::new("-") {
         progress.begin("reading", 0);
         return Ok(Box::new(Counted { reader: io::stdin().lock(), progress }));
@@ -177,12 +173,12 @@ fn counted_bytes<'a>(path: &Path, progress: &'a dyn Progress) -> Result<Box<dyn 
     Ok(Box::new(Counted { reader: file, progress }))
 }
 
-fn decompressed<'a>(bytes: Box<dyn Read + 'a>, compression: Compression) -> Result<Box<dyn Read + 'a>, ReadProblem> {
+fn decompressed<'a>(bytes: Box<dyn Read + 'a>, compression: Compression) -> Result<Box<dyn Read + 'a>, ReadError> {
     Ok(match compression {
         Compression::None => bytes,
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::new(bytes))),
         Compression::Zstd => {
-            Box::new(zstd::stream::read::Decoder::new(bytes).map_err(|source| ReadProblem::Io { source })?)
+            Box::new(zstd::stream::read::Decoder::new(bytes).map_err(|source| ReadError::Io { source })?)
         }
     })
 }

@@ -18,7 +18,7 @@ use kohort_model::{Column, Decimal, NULL, Notation, Value, ValueType};
 use kohort_verify::key_print;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-use super::problem::Rows;
+use super::error::RowNumbers;
 
 /// Persons of the private table by their key.
 pub(crate) struct KnownPersons<'t> {
@@ -46,9 +46,9 @@ impl<'t> KnownPersons<'t> {
     ///
     /// # Errors
     /// Rows whose person was named before, by a key of the same value.
-    pub(crate) fn new(column: &'t Column) -> Result<Self, Rows> {
+    pub(crate) fn new(column: &'t Column) -> Result<Self, RowNumbers> {
         let mut persons = KnownPersons { rows: HashMap::new(), hasher: FixedState::with_seed(0) };
-        let mut twice = Rows::default();
+        let mut twice = RowNumbers::default();
         for (row, &id) in (0..).zip(&column.ids).filter(|&(_, &id)| id != NULL) {
             if persons.rows.insert(key_value(column.texts.get(id)), row).is_some() {
                 twice.add(u64::from(row) + 1);

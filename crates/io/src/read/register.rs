@@ -31,12 +31,12 @@ use kohort_model::spec::{CsvSpec, HierarchySource, RegisterMissing, RegisterSpec
 use kohort_model::{Column, JoinedRegister, NULL, Notation, Progress, Respelled, Role, Spec, Table, Texts};
 
 use super::columns::FileColumns;
+use super::error::{MissingValue, ReadError, ReadErrors, RowNumbers};
 use super::hierarchies::Hierarchies;
 use super::load::{LoadedTable, looks_like_a_label};
 use super::persons::{KnownPersons, NOBODY, NamedPerson};
-use super::problem::{MissingValue, ReadProblem, ReadProblems, Rows};
 use super::roles::check_names;
-use super::tables::{LoadProblem, OfTable};
+use super::tables::{LoadError, OfTable};
 use super::{Keep, Kept, RawColumn, Sources};
 use united::{RegisterRows, United};
 use values::{ColumnValues, placed_ids};
@@ -102,18 +102,17 @@ pub fn load_registers<'s>(
     spec: &Spec,
     original: &mut LoadedTable,
     progress: &dyn Progress,
-) -> Result<LoadedRegisters, LoadProblem> {
+) -> Result<LoadedRegisters, LoadError> {
     let (sources, table_spec) = (sources.into(), &spec.tables[0]);
     let by_key = spec.registers.values().any(|register| register.key.is_some());
     let by = if by_key { JoinedBy::Key } else { JoinedBy::Values };
-    check_private(&original.table).map_err(|problems| {
-        LoadProblem::Files(vec![ReadProblems { file: sources.place(&table_spec.file), problems }])
-    })?;
+    check_private(&original.table)
+        .map_err(|problems| LoadError::Files(vec![ReadErrors { file: sources.place(&table_spec.file), problems }]))?;
     let nobody = Column::from_cells("", Role::Key, []);
     let person_column = original.table.person_column().filter(|_| by_key).unwrap_or(&nobody);
     let persons = KnownPersons::new(person_column).map_err(|rows| {
-        let problems = vec![ReadProblem::PersonTwice { column: person_column.name.clone(), rows }];
-        LoadProblem::Files(vec![ReadProblems { file: sources.place(&table_spec.file), problems }])
+        let problems = vec![ReadError::PersonTwice { column: person_column.name.clone(), rows }];
+        LoadError::Files(vec![ReadErrors { file: sources.place(&table_spec.file), problems }])
     })?;
     let quasi: Vec<&Column> =
         original.table.with_role(Role::Quasi).into_iter().map(|position| &original.table.columns[position]).collect();
@@ -134,7 +133,7 @@ pub fn load_registers<'s>(
                 persons: &persons,
             };
             match source.read(&values, &OfTable { progress, name }) {
-                Err(found) => problems.push(ReadProblems { file: sources.place(source.file), problems: found }),
+                Err(found) => problems.push(ReadErrors { file: sources.place(source.file), problems: found }),
                 Ok(read) => {
                     let sha256 = read.sha256.clone();
                     earlier.push(EarlierRegister { sha256, places: Vec::new() });
@@ -152,7 +151,7 @@ pub fn load_registers<'s>(
             persons: &persons,
         };
         match source.read(&values, &OfTable { progress, name }) {
-            Err(found) => problems.push(ReadProblems { file: sources.place(source.file), problems: found }),
+            Err(found) => problems.push(ReadErrors { file: sources.place(source.file), problems: found }),
             Ok(read) => {
                 registers.push(LoadedRegister {
                     name: name.clone(),
@@ -168,7 +167,7 @@ pub fn load_registers<'s>(
         }
     }
     if !problems.is_empty() {
-        return Err(LoadProblem::Files(problems));
+        return Err(LoadError::Files(problems));
     }
     progress.begin("joining", 0);
     let private_ids: Vec<&[u32]> = quasi.iter().map(|column| column.ids.as_slice()).collect();
@@ -190,14 +189,14 @@ pub fn load_registers<'s>(
             match hierarchies.of_column(source, &column) {
                 Ok(hierarchy) => column.hierarchy = Some(hierarchy),
                 Err(problem) => {
-                    problems.push(ReadProblems { file: sources.place(&table_spec.file), problems: vec![problem] });
+                    problems.push(ReadErrors { file: sources.place(&table_spec.file), problems: vec![problem] });
                 }
             }
         }
         columns.push(column);
     }
     if !problems.is_empty() {
-        return Err(LoadProblem::Files(problems));
+        return Err(LoadError::Files(problems));
     }
     for column in &columns {
         let private = original.table.columns.iter_mut().find(|private| private.name == column.name);
@@ -217,20 +216,20 @@ pub fn load_registers<'s>(
 }
 
 /// What keeps a private table from being joined with a register.
-fn check_private(table: &Table) -> Result<(), Vec<ReadProblem>> {
+fn check_private(table: &Table) -> Result<(), Vec<ReadError>> {
     let mut problems = Vec::new();
     if let Some(person) = table.person_column() {
         let mut met = vec![false; person.texts.len()];
-        let rows = Rows::with_ids(&person.ids, |id| id != NULL && std::mem::replace(&mut met[id as usize], true));
+        let rows = RowNumbers::with_ids(&person.ids, |id| id != NULL && std::mem::replace(&mut met[id as usize], true));
         if rows.total > 0 {
-            problems.push(ReadProblem::PersonTwice { column: person.name.clone(), rows });
+            problems.push(ReadError::PersonTwice { column: person.name.clone(), rows });
         }
     }
     if table.column(SENSITIVE_GROUP).is_some() {
-        problems.push(ReadProblem::ReservedName { what: "column", name: SENSITIVE_GROUP });
+        problems.push(ReadError::ReservedName { what: "column", name: SENSITIVE_GROUP });
     }
     if table.name == SENSITIVE_TABLE {
-        problems.push(ReadProblem::ReservedName { what: "table", name: SENSITIVE_TABLE });
+        problems.push(ReadError::ReservedName { what: "table", name: SENSITIVE_TABLE });
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -259,11 +258,11 @@ struct ReadRegister {
 }
 
 impl Source<'_> {
-    fn read(&self, values: &[ColumnValues<'_>], progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadProblem>> {
+    fn read(&self, values: &[ColumnValues<'_>], progress: &dyn Progress) -> Result<ReadRegister, Vec<ReadError>> {
         let sha256 = self.sources.sha256(self.file).map_err(|problem| vec![problem])?;
         if let Some(pinned) = self.register.sha256.as_ref().filter(|pinned| **pinned != sha256) {
             let twelve = |digest: &str| digest.chars().take(12).collect();
-            return Err(vec![ReadProblem::OtherDigest { pinned: twelve(pinned), found: twelve(&sha256) }]);
+            return Err(vec![ReadError::OtherDigest { pinned: twelve(pinned), found: twelve(&sha256) }]);
         }
         let csv = CsvSpec::default();
         let (open, _) = self.sources.open(self.file, &csv, progress).map_err(|problem| vec![problem])?;
@@ -279,9 +278,7 @@ impl Source<'_> {
         let kept = match open.read_kept(&wanted) {
             Ok(kept) => kept,
             // Then there is simply nobody in it.
-            Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => {
-                wanted.iter().map(nothing).collect()
-            }
+            Err(problems) if matches!(problems.as_slice(), [ReadError::NoRows]) => wanted.iter().map(nothing).collect(),
             Err(problems) => return Err(problems),
         };
         let (mut columns, mut persons): (Vec<Option<RawColumn>>, _) = (positions.iter().map(|_| None).collect(), None);
@@ -311,17 +308,17 @@ impl Source<'_> {
     }
 
     /// Where the quasi columns and the key are.
-    fn positions(&self, names: &[String]) -> Result<(Vec<usize>, Option<usize>), Vec<ReadProblem>> {
+    fn positions(&self, names: &[String]) -> Result<(Vec<usize>, Option<usize>), Vec<ReadError>> {
         let name_of = |column: &&Column| self.register.columns.get(&column.name).unwrap_or(&column.name).clone();
         let wanted: Vec<String> = self.quasi.iter().map(name_of).chain(self.register.key.clone()).collect();
         let position = |wanted: &String| names.iter().position(|name| name == wanted);
         let unknown: Vec<String> = wanted.iter().filter(|name| position(name).is_none()).cloned().collect();
         if !unknown.is_empty() {
             let known = FileColumns::of_file(names, wanted.iter().map(String::as_str));
-            return Err(vec![ReadProblem::UnknownColumn { columns: unknown, known }]);
+            return Err(vec![ReadError::UnknownColumn { columns: unknown, known }]);
         }
         if let Some(twice) = wanted.iter().enumerate().find(|(at, name)| wanted[..*at].contains(name)) {
-            return Err(vec![ReadProblem::RegisterColumnTwice { column: twice.1.clone() }]);
+            return Err(vec![ReadError::RegisterColumnTwice { column: twice.1.clone() }]);
         }
         let mut positions: Vec<usize> = wanted.iter().filter_map(position).collect();
         let key = self.register.key.as_ref().and_then(|_| positions.pop());
@@ -335,11 +332,11 @@ impl Source<'_> {
         values: &ColumnValues<'_>,
         raw: &RawColumn,
         name: &str,
-    ) -> Result<Notation, ReadProblem> {
+    ) -> Result<Notation, ReadError> {
         let private = self.quasi[at];
-        let rows = |misfits: &[bool]| Rows::with_ids(&raw.ids, |id| id != NULL && misfits[id as usize]);
+        let rows = |misfits: &[bool]| RowNumbers::with_ids(&raw.ids, |id| id != NULL && misfits[id as usize]);
         let column = || name.to_owned();
-        let notation = values.notation_of(&raw.texts).map_err(|unread| ReadProblem::NotOfType {
+        let notation = values.notation_of(&raw.texts).map_err(|unread| ReadError::NotOfType {
             column: column(),
             value_type: private.value_type,
             n_values: unread.iter().filter(|&&unread| unread).count(),
@@ -350,8 +347,8 @@ impl Source<'_> {
             return Ok(notation);
         }
         Err(match &private.hierarchy {
-            Some(_) => ReadProblem::NotInHierarchy { column: column(), values: missing_values(&unplaced, &raw.ids) },
-            None => ReadProblem::LabelClash { column: column(), rows: rows(&unplaced) },
+            Some(_) => ReadError::NotInHierarchy { column: column(), values: missing_values(&unplaced, &raw.ids) },
+            None => ReadError::LabelClash { column: column(), rows: rows(&unplaced) },
         })
     }
 
@@ -382,19 +379,19 @@ impl Source<'_> {
     }
 
     /// Takes out rows that lack something, or refuses them.
-    fn without_incomplete(&self, mut read: ReadRegister, names: &[&str]) -> Result<ReadRegister, Vec<ReadProblem>> {
+    fn without_incomplete(&self, mut read: ReadRegister, names: &[&str]) -> Result<ReadRegister, Vec<ReadError>> {
         if self.missing == RegisterMissing::Refuse {
-            let lacks = |rows: Rows, name: &str| {
-                (rows.total > 0).then(|| ReadProblem::RegisterLacks { column: name.to_owned(), rows })
+            let lacks = |rows: RowNumbers, name: &str| {
+                (rows.total > 0).then(|| ReadError::RegisterLacks { column: name.to_owned(), rows })
             };
             let of_columns = read
                 .columns
                 .iter()
                 .zip(names)
-                .filter_map(|(raw, name)| lacks(Rows::with_ids(&raw.ids, |id| id == NULL), name));
-            let mut problems: Vec<ReadProblem> = of_columns.collect();
+                .filter_map(|(raw, name)| lacks(RowNumbers::with_ids(&raw.ids, |id| id == NULL), name));
+            let mut problems: Vec<ReadError> = of_columns.collect();
             if let (Some(persons), Some(key)) = (&read.persons, &self.register.key) {
-                let mut rows = Rows::default();
+                let mut rows = RowNumbers::default();
                 (1..).zip(persons).filter(|&(_, &person)| person == NOBODY).for_each(|(row, _)| rows.add(row));
                 problems.extend(lacks(rows, key));
             }

@@ -14,11 +14,11 @@ use kohort_model::{
 use kohort_verify::{Listing, Reading};
 
 use super::columns::FileColumns;
+use super::error::{ReadError, ReadErrors};
 use super::hierarchies::Hierarchies;
 use super::manifest::parse_manifest;
 use super::open::{CheckOptions, read_for_check, read_released};
-use super::problem::{ReadProblem, ReadProblems};
-use super::{ListingProblem, OpenTable, read_listing_file};
+use super::{ListingError, OpenTable, read_listing_file};
 use crate::bounds::{bound_names, compose, label, separator};
 use crate::digest::sha256_of_file;
 use crate::{ErrorClass, InputFormat};
@@ -29,7 +29,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// What is wrong with a release folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReleaseProblem {
+pub enum ReleaseError {
     /// Something in it can't be read.
     #[error("{}: can't be read: {source}", path.display())]
     Io {
@@ -116,49 +116,49 @@ pub enum ReleaseProblem {
     },
     /// A table can't be read.
     #[error(transparent)]
-    Table(#[from] ReadProblems),
+    Table(#[from] ReadErrors),
 }
 
-impl ReleaseProblem {
+impl ReleaseError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ReleaseProblem::NoManifest { .. } => {
+            ReleaseError::NoManifest { .. } => {
                 Some("name a folder that `kohort anonymize` wrote; for any other table use `kohort check`".to_owned())
             }
-            ReleaseProblem::SeveralTables { .. } => Some(
+            ReleaseError::SeveralTables { .. } => Some(
                 "name the files of its tables one by one, with --person where a column names the person".to_owned(),
             ),
-            ReleaseProblem::Unnamed { .. } => {
+            ReleaseError::Unnamed { .. } => {
                 Some("move it elsewhere: only files that the manifest names were verified".to_owned())
             }
-            ReleaseProblem::Digest { .. }
-            | ReleaseProblem::Differs { .. }
-            | ReleaseProblem::Bounds { .. }
-            | ReleaseProblem::Labels { .. }
-            | ReleaseProblem::Listing { .. }
-            | ReleaseProblem::BadManifest { .. } => {
+            ReleaseError::Digest { .. }
+            | ReleaseError::Differs { .. }
+            | ReleaseError::Bounds { .. }
+            | ReleaseError::Labels { .. }
+            | ReleaseError::Listing { .. }
+            | ReleaseError::BadManifest { .. } => {
                 Some("the release was changed after it was written: don't trust it, write it again".to_owned())
             }
-            ReleaseProblem::Table(problems) => problems.problems.first().and_then(ReadProblem::hint),
-            ReleaseProblem::Io { .. } => None,
+            ReleaseError::Table(problems) => problems.problems.first().and_then(ReadError::hint),
+            ReleaseError::Io { .. } => None,
         }
     }
 
     /// Who can do something about it.
     pub fn class(&self) -> ErrorClass {
         match self {
-            ReleaseProblem::Io { .. } => ErrorClass::Io,
-            ReleaseProblem::Table(problems) => problems.class(),
-            ReleaseProblem::NoManifest { .. }
-            | ReleaseProblem::BadManifest { .. }
-            | ReleaseProblem::Digest { .. }
-            | ReleaseProblem::Differs { .. }
-            | ReleaseProblem::Unnamed { .. }
-            | ReleaseProblem::SeveralTables { .. }
-            | ReleaseProblem::Labels { .. }
-            | ReleaseProblem::Listing { .. }
-            | ReleaseProblem::Bounds { .. } => ErrorClass::Input,
+            ReleaseError::Io { .. } => ErrorClass::Io,
+            ReleaseError::Table(problems) => problems.class(),
+            ReleaseError::NoManifest { .. }
+            | ReleaseError::BadManifest { .. }
+            | ReleaseError::Digest { .. }
+            | ReleaseError::Differs { .. }
+            | ReleaseError::Unnamed { .. }
+            | ReleaseError::SeveralTables { .. }
+            | ReleaseError::Labels { .. }
+            | ReleaseError::Listing { .. }
+            | ReleaseError::Bounds { .. } => ErrorClass::Input,
         }
     }
 }
@@ -168,7 +168,7 @@ impl ReleaseProblem {
 ///
 /// # Errors
 /// Where a file is missing, damaged, not the one the manifest speaks of, or not named by it.
-pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest, Vec<Table>), ReleaseError> {
     read_release_of(&[], folder, progress)
 }
 
@@ -176,9 +176,9 @@ pub fn read_release(folder: &Path, progress: &dyn Progress) -> Result<(Manifest,
 ///
 /// # Errors
 /// Where it can't be read.
-pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseProblem> {
+pub fn manifest_digest(folder: &Path) -> Result<String, ReleaseError> {
     let path = folder.join(MANIFEST);
-    sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path, source })
+    sha256_of_file(&path).map_err(|source| ReleaseError::Io { path, source })
 }
 
 /// Reads a release, and gives its columns the hierarchies in these files. What else is in the folder does not matter.
@@ -189,7 +189,7 @@ pub fn read_release_with(
     folder: &Path,
     hierarchies: &BTreeMap<String, HierarchySource>,
     progress: &dyn Progress,
-) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseError> {
     let (manifest, mut tables) = read_named(&[], folder, progress)?;
     let mut read = Hierarchies::new(Path::new(""));
     let mut problems = Vec::new();
@@ -199,7 +199,7 @@ pub fn read_release_with(
         if columns.is_empty() {
             let names = manifest.tables.iter().flat_map(|table| table.columns.keys().cloned());
             let known = FileColumns::of_schema(names);
-            problems.push(ReadProblem::UnknownColumn { columns: vec![name.clone()], known });
+            problems.push(ReadError::UnknownColumn { columns: vec![name.clone()], known });
         }
         match read.of_file(source, name) {
             Ok(hierarchy) => columns.iter_mut().for_each(|column| column.hierarchy = Some(Arc::clone(&hierarchy))),
@@ -209,7 +209,7 @@ pub fn read_release_with(
     if problems.is_empty() {
         Ok((manifest, tables))
     } else {
-        Err(ReadProblems { file: folder.to_owned(), problems }.into())
+        Err(ReadErrors { file: folder.to_owned(), problems }.into())
     }
 }
 
@@ -221,7 +221,7 @@ pub fn read_release_of(
     originals: &[Table],
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseError> {
     let (manifest, tables) = read_named(originals, folder, progress)?;
     check_contents(folder, &manifest)?;
     Ok((manifest, tables))
@@ -232,30 +232,30 @@ fn read_named(
     originals: &[Table],
     folder: &Path,
     progress: &dyn Progress,
-) -> Result<(Manifest, Vec<Table>), ReleaseProblem> {
+) -> Result<(Manifest, Vec<Table>), ReleaseError> {
     let manifest = read_manifest(folder)?;
     let path = folder.join(MANIFEST);
     let read = |entry: &TableManifest| {
         let original = originals.iter().find(|original| original.name == entry.name);
         read_entry(folder, &path, entry, original, progress)
     };
-    let tables: Result<Vec<Table>, ReleaseProblem> = manifest.tables.iter().map(read).collect();
+    let tables: Result<Vec<Table>, ReleaseError> = manifest.tables.iter().map(read).collect();
     Ok((manifest, tables?))
 }
 
 /// The manifest of a release folder. Nothing it says of its files is checked yet.
-pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseProblem> {
+pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, ReleaseError> {
     let path = folder.join(MANIFEST);
     let json = fs::read_to_string(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => ReleaseProblem::NoManifest { folder: folder.to_owned() },
-        _ => ReleaseProblem::Io { path: path.clone(), source },
+        std::io::ErrorKind::NotFound => ReleaseError::NoManifest { folder: folder.to_owned() },
+        _ => ReleaseError::Io { path: path.clone(), source },
     })?;
-    parse_manifest(&json).map_err(|message| ReleaseProblem::BadManifest { path, message })
+    parse_manifest(&json).map_err(|message| ReleaseError::BadManifest { path, message })
 }
 
 /// Refuses files of a release folder that its manifest does not name: nobody counts what stands in them.
-fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseProblem> {
-    let problem = |source| ReleaseProblem::Io { path: folder.to_owned(), source };
+fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseError> {
+    let problem = |source| ReleaseError::Io { path: folder.to_owned(), source };
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(problem)? {
         names.push(entry.map_err(problem)?.file_name());
@@ -273,27 +273,27 @@ fn check_contents(folder: &Path, manifest: &Manifest) -> Result<(), ReleaseProbl
         None => Ok(()),
         Some(name) => {
             let file = name.to_string_lossy().into_owned();
-            Err(ReleaseProblem::Unnamed { folder: folder.to_owned(), file })
+            Err(ReleaseError::Unnamed { folder: folder.to_owned(), file })
         }
     }
 }
 
 /// The file of a table of a release, if it is the one the manifest speaks of.
-pub(super) fn checked_file(folder: &Path, entry: &TableManifest) -> Result<PathBuf, ReleaseProblem> {
+pub(super) fn checked_file(folder: &Path, entry: &TableManifest) -> Result<PathBuf, ReleaseError> {
     checked(folder, entry, &entry.file, &entry.sha256)
 }
 
 /// A file of a table of a release, if it has this digest.
-fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Result<PathBuf, ReleaseProblem> {
+fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Result<PathBuf, ReleaseError> {
     let mut components = Path::new(file).components();
     if !matches!((components.next(), components.next()), (Some(Component::Normal(_)), None)) {
         let message = format!("table '{}': its file must be in the folder itself", entry.name);
-        return Err(ReleaseProblem::BadManifest { path: folder.join(MANIFEST), message });
+        return Err(ReleaseError::BadManifest { path: folder.join(MANIFEST), message });
     }
     let path = folder.join(file);
-    let sha256 = sha256_of_file(&path).map_err(|source| ReleaseProblem::Io { path: path.clone(), source })?;
+    let sha256 = sha256_of_file(&path).map_err(|source| ReleaseError::Io { path: path.clone(), source })?;
     if !sha256.eq_ignore_ascii_case(digest) {
-        return Err(ReleaseProblem::Digest { file: file.to_owned() });
+        return Err(ReleaseError::Digest { file: file.to_owned() });
     }
     Ok(path)
 }
@@ -302,15 +302,15 @@ fn checked(folder: &Path, entry: &TableManifest, file: &str, digest: &str) -> Re
 ///
 /// # Errors
 /// Where the file is missing, damaged or not the one the manifest speaks of.
-pub fn read_listing(folder: &Path, entry: &TableManifest, column: &str) -> Result<Option<Listing>, ReleaseProblem> {
+pub fn read_listing(folder: &Path, entry: &TableManifest, column: &str) -> Result<Option<Listing>, ReleaseError> {
     let labels = entry.columns.get(column).and_then(|known| known.labels.as_ref());
     let Some(LabelsManifest::Hierarchy { file: Some(file), sha256, .. }) = labels else { return Ok(None) };
     let path = checked(folder, entry, file, sha256.as_deref().unwrap_or_default())?;
-    let fault = |why: String| ReleaseProblem::Listing { file: file.clone(), column: column.to_owned(), why };
+    let fault = |why: String| ReleaseError::Listing { file: file.clone(), column: column.to_owned(), why };
     read_listing_file(&path).map(Some).map_err(|problem| match problem {
-        ListingProblem::Table(problems) => problems.into(),
-        ListingProblem::OtherColumns => fault("its columns are not label and value".to_owned()),
-        ListingProblem::Fault(found) => fault(found.to_string()),
+        ListingError::Table(problems) => problems.into(),
+        ListingError::OtherColumns => fault("its columns are not label and value".to_owned()),
+        ListingError::Fault(found) => fault(found.to_string()),
     })
 }
 
@@ -320,10 +320,10 @@ fn read_labels(
     entry: &TableManifest,
     column: &Column,
     labels: &LabelsManifest,
-) -> Result<Option<Hierarchy>, ReleaseProblem> {
+) -> Result<Option<Hierarchy>, ReleaseError> {
     let listing = read_listing(folder, entry, &column.name)?;
     if let (Some(listing), LabelsManifest::Hierarchy { file: Some(file), .. }) = (&listing, labels) {
-        listing.check_shown(&column.texts).map_err(|fault| ReleaseProblem::Listing {
+        listing.check_shown(&column.texts).map_err(|fault| ReleaseError::Listing {
             file: file.clone(),
             column: column.name.clone(),
             why: fault.to_string(),
@@ -331,7 +331,7 @@ fn read_labels(
     }
     Reading::new(column, labels, listing.as_ref()).tree(&column.texts).map_err(|id| {
         let first_row = column.ids.iter().position(|&other| other == id).map_or(0, |row| row as u64 + 1);
-        ReleaseProblem::Labels { file: entry.file.clone(), column: column.name.clone(), first_row }
+        ReleaseError::Labels { file: entry.file.clone(), column: column.name.clone(), first_row }
     })
 }
 
@@ -341,15 +341,15 @@ fn read_entry(
     entry: &TableManifest,
     original: Option<&Table>,
     progress: &dyn Progress,
-) -> Result<Table, ReleaseProblem> {
-    let bad_manifest = |message: &str| ReleaseProblem::BadManifest {
+) -> Result<Table, ReleaseError> {
+    let bad_manifest = |message: &str| ReleaseError::BadManifest {
         path: manifest.to_owned(),
         message: format!("table '{}': {message}", entry.name),
     };
     let path = checked_file(folder, entry)?;
     let mut table = read_table(&path, entry, progress)?;
     table.name.clone_from(&entry.name);
-    let differs = |what| ReleaseProblem::Differs { file: entry.file.clone(), what };
+    let differs = |what| ReleaseError::Differs { file: entry.file.clone(), what };
     if !names_match(table.columns.iter().map(|column| &column.name), entry) {
         return Err(differs("columns"));
     }
@@ -384,7 +384,7 @@ fn read_entry(
             let original = original.and_then(|original| original.column(&name)).map(|known| &known.notation);
             let separator = separator(column, &table.columns[position + 1], said.as_ref().or(original));
             compose(&mut table, position, &name, |low, high| label(low, high, separator)).map_err(|first_row| {
-                ReleaseProblem::Bounds { file: entry.file.clone(), column: name.clone(), first_row }
+                ReleaseError::Bounds { file: entry.file.clone(), column: name.clone(), first_row }
             })?;
         }
         position += 1;
@@ -419,7 +419,7 @@ fn bounded(table: &Table, position: usize, entry: &TableManifest) -> Result<Opti
 /// Reads a table file. Where the manifest of an earlier version does not say what separates the cells of a CSV file, it is
 /// the first that gives the columns of the manifest and fits all rows; in a file of one column it matters only for which
 /// cells are quoted.
-fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+fn read_table(path: &Path, entry: &TableManifest, progress: &dyn Progress) -> Result<Table, ReadErrors> {
     let mut options = CheckOptions::default();
     if !matches!(InputFormat::of_path(path), Some(InputFormat::Csv(_))) {
         return read_released(path, &options, progress);

@@ -6,10 +6,10 @@ use kohort_model::spec::{Keys, TableSpec};
 use kohort_model::{Role, Spec};
 
 use super::columns::FileColumns;
-use super::problem::ReadProblem;
+use super::error::ReadError;
 
 /// The role of each column, `None` where it has none, and what does not fit.
-pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec<Option<Role>>, Vec<ReadProblem>) {
+pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec<Option<Role>>, Vec<ReadError>) {
     let roles: Vec<Option<Role>> = names.iter().map(|name| role_of(name, spec, table)).collect();
     let mut problems = Vec::new();
     let asked = || {
@@ -19,7 +19,7 @@ pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec
     };
     let known = FileColumns::of_file(names, asked());
     if roles.contains(&None) {
-        problems.push(ReadProblem::NoRole { columns: known.only(|position| roles[position].is_none()) });
+        problems.push(ReadError::NoRole { columns: known.only(|position| roles[position].is_none()) });
     }
     let mut unknown: Vec<String> = Vec::new();
     for name in table.columns.iter().map(|column| column.name.as_str()).chain(key_names(table)) {
@@ -28,18 +28,18 @@ pub(super) fn roles_of(names: &[String], spec: &Spec, table: &TableSpec) -> (Vec
         }
     }
     if !unknown.is_empty() {
-        problems.push(ReadProblem::UnknownColumn { columns: unknown, known });
+        problems.push(ReadError::UnknownColumn { columns: unknown, known });
     }
     for (name, role) in names.iter().zip(&roles) {
         if *role == Some(Role::Identifier) && joins_tables(name, spec, table) {
-            problems.push(ReadProblem::IdentifierKept { column: name.clone() });
+            problems.push(ReadError::IdentifierKept { column: name.clone() });
         }
     }
     (roles, problems)
 }
 
 /// Names that occur twice or are empty.
-pub(super) fn check_names(names: &[String]) -> Vec<ReadProblem> {
+pub(super) fn check_names(names: &[String]) -> Vec<ReadError> {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (position, name) in names.iter().enumerate() {
         places.entry(name).or_default().push(position);
@@ -47,10 +47,10 @@ pub(super) fn check_names(names: &[String]) -> Vec<ReadProblem> {
     let mut problems = Vec::new();
     for (position, name) in names.iter().enumerate() {
         if name.is_empty() {
-            problems.push(ReadProblem::EmptyColumnName { position: position + 1 });
+            problems.push(ReadError::EmptyColumnName { position: position + 1 });
         } else if let Some(places) = places.remove(name.as_str()).filter(|places| places.len() > 1) {
             let columns = FileColumns::by_position(places);
-            problems.push(ReadProblem::DuplicateColumn { columns });
+            problems.push(ReadError::DuplicateColumn { columns });
         }
     }
     problems
@@ -138,7 +138,7 @@ mod tests {
         spec.keys = Keys::Keep;
         for table in &spec.tables {
             let (_, problems) = roles_of(&names(&["id", "name"]), &spec, table);
-            assert!(problems.iter().any(|problem| matches!(problem, ReadProblem::IdentifierKept { .. })));
+            assert!(problems.iter().any(|problem| matches!(problem, ReadError::IdentifierKept { .. })));
         }
     }
 

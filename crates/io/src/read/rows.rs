@@ -14,7 +14,7 @@ use kohort_verify::ReadAsTable;
 use rayon::prelude::*;
 
 use super::arrow::distinct_texts;
-use super::problem::ReadProblem;
+use super::error::ReadError;
 use crate::arrow_text::{ArrowOrder, Fixed, TextForm};
 
 /// Rows of a query, and the table that they were read as.
@@ -75,9 +75,9 @@ pub fn read_rows(
     roles: &[Role],
     person: Option<usize>,
     plain: PlainCells,
-) -> Result<PrivateRows, Vec<ReadProblem>> {
+) -> Result<PrivateRows, Vec<ReadError>> {
     let n_rows = batch.num_rows();
-    let read: Vec<Result<Column, ReadProblem>> = (0..batch.num_columns())
+    let read: Vec<Result<Column, ReadError>> = (0..batch.num_columns())
         .into_par_iter()
         .with_min_len(columns_together(n_rows, batch.num_columns()))
         .map(|position| {
@@ -96,10 +96,8 @@ pub fn read_rows(
                 column.ids = vec![NULL; n_rows];
                 return Ok(column);
             }
-            let unreadable = || ReadProblem::UnreadableType {
-                column: field.name().clone(),
-                data_type: field.data_type().to_string(),
-            };
+            let unreadable =
+                || ReadError::UnreadableType { column: field.name().clone(), data_type: field.data_type().to_string() };
             (column.texts, column.ids) = distinct_texts(batch.column(position)).ok_or_else(unreadable)?;
             let form = TextForm::of(field.data_type());
             column.value_type = value_type(&form, &column.texts)

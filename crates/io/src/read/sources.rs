@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::OpenTable;
 use super::arrow::ArrowFile;
-use super::problem::ReadProblem;
+use super::error::ReadError;
 use crate::digest::{hexadecimal, sha256_of_file};
 use crate::{Compression, Format, InputFormat};
 
@@ -54,12 +54,12 @@ impl Batches {
     }
 
     /// A digest of names, types and cells. How rows are spread over batches does not change it.
-    fn sha256(&self) -> Result<String, ReadProblem> {
+    fn sha256(&self) -> Result<String, ReadError> {
         let mut hasher = Sha256::new();
         let every: Vec<usize> = (0..self.schema.fields().len()).collect();
         let columns = match self.open(&Silent).read(&every) {
             Ok(columns) => columns,
-            Err(problems) if matches!(problems.as_slice(), [ReadProblem::NoRows]) => Vec::new(),
+            Err(problems) if matches!(problems.as_slice(), [ReadError::NoRows]) => Vec::new(),
             Err(mut problems) => return Err(problems.swap_remove(0)),
         };
         let mut text = String::new();
@@ -138,7 +138,7 @@ impl<'a> Sources<'a> {
         file: &Path,
         csv: &CsvSpec,
         progress: &'p dyn Progress,
-    ) -> Result<(OpenTable<'p>, Format), ReadProblem> {
+    ) -> Result<(OpenTable<'p>, Format), ReadError> {
         if let Some(batches) = self.table(file) {
             return Ok((batches.open(progress), Format::Parquet));
         }
@@ -149,10 +149,10 @@ impl<'a> Sources<'a> {
     }
 
     /// The digest of a file, or of what stands in for it.
-    pub(crate) fn sha256(&self, file: &Path) -> Result<String, ReadProblem> {
+    pub(crate) fn sha256(&self, file: &Path) -> Result<String, ReadError> {
         match self.table(file) {
             Some(batches) => batches.sha256(),
-            None => sha256_of_file(&self.place(file)).map_err(|source| ReadProblem::Io { source }),
+            None => sha256_of_file(&self.place(file)).map_err(|source| ReadError::Io { source }),
         }
     }
 

@@ -4,12 +4,12 @@
 //! Keys tell rows apart, every row that may not be an orphan has a row of its parent, and a key that joins tables can be
 //! renumbered.
 
-use kohort_model::{Progress, Schema, SchemaProblems, Spec, Table};
+use kohort_model::{Progress, Schema, SchemaErrors, Spec, Table};
 
 use super::Sources;
+use super::error::ReadErrors;
 use super::load::{Origin, Original, load};
-use super::problem::ReadProblems;
-use super::release::ReleaseProblem;
+use super::release::ReleaseError;
 
 /// Private tables that hang together, and how to write what they keep in the form they had.
 #[derive(Clone, Debug)]
@@ -31,16 +31,16 @@ impl LoadedTables {
 /// Why tables can't be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoadProblem {
+pub enum LoadError {
     /// Files with problems of their own.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Files(Vec<ReadProblems>),
+    Files(Vec<ReadErrors>),
     /// A release folder that is not as its manifest says.
     #[error(transparent)]
-    Release(#[from] ReleaseProblem),
+    Release(#[from] ReleaseError),
     /// Rows that do not hang together.
     #[error(transparent)]
-    Schema(#[from] SchemaProblems),
+    Schema(#[from] SchemaErrors),
 }
 
 /// Reads all tables of a spec. `sources` is where its files are; a folder, where none of them is in memory.
@@ -51,7 +51,7 @@ pub fn load_tables<'s>(
     sources: impl Into<Sources<'s>>,
     spec: &Spec,
     progress: &dyn Progress,
-) -> Result<LoadedTables, LoadProblem> {
+) -> Result<LoadedTables, LoadError> {
     let sources = sources.into();
     let (mut tables, mut origins, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for table_spec in &spec.tables {
@@ -64,7 +64,7 @@ pub fn load_tables<'s>(
         }
     }
     if !problems.is_empty() {
-        return Err(LoadProblem::Files(problems));
+        return Err(LoadError::Files(problems));
     }
     progress.begin("joining", 0);
     let schema = Schema::of(spec, &tables)?;

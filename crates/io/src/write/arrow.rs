@@ -23,7 +23,7 @@ use kohort_model::{NULL, Texts};
 use rayon::prelude::*;
 
 use super::cells::{CellIds, FileColumn, Kind, is_value};
-use super::problem::WriteProblem;
+use super::error::WriteError;
 use crate::arrow_text::{Fixed, TextForm};
 use crate::bounds::bound_type;
 use crate::read::Original;
@@ -45,7 +45,7 @@ impl<'a> ArrowTable<'a> {
         file_columns: &'a [FileColumn<'a>],
         n_rows: usize,
         original: Original<'_>,
-    ) -> Result<Self, WriteProblem> {
+    ) -> Result<Self, WriteError> {
         let mut fields = Vec::new();
         let mut columns = Vec::new();
         for column in file_columns {
@@ -135,7 +135,7 @@ fn field_of(column: &FileColumn<'_>, original: Original<'_>) -> Field {
 }
 
 /// How ids of these texts become arrays of a type. Texts of typed columns were made by reading that type.
-fn text_to_array<'a>(column: &str, data_type: &DataType, texts: &'a Texts) -> Result<ToArray<'a>, WriteProblem> {
+fn text_to_array<'a>(column: &str, data_type: &DataType, texts: &'a Texts) -> Result<ToArray<'a>, WriteError> {
     let data_type = data_type.clone();
     Ok(match TextForm::of(&data_type) {
         TextForm::Null => Box::new(move |ids| Ok(new_null_array(&data_type, ids.len()))),
@@ -210,8 +210,8 @@ fn dictionary_to_array(
     key_type: &DataType,
     value_type: &DataType,
     texts: &Texts,
-) -> Result<ToArray<'static>, WriteProblem> {
-    let too_many = || WriteProblem::TooManyLabels { column: column.to_owned(), data_type: data_type.to_string() };
+) -> Result<ToArray<'static>, WriteError> {
+    let too_many = || WriteError::TooManyLabels { column: column.to_owned(), data_type: data_type.to_string() };
     let every_id: Vec<u32> = (0..texts.len() as u32).collect();
     let values = text_to_array(column, value_type, texts)?(&every_id).map_err(|_| too_many())?;
     let last_id = texts.len().saturating_sub(1);

@@ -7,10 +7,10 @@ use kohort_verify::{Findings, Verified};
 
 use super::arrow::ArrowTable;
 use super::cells::file_columns;
-use super::problem::WriteProblem;
+use super::error::WriteError;
 use super::table::{Form, labels_again};
 use crate::read::{Batches, released_in};
-use crate::{Private, ReadProblems};
+use crate::{Private, ReadErrors};
 
 /// A released table in memory.
 #[derive(Clone, Debug)]
@@ -28,25 +28,24 @@ pub struct ReleasedBatches {
 pub fn release_batches(
     release: &Verified<Release>,
     private: &Private,
-) -> Result<(Vec<ReleasedBatches>, Findings), WriteProblem> {
+) -> Result<(Vec<ReleasedBatches>, Findings), WriteError> {
     let (mut tables, mut read) = (Vec::new(), Vec::new());
     private.with_originals(|originals| {
         for (table, &original) in release.get().tables.iter().zip(originals) {
             let columns = file_columns(table, original)?;
             let encoded = ArrowTable::new(&columns, table.rows.len(), original)?;
-            let fail = |message: String| WriteProblem::Encode { path: table.name.clone().into(), message };
+            let fail = |message: String| WriteError::Encode { path: table.name.clone().into(), message };
             let batches = encoded.batches().collect::<Result<_, _>>().map_err(|error| fail(error.to_string()))?;
             let rows = Batches::new(encoded.schema().clone(), batches)
                 .map_err(|_| fail("its batches differ in their columns".to_owned()))?;
-            let mut written = released_in(&table.name, rows.open(&Silent)).map_err(|problems| {
-                WriteProblem::ReadBack(ReadProblems { file: table.name.clone().into(), problems })
-            })?;
+            let mut written = released_in(&table.name, rows.open(&Silent))
+                .map_err(|problems| WriteError::ReadBack(ReadErrors { file: table.name.clone().into(), problems }))?;
             labels_again(&mut written, Form::Arrow, table, original)?;
             read.push(written);
             tables.push(ReleasedBatches { name: table.name.clone(), rows });
         }
         Ok(())
     })?;
-    let findings = private.verify_written(&read, release).map_err(WriteProblem::Changed)?;
+    let findings = private.verify_written(&read, release).map_err(WriteError::Changed)?;
     Ok((tables, findings))
 }

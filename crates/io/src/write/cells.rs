@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use kohort_model::{Cells, NULL, ReleasedTable, Texts};
 
-use super::problem::WriteProblem;
+use super::error::WriteError;
 use crate::bounds::{bound_names, split};
 use crate::read::{Original, TextDictionary};
 
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 pub(super) fn file_columns<'a>(
     released: &'a ReleasedTable,
     original: Original<'a>,
-) -> Result<Vec<FileColumn<'a>>, WriteProblem> {
+) -> Result<Vec<FileColumn<'a>>, WriteError> {
     let mut columns = Vec::new();
     for column in &released.columns {
         let source = &original.table.columns[column.source];
@@ -49,7 +49,7 @@ pub(super) fn file_columns<'a>(
         match &column.cells {
             Cells::Recoded { labels, ids } if original.shows_bounds(column) => {
                 let bounds: Option<Vec<_>> = labels.iter().map(|label| split(label, source)).collect();
-                let bounds = bounds.ok_or_else(|| WriteProblem::NoBounds { column: column.name.clone() })?;
+                let bounds = bounds.ok_or_else(|| WriteError::NoBounds { column: column.name.clone() })?;
                 let [low, high] = bound_names(&column.name);
                 let (lows, texts) = numbered(bounds.iter().map(|bounds| bounds.map(|(low, _)| low)));
                 let lows = CellIds::Renumbered { ids: CellsOf::Released(ids), numbers: lows };

@@ -18,8 +18,8 @@ use kohort_verify::{Findings, Reading, Verified};
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::error::WriteError;
 use super::listing::{listing_name, write_listing};
-use super::problem::WriteProblem;
 use super::table::{Target, read_back, write_table};
 use crate::digest::sha256_of_file;
 use crate::read::{Original, read_listing_file};
@@ -63,26 +63,26 @@ pub struct WrittenFile {
 ///
 /// # Errors
 /// Where something is there that must not be overwritten, or nothing can be.
-pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteProblem> {
+pub fn check_target(folder: &Path, existing: Existing) -> Result<(), WriteError> {
     let (parent, _) = split_target(folder)?;
     if !parent.is_dir() {
-        return Err(WriteProblem::NoParent { path: parent.to_owned() });
+        return Err(WriteError::NoParent { path: parent.to_owned() });
     }
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            return Err(WriteProblem::BadTarget { path: folder.to_owned() });
+            return Err(WriteError::BadTarget { path: folder.to_owned() });
         }
-        Err(error) => return Err(WriteProblem::io(folder)(error)),
+        Err(error) => return Err(WriteError::io(folder)(error)),
     };
     let is_empty = entries.take(1).count() == 0;
     match existing {
         _ if is_empty => Ok(()),
-        Existing::Refuse => Err(WriteProblem::NotEmpty { path: folder.to_owned() }),
+        Existing::Refuse => Err(WriteError::NotEmpty { path: folder.to_owned() }),
         // Replacing deletes a whole folder: it must be one of ours.
         Existing::Replace if folder.join("manifest.json").is_file() => Ok(()),
-        Existing::Replace => Err(WriteProblem::NotARelease { path: folder.to_owned() }),
+        Existing::Replace => Err(WriteError::NotARelease { path: folder.to_owned() }),
     }
 }
 
@@ -97,7 +97,7 @@ pub fn stage(
     folder: &Path,
     options: WriteOptions,
     progress: &dyn Progress,
-) -> Result<Staged, WriteProblem> {
+) -> Result<Staged, WriteError> {
     stage_in_files(&create_file, release, private, folder, options, progress)
 }
 
@@ -113,18 +113,18 @@ fn stage_in_files(
     folder: &Path,
     options: WriteOptions,
     progress: &dyn Progress,
-) -> Result<Staged, WriteProblem> {
+) -> Result<Staged, WriteError> {
     check_target(folder, options.existing)?;
     let (parent, _) = split_target(folder)?;
     // Nobody else may look into it before it is verified; the release inside has the usual permissions.
     let partial =
-        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteProblem::io(parent))?;
+        tempfile::Builder::new().prefix(".kohort-partial-").tempdir_in(parent).map_err(WriteError::io(parent))?;
     let complete = partial.path().join("release");
-    fs::create_dir(&complete).map_err(WriteProblem::io(&complete))?;
+    fs::create_dir(&complete).map_err(WriteError::io(&complete))?;
     let (written, files) = private.with_originals(|originals| {
         write_files(create, &release.get().tables, originals, &private.valued(), &complete, options.format, progress)
     })?;
-    let findings = private.verify_written(&written, release).map_err(WriteProblem::Changed)?;
+    let findings = private.verify_written(&written, release).map_err(WriteError::Changed)?;
     Ok(Staged { partial, complete, folder: folder.to_owned(), existing: options.existing, files, findings })
 }
 
@@ -154,12 +154,12 @@ impl Staged {
     ///
     /// # Errors
     /// Where that fails. Nothing is kept then.
-    pub fn publish(self, manifest: &impl Serialize) -> Result<(), WriteProblem> {
+    pub fn publish(self, manifest: &impl Serialize) -> Result<(), WriteError> {
         let path = self.complete.join("manifest.json");
         let mut json = serde_json::to_string_pretty(manifest)
-            .map_err(|error| WriteProblem::Encode { path: path.clone(), message: error.to_string() })?;
+            .map_err(|error| WriteError::Encode { path: path.clone(), message: error.to_string() })?;
         json.push('\n');
-        fs::write(&path, json).map_err(WriteProblem::io(&path))?;
+        fs::write(&path, json).map_err(WriteError::io(&path))?;
         sync(&path)?;
         sync(&self.complete)?;
         check_target(&self.folder, self.existing)?;
@@ -178,7 +178,7 @@ fn write_files(
     complete: &Path,
     format: Option<Format>,
     progress: &dyn Progress,
-) -> Result<(Vec<Table>, Vec<WrittenFile>), WriteProblem> {
+) -> Result<(Vec<Table>, Vec<WrittenFile>), WriteError> {
     let file = |(table, original): (&ReleasedTable, &Original<'_>)| {
         let format = format.unwrap_or(original.origin.format);
         file_name_of(&table.name, format).map(|name| (name, format))
@@ -187,7 +187,7 @@ fn write_files(
     progress.begin("writing", 0);
     for ((table, &original), (name, format)) in tables.iter().zip(originals).zip(&names) {
         let path = complete.join(name);
-        let target = create(&path).map_err(WriteProblem::io(&path))?;
+        let target = create(&path).map_err(WriteError::io(&path))?;
         write_table(table, original, *format, target, &path)?;
         sync(&path)?;
     }
@@ -202,10 +202,10 @@ fn write_files(
     for ((((table, &original), valued), listings), (name, format)) in of_tables {
         let path = complete.join(&name);
         let read = read_back(&path, format, table, original)?;
-        let sha256 = sha256_of_file(&path).map_err(WriteProblem::io(&path))?;
+        let sha256 = sha256_of_file(&path).map_err(WriteError::io(&path))?;
         let mut columns = original.column_manifests(table);
         for listing in listings {
-            let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteProblem::io(&path))?;
+            let sha256 = sha256_of_file(&complete.join(&listing.name)).map_err(WriteError::io(&path))?;
             if let Some(LabelsManifest::Hierarchy { file, sha256: digest, .. }) =
                 columns.get_mut(&listing.column).and_then(|column| column.labels.as_mut())
             {
@@ -235,7 +235,7 @@ fn write_listings(
     original: Original<'_>,
     folder: &Path,
     taken: &mut Vec<String>,
-) -> Result<Vec<WrittenListing>, WriteProblem> {
+) -> Result<Vec<WrittenListing>, WriteError> {
     let mut listings = Vec::new();
     if original.origin.hierarchies == ReleasedHierarchies::Withhold {
         return Ok(listings);
@@ -246,7 +246,7 @@ fn write_listings(
         let Some(hierarchy) = hierarchy else { continue };
         let name = listing_name(&table.name, &column.name, taken);
         let path = folder.join(&name);
-        write_listing(&path, hierarchy, &original.shown_texts(table, column)).map_err(WriteProblem::io(&path))?;
+        write_listing(&path, hierarchy, &original.shown_texts(table, column)).map_err(WriteError::io(&path))?;
         sync(&path)?;
         taken.push(name.clone());
         listings.push(WrittenListing { column: column.name.clone(), name });
@@ -255,11 +255,11 @@ fn write_listings(
 }
 
 /// Whether a reader who has nothing but the manifest finds every private value where the shown labels say it is.
-fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folder: &Path) -> Result<(), WriteProblem> {
+fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folder: &Path) -> Result<(), WriteError> {
     for column in &read.columns {
         let (Some(known), Some(private)) = (columns.get(&column.name), private.column(&column.name)) else { continue };
         let Some(labels) = &known.labels else { continue };
-        let unlisted = || WriteProblem::Listing { column: column.name.clone() };
+        let unlisted = || WriteError::Listing { column: column.name.clone() };
         let listing = match labels {
             LabelsManifest::Hierarchy { file: Some(file), .. } => {
                 let listing = read_listing_file(&folder.join(file)).map_err(|_| unlisted())?;
@@ -273,26 +273,26 @@ fn check_reading(read: &Table, columns: &ColumnManifests, private: &Table, folde
         let as_read = Column { notation: known.notation(), ..private.without_cells() };
         let n_values = Reading::new(&as_read, labels, listing.as_ref()).n_misread(private, &column.texts);
         if n_values > 0 {
-            return Err(WriteProblem::Misleading { column: column.name.clone(), n_values });
+            return Err(WriteError::Misleading { column: column.name.clone(), n_values });
         }
     }
     Ok(())
 }
 
 /// Gives a complete folder its name. Another one of that name goes into the partial folder, and away with it.
-fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), WriteProblem> {
+fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), WriteError> {
     let old = partial.path().join("old");
     let had_old = match fs::rename(folder, &old) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(WriteProblem::io(folder)(error)),
+        Err(error) => return Err(WriteError::io(folder)(error)),
     };
     if let Err(error) = fs::rename(complete, folder) {
         if had_old && fs::rename(&old, folder).is_err() {
             // Better a strange name than no old release at all.
             let _ = partial.keep();
         }
-        return Err(WriteProblem::io(folder)(error));
+        return Err(WriteError::io(folder)(error));
     }
     // The release is in place; what is left of the partial folder is of no use but does no harm either.
     let _ = partial.close();
@@ -300,30 +300,30 @@ fn put_in_place(partial: TempDir, complete: &Path, folder: &Path) -> Result<(), 
 }
 
 /// The folder above, and the name in it.
-fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteProblem> {
+fn split_target(folder: &Path) -> Result<(&Path, &std::ffi::OsStr), WriteError> {
     match (folder.parent(), folder.file_name()) {
         (Some(parent), Some(name)) if parent.as_os_str().is_empty() => Ok((Path::new("."), name)),
         (Some(parent), Some(name)) => Ok((parent, name)),
-        _ => Err(WriteProblem::BadTarget { path: folder.to_owned() }),
+        _ => Err(WriteError::BadTarget { path: folder.to_owned() }),
     }
 }
 
-fn file_name_of(table: &str, format: Format) -> Result<String, WriteProblem> {
+fn file_name_of(table: &str, format: Format) -> Result<String, WriteError> {
     let mut components = Path::new(table).components();
     let is_plain =
         matches!((components.next(), components.next()), (Some(Component::Normal(name)), None) if name == table);
     if !is_plain || table.contains(['/', '\\', '\0']) || table.starts_with('.') {
-        return Err(WriteProblem::BadTableName { name: table.to_owned() });
+        return Err(WriteError::BadTableName { name: table.to_owned() });
     }
     Ok(format!("{table}.{}", format.extension()))
 }
 
 /// Waits until a file or folder is on the disk.
-fn sync(path: &Path) -> Result<(), WriteProblem> {
+fn sync(path: &Path) -> Result<(), WriteError> {
     if cfg!(windows) && path.is_dir() {
         return Ok(());
     }
-    File::open(path).and_then(|file| file.sync_all()).map_err(WriteProblem::io(path))
+    File::open(path).and_then(|file| file.sync_all()).map_err(WriteError::io(path))
 }
 
 #[cfg(test)]
@@ -374,7 +374,7 @@ mod tests {
         (original, release): (LoadedTable, Verified<Release>),
         folder: &Path,
         options: WriteOptions,
-    ) -> WriteProblem {
+    ) -> WriteError {
         let private = Private::one(Spec::new(2), original);
         stage_in_files(create, &release, &private, folder, options, &Silent).unwrap_err()
     }
@@ -439,7 +439,7 @@ mod tests {
         let options = WriteOptions { format: None, existing: Existing::Refuse };
         let folder = beside.path().join("out");
         let problem = refused(&create, example(), &folder, options);
-        assert!(matches!(problem, WriteProblem::ReadBack(_) | WriteProblem::Changed(_)), "{problem}");
+        assert!(matches!(problem, WriteError::ReadBack(_) | WriteError::Changed(_)), "{problem}");
         assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 0);
     }
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use kohort_model::Release;
 use kohort_verify::{Findings, Verified, Violation};
 
-use super::problem::WriteProblem;
+use super::error::WriteError;
 use super::table::{read_back, write_table};
 use crate::{Compression, Format, Private};
 
@@ -20,22 +20,20 @@ pub fn write_csv_to(
     target: &mut dyn Write,
     release: &Verified<Release>,
     private: &Private,
-) -> Result<Findings, WriteProblem> {
-    let folder = tempfile::Builder::new()
-        .prefix(".kohort-partial-")
-        .tempdir()
-        .map_err(WriteProblem::io(&std::env::temp_dir()))?;
+) -> Result<Findings, WriteError> {
+    let folder =
+        tempfile::Builder::new().prefix(".kohort-partial-").tempdir().map_err(WriteError::io(&std::env::temp_dir()))?;
     let path = folder.path().join("table.csv");
     let format = Format::Csv(Compression::None);
-    let file = File::create_new(&path).map_err(WriteProblem::io(&path))?;
-    let several = || WriteProblem::Changed(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into());
+    let file = File::create_new(&path).map_err(WriteError::io(&path))?;
+    let several = || WriteError::Changed(Violation::NotOneTable { n: release.get().tables.len() as u64 }.into());
     let written = private.with_originals(|originals| {
         let ([table], [original]) = (release.get().tables.as_slice(), originals) else { return Err(several()) };
         write_table(table, *original, format, Box::new(file), &path)?;
         read_back(&path, format, table, *original)
     })?;
-    let findings = private.verify_written(&[written], release).map_err(WriteProblem::Changed)?;
-    let mut file = File::open(&path).map_err(WriteProblem::io(&path))?;
-    io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteProblem::io("standard output".as_ref()))?;
+    let findings = private.verify_written(&[written], release).map_err(WriteError::Changed)?;
+    let mut file = File::open(&path).map_err(WriteError::io(&path))?;
+    io::copy(&mut file, target).and_then(|_| target.flush()).map_err(WriteError::io("standard output".as_ref()))?;
     Ok(findings)
 }

@@ -12,7 +12,7 @@ use kohort_verify::Violation;
 use super::arrow::{ArrowTable, write_ipc_file, write_ipc_stream, write_parquet};
 use super::cells::{FileColumn, Kind, file_columns};
 use super::csv::write_csv;
-use super::problem::WriteProblem;
+use super::error::WriteError;
 use crate::arrow_text::TextForm;
 use crate::bounds::{bound_names, bound_type, compose, label, split};
 use crate::read::{Original, read_released};
@@ -28,7 +28,7 @@ pub(super) fn write_table(
     format: Format,
     target: Target,
     path: &Path,
-) -> Result<(), WriteProblem> {
+) -> Result<(), WriteError> {
     let columns = file_columns(released, original)?;
     let n_rows = released.rows.len();
     let mut target = BufWriter::with_capacity(1 << 18, target);
@@ -49,7 +49,7 @@ pub(super) fn write_table(
                     encoder.finish().map(drop)
                 }),
             };
-            written.map_err(WriteProblem::io(path))?;
+            written.map_err(WriteError::io(path))?;
         }
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
             let table = ArrowTable::new(&columns, n_rows, original)?;
@@ -58,10 +58,10 @@ pub(super) fn write_table(
                 Format::ArrowStream => write_ipc_stream(&table, &mut target),
                 Format::ArrowFile | Format::Csv(_) => write_ipc_file(&table, &mut target),
             };
-            written.map_err(|error| WriteProblem::Encode { path: path.to_owned(), message: error.to_string() })?;
+            written.map_err(|error| WriteError::Encode { path: path.to_owned(), message: error.to_string() })?;
         }
     }
-    target.flush().map_err(WriteProblem::io(path))
+    target.flush().map_err(WriteError::io(path))
 }
 
 /// Reads what [`write_table`] wrote, bounds composed to labels again.
@@ -70,11 +70,11 @@ pub(super) fn read_back(
     format: Format,
     released: &ReleasedTable,
     original: Original<'_>,
-) -> Result<Table, WriteProblem> {
+) -> Result<Table, WriteError> {
     let separator = Some(char::from(separator_of(original)));
     let csv = CsvSpec { separator, ..CsvSpec::default() };
     let mut written = read_released(path, &CheckOptions { format: Some(format.into()), csv }, &Silent)
-        .map_err(WriteProblem::ReadBack)?;
+        .map_err(WriteError::ReadBack)?;
     written.name.clone_from(&released.name);
     let form = match format {
         Format::Csv(_) => Form::Texts,
@@ -99,7 +99,7 @@ pub(super) fn labels_again(
     form: Form,
     released: &ReleasedTable,
     original: Original<'_>,
-) -> Result<(), WriteProblem> {
+) -> Result<(), WriteError> {
     for (position, column) in released.columns.iter().enumerate() {
         let source = &original.table.columns[column.source];
         let Cells::Recoded { labels, .. } = &column.cells else { continue };
@@ -126,7 +126,7 @@ pub(super) fn labels_again(
             None => label(low, high, separator),
         };
         compose(written, position, &column.name, label_of).map_err(|first_row| {
-            WriteProblem::Changed(Violation::WrittenCells { column: column.name.clone(), n: 1, first_row }.into())
+            WriteError::Changed(Violation::WrittenCells { column: column.name.clone(), n: 1, first_row }.into())
         })?;
     }
     Ok(())
@@ -146,13 +146,13 @@ fn separator_of(original: Original<'_>) -> u8 {
 }
 
 /// Refuses columns whose cells would be digits without meaning.
-fn check_text_forms(columns: &[FileColumn<'_>], original: Original<'_>) -> Result<(), WriteProblem> {
+fn check_text_forms(columns: &[FileColumn<'_>], original: Original<'_>) -> Result<(), WriteError> {
     for column in columns.iter().filter(|column| column.kind == Kind::Copied) {
         if let Some(field) = &original.origin.fields[column.source]
             && !TextForm::of(field.data_type()).is_readable()
         {
             let data_type = field.data_type().to_string();
-            return Err(WriteProblem::NoTextForm { column: column.name.to_string(), data_type });
+            return Err(WriteError::NoTextForm { column: column.name.to_string(), data_type });
         }
     }
     Ok(())

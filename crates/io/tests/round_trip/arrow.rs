@@ -18,7 +18,7 @@ use arrow_buffer::i256;
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
-use kohort_io::{Existing, Format, ReadProblem, load, read_for_check};
+use kohort_io::{Existing, Format, ReadError, load, read_for_check};
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Role, Silent, Spec, ValueType};
 use parquet::arrow::ArrowWriter;
@@ -283,7 +283,7 @@ fn files_that_are_not_what_their_name_says_are_refused() {
         let path = folder.path().join(name);
         std::fs::write(&path, "age\n23\n").unwrap();
         let problems = read_for_check(&path, &kohort_io::CheckOptions::default(), &Silent).unwrap_err();
-        assert!(matches!(problems.problems[..], [ReadProblem::Damaged { .. }]), "{problems}");
+        assert!(matches!(problems.problems[..], [ReadError::Damaged { .. }]), "{problems}");
     }
 }
 

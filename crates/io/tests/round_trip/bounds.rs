@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Decimal128Array, RecordBatch, TimestampMillisecondArray, UInt8Array};
 use arrow_schema::DataType;
 use kohort_io::{
-    CellForm, ErrorClass, Existing, Format, LoadedTable, ReleaseProblem, WriteOptions, WriteProblem, load,
-    read_release, read_release_of, stage, write_csv_to,
+    CellForm, ErrorClass, Existing, Format, LoadedTable, ReleaseError, WriteError, WriteOptions, load, read_release,
+    read_release_of, stage, write_csv_to,
 };
 use kohort_model::spec::{ColumnSpec, CsvSpec, HierarchySource};
 use kohort_model::{
@@ -79,7 +79,7 @@ fn write(
     loaded: &LoadedTable,
     folder: &Path,
     format: Format,
-) -> Result<Manifest, WriteProblem> {
+) -> Result<Manifest, WriteError> {
     let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
     let private = private(loaded, 1);
     let staged = stage(release, &private, folder, options, &Silent)?;
@@ -246,6 +246,6 @@ fn bounds_without_a_partner_are_no_release() {
     let json = std::fs::read_to_string(out.join("manifest.json")).unwrap();
     for (role, instead) in [("quasi_hi", "quasi"), ("quasi_lo", "quasi"), ("quasi_lo", "quasi_hi")] {
         std::fs::write(out.join("manifest.json"), json.replacen(role, instead, 1)).unwrap();
-        assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::BadManifest { .. })), "{role} {instead}");
+        assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::BadManifest { .. })), "{role} {instead}");
     }
 }

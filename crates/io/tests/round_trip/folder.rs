@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kohort_io::{
-    Compression, ErrorClass, Existing, Format, LoadedTable, ReleaseProblem, check_target, read_release, write_csv_to,
+    Compression, ErrorClass, Existing, Format, LoadedTable, ReleaseError, check_target, read_release, write_csv_to,
 };
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Release, Role, Silent, ValueType};
@@ -87,7 +87,7 @@ fn what_a_killed_run_leaves_is_no_release() {
     let out = folder.path().join("out");
     assert!(!out.exists());
     for left in [&partial, &partial.join("release")] {
-        assert!(matches!(read_release(left, &Silent), Err(ReleaseProblem::NoManifest { .. })));
+        assert!(matches!(read_release(left, &Silent), Err(ReleaseError::NoManifest { .. })));
     }
     // It is not in the way of the next run.
     write(&release, &loaded, &out, None, Existing::Refuse).unwrap();
@@ -101,15 +101,15 @@ fn a_release_that_was_changed_is_not_read() {
     write(&release, &loaded, &out, None, Existing::Refuse).unwrap();
     let json = fs::read_to_string(out.join("manifest.json")).unwrap();
     fs::write(out.join("manifest.json"), json.replace("patient.csv", "../in.csv")).unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::BadManifest { .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::BadManifest { .. })));
     fs::write(out.join("manifest.json"), json.replace("\"rows_out\": 3", "\"rows_out\": 4")).unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Differs { what: "rows", .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::Differs { what: "rows", .. })));
     fs::write(out.join("manifest.json"), json.replace("\"ward\"", "\"word\"")).unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Differs { what: "columns", .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::Differs { what: "columns", .. })));
     fs::write(out.join("manifest.json"), &json).unwrap();
     read_release(&out, &Silent).unwrap();
     fs::write(out.join("notes.txt"), "who is who").unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Unnamed { .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::Unnamed { .. })));
     fs::remove_file(out.join("notes.txt")).unwrap();
     for (what, changed) in [
         ("unknown", json.replacen('{', "{\"m_invariance\": 3,", 1)),
@@ -117,13 +117,13 @@ fn a_release_that_was_changed_is_not_read() {
     ] {
         assert_ne!(changed, json, "{what}");
         fs::write(out.join("manifest.json"), changed).unwrap();
-        assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::BadManifest { .. })), "{what}");
+        assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::BadManifest { .. })), "{what}");
     }
     fs::write(out.join("manifest.json"), &json).unwrap();
     fs::write(out.join("patient.csv"), "age,ward\n*,a\n*,a\n*,a\n").unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Digest { .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::Digest { .. })));
     fs::remove_file(out.join("patient.csv")).unwrap();
-    assert!(matches!(read_release(&out, &Silent), Err(ReleaseProblem::Io { .. })));
+    assert!(matches!(read_release(&out, &Silent), Err(ReleaseError::Io { .. })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kohort_io::{Existing, Format, LoadedTable, Private, WriteOptions, WriteProblem, WrittenFile, load, stage};
+use kohort_io::{Existing, Format, LoadedTable, Private, WriteError, WriteOptions, WrittenFile, load, stage};
 use kohort_model::spec::{Childless, ColumnSpec, CsvSpec, Order, Orphans, TableSpec};
 use kohort_model::{
     Achieved, BeforeAfter, Cells, Loss, Manifest, Persons, Release, ReleasedColumn, ReleasedTable, Requirement,
@@ -67,7 +67,7 @@ pub(crate) fn write(
     folder: &Path,
     format: Option<Format>,
     existing: Existing,
-) -> Result<Manifest, WriteProblem> {
+) -> Result<Manifest, WriteError> {
     let options = WriteOptions { format, existing };
     let staged = stage(release, &private(loaded, 1), folder, options, &Silent)?;
     let manifest = manifest(loaded, &staged.files()[0], staged.findings().k);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kohort_io::{CheckOptions, FileColumns, ReadProblem, ReadProblems, infer_type, read_for_check};
+use kohort_io::{CheckOptions, FileColumns, ReadError, ReadErrors, infer_type, read_for_check};
 use kohort_model::spec::CsvSpec;
 use kohort_model::{Column, NULL, Notation, Progress, Table, Texts, ValueType};
 
@@ -48,21 +48,21 @@ pub struct Setting {
 }
 
 /// A table, how its cells are spelled, and what a spec has to say so that it is read like this.
-pub(crate) struct Reading {
+pub(crate) struct FileReading {
     pub(crate) table: Table,
     pub(crate) notation: Notation,
     pub(crate) settings: Vec<Setting>,
 }
 
-impl Reading {
+impl FileReading {
     /// Reads a table and finds out how.
     ///
     /// # Errors
     /// Where no way to read it is found.
-    pub(crate) fn new(path: &Path, progress: &dyn Progress) -> Result<Reading, ReadProblems> {
+    pub(crate) fn new(path: &Path, progress: &dyn Progress) -> Result<FileReading, ReadErrors> {
         let mut settings = Vec::new();
         let table = read(path, &mut settings, progress)?;
-        let mut reading = Reading { table, notation: Notation::default(), settings };
+        let mut reading = FileReading { table, notation: Notation::default(), settings };
         if is_csv(path) {
             reading.find_nulls();
             reading.find_decimal_sign();
@@ -139,12 +139,12 @@ impl Reading {
 }
 
 /// Reads a table as UTF-8 with a header, or else as what it seems to be.
-fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Result<Table, ReadProblems> {
+fn read(path: &Path, settings: &mut Vec<Setting>, progress: &dyn Progress) -> Result<Table, ReadErrors> {
     let mut csv = CsvSpec::default();
     let with = |csv: &CsvSpec| read_for_check(path, &CheckOptions { format: None, csv: csv.clone() }, progress);
     let can_be_read_again = is_csv(path) && path != Path::new("-");
     let mut table = with(&csv);
-    let is_other_text = |problem: &ReadProblem| matches!(problem, ReadProblem::InvalidText { .. });
+    let is_other_text = |problem: &ReadError| matches!(problem, ReadError::InvalidText { .. });
     let is_other_encoding = match &table {
         Ok(table) => table.columns.iter().any(|column| column.name.contains('\0')),
         Err(problems) => problems.problems.iter().any(is_other_text),

@@ -57,7 +57,7 @@ pub enum DateLevel {
 /// Why a rule does not fit a column's values. Says how many values, never which.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MakeProblem {
+pub enum MakeError {
     /// Steps without a width.
     #[error("the steps are empty")]
     NoSteps,
@@ -129,25 +129,25 @@ pub enum MakeProblem {
     },
 }
 
-impl MakeProblem {
+impl MakeError {
     /// What to do about it, where there is a remedy.
     pub fn hint(&self) -> &'static str {
         match self {
-            MakeProblem::NoSteps | MakeProblem::BadStep { .. } | MakeProblem::StepNotMultiple { .. } => {
+            MakeError::NoSteps | MakeError::BadStep { .. } | MakeError::StepNotMultiple { .. } => {
                 "give widths that nest, the smallest first, such as 5, 10, 50"
             }
-            MakeProblem::StepNotWhole { .. } => "give whole steps, or type = \"decimal\"",
-            MakeProblem::NoDateLevels | MakeProblem::DateLevelsOutOfOrder => {
+            MakeError::StepNotWhole { .. } => "give whole steps, or type = \"decimal\"",
+            MakeError::NoDateLevels | MakeError::DateLevelsOutOfOrder => {
                 "name levels from fine to coarse, such as \"month\", \"year\""
             }
-            MakeProblem::WrongType { .. } | MakeProblem::NotOfType { .. } => {
+            MakeError::WrongType { .. } | MakeError::NotOfType { .. } => {
                 "say what the values are with type, or choose another rule: steps, mask, dates or flat"
             }
-            MakeProblem::TooManyDigits { .. } => "give the column a hierarchy file, or none: numeric ranges",
-            MakeProblem::YearOutOfRange { .. } => {
+            MakeError::TooManyDigits { .. } => "give the column a hierarchy file, or none: numeric ranges",
+            MakeError::YearOutOfRange { .. } => {
                 "correct the dates, or give date_format if they are written another way"
             }
-            MakeProblem::ValueIsLabel { .. } | MakeProblem::LabelsClash { .. } => {
+            MakeError::ValueIsLabel { .. } | MakeError::LabelsClash { .. } => {
                 "the column seems to hold generalized values already: clean it, or give it a hierarchy file"
             }
         }
@@ -159,12 +159,12 @@ impl Rule {
     ///
     /// # Errors
     /// Where steps or date levels do not nest.
-    pub fn check(&self) -> Result<(), MakeProblem> {
+    pub fn check(&self) -> Result<(), MakeError> {
         match self {
             Rule::Steps(steps) => nested_steps(steps).map(|_| ()),
-            Rule::Dates(levels) if levels.is_empty() => Err(MakeProblem::NoDateLevels),
+            Rule::Dates(levels) if levels.is_empty() => Err(MakeError::NoDateLevels),
             Rule::Dates(levels) if !levels.is_sorted_by(|fine, coarse| fine < coarse) => {
-                Err(MakeProblem::DateLevelsOutOfOrder)
+                Err(MakeError::DateLevelsOutOfOrder)
             }
             Rule::Dates(_) | Rule::Mask(_) | Rule::Flat => Ok(()),
         }
@@ -174,7 +174,7 @@ impl Rule {
     ///
     /// # Errors
     /// Where the rule does not fit the values' type, or a label it makes is itself a value.
-    pub fn make(&self, values: &Texts, value_type: ValueType, notation: &Notation) -> Result<Hierarchy, MakeProblem> {
+    pub fn make(&self, values: &Texts, value_type: ValueType, notation: &Notation) -> Result<Hierarchy, MakeError> {
         let longest = values.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         self.make_below(&"*".repeat(longest.max(1)), values, value_type, notation)
     }
@@ -190,7 +190,7 @@ impl Rule {
         values: &Texts,
         value_type: ValueType,
         notation: &Notation,
-    ) -> Result<Hierarchy, MakeProblem> {
+    ) -> Result<Hierarchy, MakeError> {
         self.check()?;
         match self {
             Rule::Steps(steps) => make_steps(steps, values, value_type, notation),
@@ -209,17 +209,17 @@ fn make_steps(
     values: &Texts,
     value_type: ValueType,
     notation: &Notation,
-) -> Result<Hierarchy, MakeProblem> {
+) -> Result<Hierarchy, MakeError> {
     let is_integer = match value_type {
         ValueType::Integer => true,
         ValueType::Decimal | ValueType::Float => false,
         ValueType::Date | ValueType::Timestamp | ValueType::Text | ValueType::Boolean => {
-            return Err(MakeProblem::WrongType { rule: "steps", needed: "numbers", value_type });
+            return Err(MakeError::WrongType { rule: "steps", needed: "numbers", value_type });
         }
     };
     let steps = nested_steps(steps)?;
     if let Some(index) = steps.iter().position(|step| is_integer && step.scale > 0) {
-        return Err(MakeProblem::StepNotWhole { position: index + 1 });
+        return Err(MakeError::StepNotWhole { position: index + 1 });
     }
     let sorted = sort_by_value(values, value_type, notation)?;
     let mut too_long = 0;
@@ -235,24 +235,23 @@ fn make_steps(
         }
     }
     if too_long > 0 {
-        return Err(MakeProblem::TooManyDigits { n_values: too_long });
+        return Err(MakeError::TooManyDigits { n_values: too_long });
     }
     build("*", sharing(paths))
 }
 
-fn nested_steps(steps: &[f64]) -> Result<Vec<Decimal>, MakeProblem> {
+fn nested_steps(steps: &[f64]) -> Result<Vec<Decimal>, MakeError> {
     if steps.is_empty() {
-        return Err(MakeProblem::NoSteps);
+        return Err(MakeError::NoSteps);
     }
     let mut exact_steps: Vec<Decimal> = Vec::with_capacity(steps.len());
     for (index, &step) in steps.iter().enumerate() {
         let position = index + 1;
-        let step =
-            exact(Value::Float(step)).filter(|step| step.mantissa > 0).ok_or(MakeProblem::BadStep { position })?;
+        let step = exact(Value::Float(step)).filter(|step| step.mantissa > 0).ok_or(MakeError::BadStep { position })?;
         if let Some(&before) = exact_steps.last() {
-            let (fine, coarse, _) = align(before, step).ok_or(MakeProblem::BadStep { position })?;
+            let (fine, coarse, _) = align(before, step).ok_or(MakeError::BadStep { position })?;
             if coarse <= fine || coarse % fine != 0 {
-                return Err(MakeProblem::StepNotMultiple { position });
+                return Err(MakeError::StepNotMultiple { position });
             }
         }
         exact_steps.push(step);
@@ -310,7 +309,7 @@ fn render_decimal(mantissa: i128, scale: u32, notation: &Notation) -> String {
     }
 }
 
-fn make_mask(side: MaskSide, root: &str, values: &Texts) -> Result<Hierarchy, MakeProblem> {
+fn make_mask(side: MaskSide, root: &str, values: &Texts) -> Result<Hierarchy, MakeError> {
     let width = root.chars().count();
     let mut sorted: Vec<&str> = values.iter().collect();
     match side {
@@ -359,9 +358,9 @@ fn make_dates(
     values: &Texts,
     value_type: ValueType,
     notation: &Notation,
-) -> Result<Hierarchy, MakeProblem> {
+) -> Result<Hierarchy, MakeError> {
     if !matches!(value_type, ValueType::Date | ValueType::Timestamp) {
-        return Err(MakeProblem::WrongType { rule: "date levels", needed: "dates", value_type });
+        return Err(MakeError::WrongType { rule: "date levels", needed: "dates", value_type });
     }
     let sorted = sort_by_value(values, value_type, notation)?;
     let mut out_of_range = 0;
@@ -377,7 +376,7 @@ fn make_dates(
         }
     }
     if out_of_range > 0 {
-        return Err(MakeProblem::YearOutOfRange { n_values: out_of_range });
+        return Err(MakeError::YearOutOfRange { n_values: out_of_range });
     }
     build("*", sharing(paths))
 }
@@ -407,11 +406,11 @@ fn sort_by_value<'a>(
     values: &'a Texts,
     value_type: ValueType,
     notation: &Notation,
-) -> Result<Vec<(Value<'a>, &'a str)>, MakeProblem> {
+) -> Result<Vec<(Value<'a>, &'a str)>, MakeError> {
     let mut sorted: Vec<(Value<'a>, &'a str)> =
         values.iter().filter_map(|text| Value::parse(text, value_type, notation).map(|value| (value, text))).collect();
     if sorted.len() < values.len() {
-        return Err(MakeProblem::NotOfType { n_values: values.len() - sorted.len(), value_type });
+        return Err(MakeError::NotOfType { n_values: values.len() - sorted.len(), value_type });
     }
     sorted.sort_unstable();
     Ok(sorted)
@@ -438,7 +437,7 @@ fn sharing<'a>(paths: Vec<(&'a str, Vec<String>)>) -> impl Iterator<Item = Leaf<
 }
 
 /// The tree of these leaves.
-fn build<'a>(root: &str, leaves: impl IntoIterator<Item = Leaf<'a>>) -> Result<Hierarchy, MakeProblem> {
+fn build<'a>(root: &str, leaves: impl IntoIterator<Item = Leaf<'a>>) -> Result<Hierarchy, MakeError> {
     let mut labels = Texts::new();
     let mut parents = vec![0];
     let mut is_value = vec![false];
@@ -466,10 +465,10 @@ fn build<'a>(root: &str, leaves: impl IntoIterator<Item = Leaf<'a>>) -> Result<H
         n_labels += n_made.saturating_sub(1);
     }
     if n_values > 0 {
-        return Err(MakeProblem::ValueIsLabel { n_values });
+        return Err(MakeError::ValueIsLabel { n_values });
     }
     if n_labels > 0 {
-        return Err(MakeProblem::LabelsClash { n_labels });
+        return Err(MakeError::LabelsClash { n_labels });
     }
     Ok(tree)
 }

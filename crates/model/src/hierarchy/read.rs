@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::rows::{Row, read_rows};
-use super::{Hierarchy, HierarchyProblem, HierarchyProblems};
+use super::{Hierarchy, HierarchyError, HierarchyErrors};
 use crate::Texts;
 
 const ADDED_ROOT: &str = "*";
@@ -23,7 +23,7 @@ impl Hierarchy {
     ///
     /// # Errors
     /// Every problem found, by line.
-    pub fn from_paths(text: &str) -> Result<Hierarchy, HierarchyProblems> {
+    pub fn from_paths(text: &str) -> Result<Hierarchy, HierarchyErrors> {
         let mut draft = Draft::default();
         let rows = read_rows(text, &mut draft.problems);
         for row in rows {
@@ -36,7 +36,7 @@ impl Hierarchy {
     ///
     /// # Errors
     /// Every problem found, by line.
-    pub fn from_edges(text: &str) -> Result<Hierarchy, HierarchyProblems> {
+    pub fn from_edges(text: &str) -> Result<Hierarchy, HierarchyErrors> {
         let mut draft = Draft::default();
         let rows = read_rows(text, &mut draft.problems);
         for row in rows {
@@ -53,7 +53,7 @@ struct Draft<'t> {
     nodes: Vec<DraftNode<'t>>,
     /// Second parents already reported, by label and parent: a file repeats the same mistake in many rows.
     reported: HashSet<(u32, u32)>,
-    problems: Vec<HierarchyProblem>,
+    problems: Vec<HierarchyError>,
 }
 
 struct DraftNode<'t> {
@@ -85,7 +85,7 @@ impl<'t> Draft<'t> {
         let Row { line, mut labels } = row;
         labels.dedup();
         if labels.len() < 2 {
-            self.problems.push(HierarchyProblem::NoParent { line });
+            self.problems.push(HierarchyError::NoParent { line });
             return;
         }
         let nodes: Vec<u32> = labels.into_iter().map(|label| self.node(label, line)).collect();
@@ -107,8 +107,8 @@ impl<'t> Draft<'t> {
                 let parent = self.node(parent, line);
                 self.add_edge(child, Edge { parent, line, kind: EdgeKind::Other }, 1);
             }
-            Err(labels) if labels.len() == 1 => self.problems.push(HierarchyProblem::NoParent { line }),
-            Err(labels) => self.problems.push(HierarchyProblem::NotAnEdge { line, n_labels: labels.len() }),
+            Err(labels) if labels.len() == 1 => self.problems.push(HierarchyError::NoParent { line }),
+            Err(labels) => self.problems.push(HierarchyError::NotAnEdge { line, n_labels: labels.len() }),
         }
     }
 
@@ -130,21 +130,21 @@ impl<'t> Draft<'t> {
                 if self.reported.insert((child, edge.parent)) {
                     let (line, earlier) = (edge.line, first.line);
                     self.problems.push(if first.kind == EdgeKind::Value && edge.kind == EdgeKind::Value {
-                        HierarchyProblem::SecondPath { line, earlier }
+                        HierarchyError::SecondPath { line, earlier }
                     } else {
-                        HierarchyProblem::SecondParent { line, position, earlier }
+                        HierarchyError::SecondParent { line, position, earlier }
                     });
                 }
             }
         }
     }
 
-    fn finish(mut self) -> Result<Hierarchy, HierarchyProblems> {
+    fn finish(mut self) -> Result<Hierarchy, HierarchyErrors> {
         let all_rows_are_in = self.problems.is_empty();
         let on_cycle = self.find_cycles();
         for (node, on_cycle) in self.nodes.iter().zip(&on_cycle) {
             if let (Some(line), Some(inner), false) = (node.value_line, node.inner_line, on_cycle) {
-                self.problems.push(HierarchyProblem::ValueIsInner { line, inner });
+                self.problems.push(HierarchyError::ValueIsInner { line, inner });
             }
         }
         let tops: Vec<u32> =
@@ -155,13 +155,13 @@ impl<'t> Draft<'t> {
             && let Some(&taken) = self.by_label.get(ADDED_ROOT)
         {
             let line = self.nodes[taken as usize].first_line;
-            self.problems.push(HierarchyProblem::RootTaken { n_tops: tops.len(), line });
+            self.problems.push(HierarchyError::RootTaken { n_tops: tops.len(), line });
         }
         if self.problems.is_empty() {
             Ok(self.into_hierarchy(&tops))
         } else {
             self.problems.sort_by_key(first_line);
-            Err(HierarchyProblems(self.problems))
+            Err(HierarchyErrors(self.problems))
         }
     }
 
@@ -192,7 +192,7 @@ impl<'t> Draft<'t> {
             }
             lines.sort_unstable();
             lines.dedup();
-            self.problems.push(HierarchyProblem::Cycle { lines });
+            self.problems.push(HierarchyError::Cycle { lines });
         }
         on_cycle
     }
@@ -233,19 +233,19 @@ impl<'t> Draft<'t> {
     }
 }
 
-fn first_line(problem: &HierarchyProblem) -> usize {
+fn first_line(problem: &HierarchyError) -> usize {
     match problem {
-        HierarchyProblem::NoRows => 0,
-        HierarchyProblem::UnclosedQuote { line }
-        | HierarchyProblem::TextAfterQuote { line }
-        | HierarchyProblem::EmptyLabel { line, .. }
-        | HierarchyProblem::NoParent { line }
-        | HierarchyProblem::NotAnEdge { line, .. }
-        | HierarchyProblem::SecondPath { line, .. }
-        | HierarchyProblem::SecondParent { line, .. }
-        | HierarchyProblem::ValueIsInner { line, .. } => *line,
-        HierarchyProblem::Cycle { lines } => lines.first().copied().unwrap_or(0),
-        HierarchyProblem::RootTaken { .. } => usize::MAX,
+        HierarchyError::NoRows => 0,
+        HierarchyError::UnclosedQuote { line }
+        | HierarchyError::TextAfterQuote { line }
+        | HierarchyError::EmptyLabel { line, .. }
+        | HierarchyError::NoParent { line }
+        | HierarchyError::NotAnEdge { line, .. }
+        | HierarchyError::SecondPath { line, .. }
+        | HierarchyError::SecondParent { line, .. }
+        | HierarchyError::ValueIsInner { line, .. } => *line,
+        HierarchyError::Cycle { lines } => lines.first().copied().unwrap_or(0),
+        HierarchyError::RootTaken { .. } => usize::MAX,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::HierarchyProblem;
+use super::HierarchyError;
 
 /// One row and the line it stands in, counted from 1.
 pub(super) struct Row<'t> {
@@ -13,7 +13,7 @@ pub(super) struct Row<'t> {
 }
 
 /// All rows that can be read. Problems with the others are appended.
-pub(super) fn read_rows<'t>(text: &'t str, problems: &mut Vec<HierarchyProblem>) -> Vec<Row<'t>> {
+pub(super) fn read_rows<'t>(text: &'t str, problems: &mut Vec<HierarchyError>) -> Vec<Row<'t>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let separator = find_separator(lines().map(|(_, line)| line));
@@ -27,7 +27,7 @@ pub(super) fn read_rows<'t>(text: &'t str, problems: &mut Vec<HierarchyProblem>)
         }
     }
     if !any {
-        problems.push(HierarchyProblem::NoRows);
+        problems.push(HierarchyError::NoRows);
     }
     rows
 }
@@ -52,12 +52,12 @@ fn find_separator<'t>(lines: impl Iterator<Item = &'t str>) -> u8 {
     if with_comma > with_semicolon { b',' } else { b';' }
 }
 
-fn read_row(text: &str, line: usize, separator: u8) -> Result<Row<'_>, HierarchyProblem> {
+fn read_row(text: &str, line: usize, separator: u8) -> Result<Row<'_>, HierarchyError> {
     let mut labels = Vec::new();
     let mut rest = text;
     loop {
         let (label, after) = match rest.strip_prefix('"') {
-            Some(quoted) => read_quoted(quoted).ok_or(HierarchyProblem::UnclosedQuote { line })?,
+            Some(quoted) => read_quoted(quoted).ok_or(HierarchyError::UnclosedQuote { line })?,
             None => {
                 let end = rest.bytes().position(|byte| byte == separator).unwrap_or(rest.len());
                 (Cow::Borrowed(&rest[..end]), &rest[end..])
@@ -66,13 +66,13 @@ fn read_row(text: &str, line: usize, separator: u8) -> Result<Row<'_>, Hierarchy
         // The empty text is a value like any other where it is spelled out, but it never names an ancestor.
         let spelled_out_value = labels.is_empty() && rest.starts_with('"');
         if label.is_empty() && !spelled_out_value {
-            return Err(HierarchyProblem::EmptyLabel { line, position: labels.len() + 1 });
+            return Err(HierarchyError::EmptyLabel { line, position: labels.len() + 1 });
         }
         labels.push(label);
         match after.as_bytes().first() {
             None => return Ok(Row { line, labels }),
             Some(&byte) if byte == separator => rest = &after[1..],
-            Some(_) => return Err(HierarchyProblem::TextAfterQuote { line }),
+            Some(_) => return Err(HierarchyError::TextAfterQuote { line }),
         }
     }
 }
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(
             problems,
             [
-                HierarchyProblem::UnclosedQuote { line: 1 },
-                HierarchyProblem::EmptyLabel { line: 3, position: 1 },
-                HierarchyProblem::TextAfterQuote { line: 4 },
-                HierarchyProblem::EmptyLabel { line: 5, position: 2 },
-                HierarchyProblem::EmptyLabel { line: 6, position: 3 },
+                HierarchyError::UnclosedQuote { line: 1 },
+                HierarchyError::EmptyLabel { line: 3, position: 1 },
+                HierarchyError::TextAfterQuote { line: 4 },
+                HierarchyError::EmptyLabel { line: 5, position: 2 },
+                HierarchyError::EmptyLabel { line: 6, position: 3 },
             ]
         );
     }

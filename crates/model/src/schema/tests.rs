@@ -60,7 +60,7 @@ fn every_violation_is_listed_by_table_and_row_and_no_cell_is_shown() {
     let spec = Spec::parse(SPEC).unwrap();
     let scid = [Some("1"), None, Some("1"), Some("secret")];
     let tables = tables(&scid, &[Some("a"), Some("b"), Some("x"), None], &some(["2", "1"]));
-    let SchemaProblems(problems) = Schema::of(&spec, &tables).unwrap_err();
+    let SchemaErrors(problems) = Schema::of(&spec, &tables).unwrap_err();
     let shown: Vec<String> = problems.iter().map(|problem| format!("{problem}; {}", problem.hint())).collect();
     assert_eq!(
         shown,
@@ -98,16 +98,16 @@ fn a_long_list_of_rows_is_cut_in_the_message_and_whole_in_the_problem() {
     sid_long.push(Some("nobody"));
     let mut scid_long = scid.clone();
     scid_long.push(Some("13"));
-    let SchemaProblems(short) = Schema::of(&spec, &tables(&scid, &sid, &[])).unwrap_err();
+    let SchemaErrors(short) = Schema::of(&spec, &tables(&scid, &sid, &[])).unwrap_err();
     assert_eq!(
         short[0].to_string(),
         "table 'takes': rows 4, 5, 6, 7, 8, 9, 10, 11, 12 and 13 without a row of 'student' to belong to"
     );
-    let SchemaProblems(long) = Schema::of(&spec, &tables(&scid_long, &sid_long, &[])).unwrap_err();
+    let SchemaErrors(long) = Schema::of(&spec, &tables(&scid_long, &sid_long, &[])).unwrap_err();
     assert_eq!(
         long[0].to_string(),
         "table 'takes': rows 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 and 1 more without a row of 'student' to belong to"
     );
-    let SchemaFault::Orphans { rows, .. } = &long[0].fault else { panic!("orphans") };
+    let SchemaErrorKind::Orphans { rows, .. } = &long[0].fault else { panic!("orphans") };
     assert_eq!(rows.len(), 11);
 }

@@ -22,7 +22,7 @@ use self::table::TableDraft;
 use super::keys;
 use super::{
     Algorithm, ClusteringSpec, DataflySpec, FullDomainSpec, Keys, Leftovers, MondrianSpec, Order, RegisterRows,
-    ReleasedHierarchies, Spec, SpecFault, SpecProblem, SpecProblems,
+    ReleasedHierarchies, Spec, SpecError, SpecErrorKind, SpecErrors,
 };
 use crate::Role;
 
@@ -31,26 +31,26 @@ impl Spec {
     ///
     /// # Errors
     /// Every problem found, each with its line and key.
-    pub fn parse(text: &str) -> Result<Spec, SpecProblems> {
+    pub fn parse(text: &str) -> Result<Spec, SpecErrors> {
         let mut reader = Reader::new(text);
         let (document, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            return Err(SpecProblems(syntax_problems(&reader, &errors)));
+            return Err(SpecErrors(syntax_problems(&reader, &errors)));
         }
         let spec = read_spec(&mut reader, document.get_ref());
         let problems = reader.into_problems();
-        if problems.is_empty() { Ok(spec) } else { Err(SpecProblems(problems)) }
+        if problems.is_empty() { Ok(spec) } else { Err(SpecErrors(problems)) }
     }
 }
 
 /// The first error of each line: a second one is mostly the first one's echo.
-fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecProblem> {
-    let mut problems: Vec<SpecProblem> = errors
+fn syntax_problems(reader: &Reader<'_>, errors: &[toml::de::Error]) -> Vec<SpecError> {
+    let mut problems: Vec<SpecError> = errors
         .iter()
-        .map(|error| SpecProblem {
+        .map(|error| SpecError {
             line: error.span().map(|span| reader.line(span.start)),
             key: String::new(),
-            fault: SpecFault::Syntax { message: error.message().replace('\n', ", ") },
+            fault: SpecErrorKind::Syntax { message: error.message().replace('\n', ", ") },
         })
         .collect();
     // The TOML reader names no place where keys are nested too deeply, so that comes last.
@@ -70,7 +70,7 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     let leftovers = reader.word(&top, "leftovers", keys::LEFTOVERS).unwrap_or(Leftovers::Merge);
     let nobody_may_be_left_out = max_suppressed == Some(0.0) || !top.has("max_suppressed");
     if leftovers == Leftovers::Suppress && nobody_may_be_left_out {
-        reader.note(&reader.place_of(&top, "leftovers"), SpecFault::SuppressWithoutLimit);
+        reader.note(&reader.place_of(&top, "leftovers"), SpecErrorKind::SuppressWithoutLimit);
     }
     let order = reader.word(&top, "order", keys::ORDERS).unwrap_or(Order::Sorted);
     let seed = reader.whole(&top, "seed", 0..=i128::from(i64::MAX), "a whole number of at least 0").unwrap_or(0);
@@ -86,16 +86,16 @@ fn read_spec<'s>(reader: &mut Reader<'_>, document: &'s DeTable<'s>) -> Spec {
     let coalitions = collusion::read_collusion(reader, &top, &audiences, &tables);
     let steer = collusion::read_steer(reader, &top, &audiences);
     if leftovers == Leftovers::Suppress && !audiences.is_empty() {
-        reader.note(&reader.place_of(&top, "leftovers"), SpecFault::SuppressWithAudiences);
+        reader.note(&reader.place_of(&top, "leftovers"), SpecErrorKind::SuppressWithAudiences);
     }
     let registers = links::read_registers(reader, &top, &tables);
     if top.has("registers") && order == Order::Input {
-        reader.note(&reader.place_of(&top, "order"), SpecFault::OrderWithRegister);
+        reader.note(&reader.place_of(&top, "order"), SpecErrorKind::OrderWithRegister);
     }
     let register = links::read_register_use(reader, &top, &registers);
     let delta_presence = read_delta_presence(reader, &top);
     if delta_presence.is_some() && register.release == RegisterRows::Microdata {
-        reader.note(&reader.place_of(&top, "delta_presence"), SpecFault::PresenceIsPublic);
+        reader.note(&reader.place_of(&top, "delta_presence"), SpecErrorKind::PresenceIsPublic);
     }
     let previous = read_previous(reader, &top);
     check_quasi(reader, &tables);
@@ -128,8 +128,8 @@ fn read_k(reader: &mut Reader<'_>, top: &Section<'_>) -> u32 {
     let k = reader.count(top, "k");
     let preset = reader.word(top, "preset", keys::PRESETS);
     match (top.has("k"), top.has("preset")) {
-        (true, true) => reader.note(&reader.place_of(top, "preset"), SpecFault::KAndPreset),
-        (false, false) => reader.note(&top.place, SpecFault::NoK),
+        (true, true) => reader.note(&reader.place_of(top, "preset"), SpecErrorKind::KAndPreset),
+        (false, false) => reader.note(&top.place, SpecErrorKind::NoK),
         (true, false) | (false, true) => {}
     }
     k.or(preset).unwrap_or(1)
@@ -142,12 +142,12 @@ fn read_tables(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<TableDraft> {
             section.entries().iter().filter_map(|&entry| table::read_table(reader, section, entry)).collect()
         }
         Some(section) => {
-            reader.note(&section.place, SpecFault::NoTable);
+            reader.note(&section.place, SpecErrorKind::NoTable);
             Vec::new()
         }
         None => {
             if !top.has("tables") {
-                reader.note(&top.place, SpecFault::NoTable);
+                reader.note(&top.place, SpecErrorKind::NoTable);
             }
             Vec::new()
         }
@@ -158,7 +158,7 @@ fn check_quasi(reader: &mut Reader<'_>, tables: &[TableDraft]) {
     let mut columns = tables.iter().flat_map(|table| &table.columns).peekable();
     let could_be_quasi = |role: Option<Role>| role.is_none_or(|role| role == Role::Quasi);
     if columns.peek().is_some() && !columns.any(|column| could_be_quasi(column.role)) {
-        reader.note(&Place { line: None, key: String::new() }, SpecFault::NoQuasi);
+        reader.note(&Place { line: None, key: String::new() }, SpecErrorKind::NoQuasi);
     }
 }
 
@@ -174,7 +174,7 @@ fn read_mondrian(reader: &mut Reader<'_>, top: &Section<'_>) -> MondrianSpec {
 fn read_datafly(reader: &mut Reader<'_>, top: &Section<'_>, tables: &[TableDraft]) -> DataflySpec {
     let Some(section) = reader.section(top, "datafly", keys::DATAFLY) else { return DataflySpec::default() };
     if section.has("block") && !tables.is_empty() && tables.iter().all(|table| !table.names_persons) {
-        reader.note(&reader.place_of(&section, "block"), SpecFault::BlockWithoutPerson);
+        reader.note(&reader.place_of(&section, "block"), SpecErrorKind::BlockWithoutPerson);
     }
     DataflySpec { block: reader.count(&section, "block") }
 }
@@ -199,7 +199,7 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
     let numbers = reader.numbers(top, "delta_presence", EXPECTED)?;
     let place = reader.place_of(top, "delta_presence");
     if !top.has("registers") {
-        reader.note(&place, SpecFault::WithoutRegisters);
+        reader.note(&place, SpecErrorKind::WithoutRegisters);
     }
     match numbers.as_slice() {
         &[least, most] if 0.0 <= least && least <= most && most <= 1.0 => Some((least, most)),
@@ -210,7 +210,7 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
         }
         other => {
             let found = format!("a list of {}", other.len());
-            reader.note(&place, SpecFault::NotAllowed { expected: EXPECTED, found });
+            reader.note(&place, SpecErrorKind::NotAllowed { expected: EXPECTED, found });
             None
         }
     }
@@ -219,7 +219,7 @@ fn read_delta_presence(reader: &mut Reader<'_>, top: &Section<'_>) -> Option<(f6
 fn read_previous(reader: &mut Reader<'_>, top: &Section<'_>) -> Vec<PathBuf> {
     let folders = links::read_paths(reader, top, "previous");
     if top.has("previous") && !top.has("registers") {
-        reader.note(&reader.place_of(top, "previous"), SpecFault::WithoutRegisters);
+        reader.note(&reader.place_of(top, "previous"), SpecErrorKind::WithoutRegisters);
     }
     folders
 }

@@ -1,14 +1,14 @@
-//! [`HierarchyError`]: what is wrong with a DGH or its use.
+//! [`DghError`]: what is wrong with a DGH or its use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kohort_model::hierarchy::{HierarchyProblems, MakeProblem};
+use kohort_model::hierarchy::{HierarchyErrors, MakeError};
 
 /// What is wrong with a DGH, or with a column that uses it. Labels are shown, values of columns are counted.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HierarchyError {
+pub enum DghError {
     /// A name nothing has.
     #[error("there is no DGH '{name}'")]
     Unknown {
@@ -95,7 +95,7 @@ pub enum HierarchyError {
         /// Its name.
         name: String,
         /// Why not.
-        problem: MakeProblem,
+        problem: MakeError,
     },
     /// A file that can't be read.
     #[error("{}: can't be read: {error}", .path.display())]
@@ -113,37 +113,35 @@ pub enum HierarchyError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        problems: HierarchyProblems,
+        problems: HierarchyErrors,
     },
 }
 
-impl HierarchyError {
+impl DghError {
     /// What to do about it, where there is a remedy.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            HierarchyError::Unknown { known, .. } if known.is_empty() => {
+            DghError::Unknown { known, .. } if known.is_empty() => {
                 "make one, for example: CREATE DGH zip FROM 'zip.csv'".to_owned()
             }
-            HierarchyError::Unknown { known, .. } => format!("there are: {}", known.join(", ")),
-            HierarchyError::Exists { .. } => "write CREATE OR REPLACE DGH, or drop it first".to_owned(),
-            HierarchyError::Finished { .. } => "add the rows to its file, and create it again".to_owned(),
-            HierarchyError::Repeated { .. } => "nothing was inserted: leave the pair out".to_owned(),
-            HierarchyError::SecondParent { .. } => {
+            DghError::Unknown { known, .. } => format!("there are: {}", known.join(", ")),
+            DghError::Exists { .. } => "write CREATE OR REPLACE DGH, or drop it first".to_owned(),
+            DghError::Finished { .. } => "add the rows to its file, and create it again".to_owned(),
+            DghError::Repeated { .. } => "nothing was inserted: leave the pair out".to_owned(),
+            DghError::SecondParent { .. } => {
                 "nothing was inserted: a label is one node of the tree, with one parent".to_owned()
             }
-            HierarchyError::Cycle { .. } => {
-                "nothing was inserted: following the parents must end in the root".to_owned()
-            }
-            HierarchyError::BadLabel { .. } => "nothing was inserted: correct the label".to_owned(),
-            HierarchyError::Empty { name } => format!("for example: INSERT INTO DGH {name} VALUES ('88512', '*****')"),
-            HierarchyError::SeveralRoots { .. } => "insert pairs that put them below one common root".to_owned(),
-            HierarchyError::NoLeaf { .. } => {
+            DghError::Cycle { .. } => "nothing was inserted: following the parents must end in the root".to_owned(),
+            DghError::BadLabel { .. } => "nothing was inserted: correct the label".to_owned(),
+            DghError::Empty { name } => format!("for example: INSERT INTO DGH {name} VALUES ('88512', '*****')"),
+            DghError::SeveralRoots { .. } => "insert pairs that put them below one common root".to_owned(),
+            DghError::NoLeaf { .. } => {
                 "add the values, spelled as the column spells them, or use a rule: STEPS, MASK, DATES or FLAT"
                     .to_owned()
             }
-            HierarchyError::Rule { problem, .. } => problem.hint().to_owned(),
-            HierarchyError::File { .. } => "check the path".to_owned(),
-            HierarchyError::Content { problems, .. } => return problems.0.first().map(|first| first.hint().to_owned()),
+            DghError::Rule { problem, .. } => problem.hint().to_owned(),
+            DghError::File { .. } => "check the path".to_owned(),
+            DghError::Content { problems, .. } => return problems.0.first().map(|first| first.hint().to_owned()),
         })
     }
 }

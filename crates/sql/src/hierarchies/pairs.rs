@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use kohort_model::Hierarchy;
 
-use super::error::HierarchyError;
+use super::error::DghError;
 
 /// How many roots a message names.
 const NAMED_ROOTS: usize = 5;
@@ -21,7 +21,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    pub(super) fn insert(&mut self, pairs: &[(String, String)]) -> Result<(), HierarchyError> {
+    pub(super) fn insert(&mut self, pairs: &[(String, String)]) -> Result<(), DghError> {
         let n_before = self.order.len();
         for (index, (child, parent)) in pairs.iter().enumerate() {
             if let Err(fault) = self.insert_one(index + 1, child, parent) {
@@ -34,26 +34,26 @@ impl Pairs {
         Ok(())
     }
 
-    fn insert_one(&mut self, position: usize, child: &str, parent: &str) -> Result<(), HierarchyError> {
+    fn insert_one(&mut self, position: usize, child: &str, parent: &str) -> Result<(), DghError> {
         // A tree is read from lines, and the empty text may be a value, but never stands for several.
         if [child, parent].iter().any(|label| label.contains(['\n', '\r'])) {
-            return Err(HierarchyError::BadLabel { position, what: "a label holds a line break" });
+            return Err(DghError::BadLabel { position, what: "a label holds a line break" });
         }
         if parent.is_empty() {
-            return Err(HierarchyError::BadLabel { position, what: "the parent is empty" });
+            return Err(DghError::BadLabel { position, what: "the parent is empty" });
         }
         if let Some(known) = self.parents.get(child) {
             let (child, parent, is_same) = (child.to_owned(), known.clone(), known == parent);
             return Err(if is_same {
-                HierarchyError::Repeated { position, child, parent }
+                DghError::Repeated { position, child, parent }
             } else {
-                HierarchyError::SecondParent { position, child, parent }
+                DghError::SecondParent { position, child, parent }
             });
         }
         let mut above = Some(parent);
         while let Some(label) = above {
             if label == child {
-                return Err(HierarchyError::Cycle { position, child: child.to_owned() });
+                return Err(DghError::Cycle { position, child: child.to_owned() });
             }
             above = self.parents.get(label).map(String::as_str);
         }
@@ -74,9 +74,9 @@ impl Pairs {
     }
 
     /// The finished tree.
-    pub(super) fn tree(&self, name: &str) -> Result<Hierarchy, HierarchyError> {
+    pub(super) fn tree(&self, name: &str) -> Result<Hierarchy, DghError> {
         if self.order.is_empty() {
-            return Err(HierarchyError::Empty { name: name.to_owned() });
+            return Err(DghError::Empty { name: name.to_owned() });
         }
         let mut roots: Vec<&String> =
             self.parents.values().filter(|label| !self.parents.contains_key(label.as_str())).collect();
@@ -84,7 +84,7 @@ impl Pairs {
         roots.dedup();
         if roots.len() > 1 {
             let some = roots.iter().take(NAMED_ROOTS).map(|label| (*label).clone()).collect();
-            return Err(HierarchyError::SeveralRoots { name: name.to_owned(), n_roots: roots.len(), some });
+            return Err(DghError::SeveralRoots { name: name.to_owned(), n_roots: roots.len(), some });
         }
         let quote = |label: &str| format!("\"{}\"", label.replace('"', "\"\""));
         let rows = self.order.iter().map(|child| format!("{};{}\n", quote(child), quote(&self.parents[child])));

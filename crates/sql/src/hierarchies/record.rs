@@ -7,7 +7,7 @@ use kohort_model::hierarchy::{DateLevel, MaskSide, Rule};
 use serde::{Deserialize, Serialize};
 
 use super::pairs::Pairs;
-use super::{Dgh, Hierarchies, HierarchyError};
+use super::{Dgh, DghError, Hierarchies};
 
 /// A DGH as it is kept.
 #[derive(Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// Where it has not one root.
-    pub fn finished_record(&self, name: &str) -> Result<Option<String>, HierarchyError> {
+    pub fn finished_record(&self, name: &str) -> Result<Option<String>, DghError> {
         let key = name.to_lowercase();
         match self.by_name.get(&key) {
             Some(Dgh::Pairs(pairs)) => {

@@ -12,7 +12,7 @@ fn texts(values: &[&str]) -> Texts {
     values.iter().collect()
 }
 
-fn tree(hierarchies: &Hierarchies, name: &str, values: &[&str]) -> Result<Arc<Hierarchy>, HierarchyError> {
+fn tree(hierarchies: &Hierarchies, name: &str, values: &[&str]) -> Result<Arc<Hierarchy>, DghError> {
     hierarchies.tree_for(name, None, &texts(values), ValueType::Text, &Notation::default())
 }
 
@@ -105,9 +105,9 @@ fn a_file_is_read_when_the_dgh_is_created() {
     let path = folder.path().join("zip.csv");
     let mut hierarchies = Hierarchies::new();
     let source = HierarchySource::Paths(path.clone());
-    assert!(matches!(hierarchies.create("zip", false, Some(&source)), Err(HierarchyError::File { .. })));
+    assert!(matches!(hierarchies.create("zip", false, Some(&source)), Err(DghError::File { .. })));
     std::fs::write(&path, "a;b;a").unwrap();
-    assert!(matches!(hierarchies.create("zip", false, Some(&source)), Err(HierarchyError::Content { .. })));
+    assert!(matches!(hierarchies.create("zip", false, Some(&source)), Err(DghError::Content { .. })));
     std::fs::write(&path, "88512;885**;*\n").unwrap();
     hierarchies.create("zip", false, Some(&source)).unwrap();
     assert!(tree(&hierarchies, "zip", &["88512"]).is_ok());

@@ -2,12 +2,12 @@
 
 use datafusion::error::DataFusionError;
 use kohort_core::AnonymizeError;
-use kohort_io::ReadProblem;
+use kohort_io::ReadError;
 use kohort_labels::meaning::MeaningError;
 use kohort_verify::Violations;
 
 use super::{DefinitionError, MaterializedError};
-use crate::hierarchies::HierarchyError;
+use crate::hierarchies::DghError;
 use crate::policy::PolicyError;
 use crate::postgres::PostgresError;
 use crate::role::Role;
@@ -25,11 +25,11 @@ pub enum ViewError {
         /// The column.
         column: String,
         /// What is wrong.
-        fault: HierarchyError,
+        fault: DghError,
     },
     /// A column can't have its role.
     #[error("{}", lines(.0))]
-    Columns(Vec<ReadProblem>),
+    Columns(Vec<ReadError>),
     /// Labels of a column would mean nothing.
     #[error(transparent)]
     Meaning(MeaningError),

@@ -24,7 +24,7 @@ pub struct Listing {
 /// What is wrong with a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ListingFault {
+pub enum ListingErrorKind {
     /// A cell shows a label that it lacks.
     #[error("lacks labels that cells show")]
     LabelMissing,
@@ -47,7 +47,7 @@ impl Listing {
     ///
     /// # Errors
     /// Where a pair is there twice.
-    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ListingFault> {
+    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ListingErrorKind> {
         let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (label, value) in pairs {
             labels.entry(label).or_default().push(value);
@@ -55,7 +55,7 @@ impl Listing {
         for values in labels.values_mut() {
             values.sort_unstable();
             if values.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(ListingFault::ValueTwice);
+                return Err(ListingErrorKind::ValueTwice);
             }
         }
         Ok(Listing { labels })
@@ -75,12 +75,12 @@ impl Listing {
     ///
     /// # Errors
     /// Where they are not.
-    pub fn check_shown(&self, shown: &Texts) -> Result<(), ListingFault> {
+    pub fn check_shown(&self, shown: &Texts) -> Result<(), ListingErrorKind> {
         if shown.iter().any(|label| !self.labels.contains_key(label)) {
-            return Err(ListingFault::LabelMissing);
+            return Err(ListingErrorKind::LabelMissing);
         }
         if self.labels.len() > shown.iter().collect::<BTreeSet<_>>().len() {
-            return Err(ListingFault::LabelNotShown);
+            return Err(ListingErrorKind::LabelNotShown);
         }
         self.check_tree()
     }
@@ -89,10 +89,10 @@ impl Listing {
     ///
     /// # Errors
     /// Where they are not.
-    pub fn check_hierarchy(&self, hierarchy: &Hierarchy) -> Result<(), ListingFault> {
+    pub fn check_hierarchy(&self, hierarchy: &Hierarchy) -> Result<(), ListingErrorKind> {
         let mut below: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
         for label in self.labels.keys() {
-            below.insert(hierarchy.node(label).ok_or(ListingFault::OtherValues)?, BTreeSet::new());
+            below.insert(hierarchy.node(label).ok_or(ListingErrorKind::OtherValues)?, BTreeSet::new());
         }
         // Each leaf goes up its path, instead of each label down to its leaves.
         for leaf in (0..hierarchy.n_nodes() as u32).filter(|&node| hierarchy.is_leaf(node)) {
@@ -106,7 +106,7 @@ impl Listing {
             let listed = self.values(hierarchy.label(*node)).unwrap_or_default();
             listed.len() == values.len() && listed.iter().all(|value| values.contains(value.as_str()))
         };
-        if below.iter().all(is_same) { Ok(()) } else { Err(ListingFault::OtherValues) }
+        if below.iter().all(is_same) { Ok(()) } else { Err(ListingErrorKind::OtherValues) }
     }
 
     /// The labels by how many values they have, most first.
@@ -117,20 +117,20 @@ impl Listing {
         labels
     }
 
-    fn check_tree(&self) -> Result<(), ListingFault> {
+    fn check_tree(&self) -> Result<(), ListingErrorKind> {
         // Per value the narrowest label so far that has it.
         let mut inside: HashMap<&str, Option<usize>> = HashMap::new();
         for (position, (label, values)) in self.widest_first().into_iter().enumerate() {
             let mut around = values.iter().map(|value| inside.get(value.as_str()).copied().flatten());
-            let first = around.next().ok_or(ListingFault::NoTree)?;
+            let first = around.next().ok_or(ListingErrorKind::NoTree)?;
             if around.any(|other| other != first) {
-                return Err(ListingFault::NoTree);
+                return Err(ListingErrorKind::NoTree);
             }
             for value in values {
                 // A label that is a value stands for itself and for nothing else.
                 let is_value_itself = value == label;
                 if (is_value_itself && values.len() > 1) || (!is_value_itself && self.is_inner(value)) {
-                    return Err(ListingFault::NoTree);
+                    return Err(ListingErrorKind::NoTree);
                 }
                 inside.insert(value, Some(position));
             }
@@ -193,30 +193,30 @@ mod tests {
         assert_eq!(listed.check_shown(&shown(&["care", "poet"])), Ok(()));
         assert_eq!(listed.check_hierarchy(&jobs), Ok(()));
         let pruned = listing(&[("care", "nurse"), ("poet", "poet")]);
-        assert_eq!(pruned.check_hierarchy(&jobs), Err(ListingFault::OtherValues));
+        assert_eq!(pruned.check_hierarchy(&jobs), Err(ListingErrorKind::OtherValues));
         let foreign = listing(&[("care", "nurse"), ("care", "fisher")]);
-        assert_eq!(foreign.check_hierarchy(&jobs), Err(ListingFault::OtherValues));
-        assert_eq!(listing(&[("craft", "smith")]).check_hierarchy(&jobs), Err(ListingFault::OtherValues));
+        assert_eq!(foreign.check_hierarchy(&jobs), Err(ListingErrorKind::OtherValues));
+        assert_eq!(listing(&[("craft", "smith")]).check_hierarchy(&jobs), Err(ListingErrorKind::OtherValues));
     }
 
     #[test]
     fn a_listing_has_the_labels_that_cells_show_and_no_others() {
         let listed = listing(&[("care", "nurse"), ("care", "dentist"), ("land", "fisher"), ("land", "farmer")]);
         assert_eq!(listed.check_shown(&shown(&["care", "land"])), Ok(()));
-        assert_eq!(listed.check_shown(&shown(&["care"])), Err(ListingFault::LabelNotShown));
-        assert_eq!(listed.check_shown(&shown(&["care", "land", "poet"])), Err(ListingFault::LabelMissing));
+        assert_eq!(listed.check_shown(&shown(&["care"])), Err(ListingErrorKind::LabelNotShown));
+        assert_eq!(listed.check_shown(&shown(&["care", "land", "poet"])), Err(ListingErrorKind::LabelMissing));
     }
 
     #[test]
     fn labels_that_overlap_are_no_tree() {
         let crossed = listing(&[("a", "1"), ("a", "2"), ("b", "2"), ("b", "3")]);
-        assert_eq!(crossed.check_shown(&shown(&["a", "b"])), Err(ListingFault::NoTree));
+        assert_eq!(crossed.check_shown(&shown(&["a", "b"])), Err(ListingErrorKind::NoTree));
         let nested = listing(&[("a", "1"), ("a", "2"), ("b", "2"), ("2", "2")]);
         assert_eq!(nested.check_shown(&shown(&["a", "b", "2"])), Ok(()));
         let label_as_value = listing(&[("a", "b"), ("a", "1"), ("b", "2")]);
-        assert_eq!(label_as_value.check_shown(&shown(&["a", "b"])), Err(ListingFault::NoTree));
+        assert_eq!(label_as_value.check_shown(&shown(&["a", "b"])), Err(ListingErrorKind::NoTree));
         let twice = Listing::new([("a", "1"), ("a", "1")].map(|(a, b)| (a.to_owned(), b.to_owned())));
-        assert_eq!(twice, Err(ListingFault::ValueTwice));
+        assert_eq!(twice, Err(ListingErrorKind::ValueTwice));
     }
 
     #[test]

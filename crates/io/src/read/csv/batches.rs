@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::blocks::BlockEnd;
 use super::record::{Cell, Span};
 use super::{CsvFile, RowCounter};
-use crate::read::ReadProblem;
+use crate::read::ReadError;
 
 /// The rows of a CSV file. Ends with the first problem.
 pub(crate) struct CsvBatches<'a> {
@@ -31,11 +31,11 @@ impl<'a> CsvBatches<'a> {
         &self.schema
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadProblem> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadError> {
         while !self.is_done {
             let mut spans: Vec<Span> = Vec::new();
             let consumed = std::mem::take(&mut self.file.consumed);
-            let block = self.file.blocks.next(consumed).map_err(|source| ReadProblem::Io { source })?;
+            let block = self.file.blocks.next(consumed).map_err(|source| ReadError::Io { source })?;
             let (next, stop) = self.rows.cut_block(block.text, block.end, self.file.separator, &mut spans);
             if let Some(ragged) = self.rows.ragged.take() {
                 return Err(ragged);
@@ -76,7 +76,7 @@ fn texts<'s>(text: &str, spans: impl Iterator<Item = &'s Span>, null_words: &[St
 }
 
 impl Iterator for CsvBatches<'_> {
-    type Item = Result<RecordBatch, ReadProblem>;
+    type Item = Result<RecordBatch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let batch = self.next_batch();

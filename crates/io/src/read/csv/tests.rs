@@ -9,7 +9,7 @@ use crate::read::OpenTable;
 type Cells = Vec<Vec<Option<String>>>;
 
 fn read_in_blocks(bytes: &[u8], spec: &CsvSpec, block_size: usize) -> Result<(Vec<String>, Cells), Vec<String>> {
-    let messages = |problems: Vec<ReadProblem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let messages = |problems: Vec<ReadError>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     let file = CsvFile::open_in_blocks(Box::new(bytes), spec, block_size).map_err(|problem| messages(vec![problem]))?;
     let names = file.names().to_vec();
     let wanted: Vec<usize> = (0..names.len()).collect();
@@ -194,10 +194,10 @@ fn naive(text: &str) -> Result<(Vec<String>, Cells), Vec<String>> {
     }
     let is_ragged = |row: &&Vec<NaiveCell>| row.len() != header.len();
     if let Some(first) = records.iter().find(is_ragged) {
-        let mut rows = Rows::default();
+        let mut rows = RowNumbers::default();
         let numbered = (1..).zip(&records).filter(|(_, row)| is_ragged(row));
         numbered.for_each(|(row, _)| rows.add(row));
-        let problem = ReadProblem::RaggedRows { expected: header.len(), found: first.len(), rows };
+        let problem = ReadError::RaggedRows { expected: header.len(), found: first.len(), rows };
         problems.push(problem.to_string());
     }
     if !problems.is_empty() {

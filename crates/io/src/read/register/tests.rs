@@ -33,8 +33,8 @@ fn load_all(files: &[(&str, &str)], spec: &Spec) -> Result<LoadedRegisters, Vec<
     }
     let mut original = load(folder.path(), spec, &spec.tables[0], &Silent).unwrap();
     load_registers(folder.path(), spec, &mut original, &Silent).map_err(|problem| match problem {
-        LoadProblem::Files(files) => {
-            let named = |file: ReadProblems| {
+        LoadError::Files(files) => {
+            let named = |file: ReadErrors| {
                 let name = file.file.file_name().unwrap().to_string_lossy().into_owned();
                 file.problems.into_iter().map(move |problem| format!("{name}: {problem}"))
             };

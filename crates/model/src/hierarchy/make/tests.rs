@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn make(rule: &Rule, value_type: ValueType, values: &[&str]) -> Result<Hierarchy, MakeProblem> {
+fn make(rule: &Rule, value_type: ValueType, values: &[&str]) -> Result<Hierarchy, MakeError> {
     rule.make(&values.iter().collect(), value_type, &Notation::default())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::keys::{self, nearest};
-use super::super::{AudienceSpec, CoalitionSpec, OwnKOfCoalition, SpecFault};
+use super::super::{AudienceSpec, CoalitionSpec, OwnKOfCoalition, SpecErrorKind};
 use super::column::{check_hidden, read_requirements};
 use super::links::note_unknown_column;
 use super::section::{Place, Reader, Section};
@@ -17,13 +17,13 @@ pub(super) fn check_sensitive_to(reader: &mut Reader<'_>, audiences: &AudienceSp
     for column in tables.iter().flat_map(|table| &table.columns) {
         let place = &column.sensitive_to_place;
         if !column.sensitive_to.is_empty() && audiences.is_empty() {
-            reader.note(place, SpecFault::WithoutAudiences);
+            reader.note(place, SpecErrorKind::WithoutAudiences);
             continue;
         }
         check_names(reader, place, &column.sensitive_to, audiences);
         let knows = |name: &&String| audiences.get(*name).is_some_and(|audience| audience.quasi.contains(&column.name));
         for audience in column.sensitive_to.iter().filter(knows) {
-            let fault = SpecFault::KnownAlready { audience: audience.clone(), column: column.name.clone() };
+            let fault = SpecErrorKind::KnownAlready { audience: audience.clone(), column: column.name.clone() };
             reader.note(place, fault);
         }
     }
@@ -33,10 +33,10 @@ pub(super) fn check_sensitive_to(reader: &mut Reader<'_>, audiences: &AudienceSp
 fn check_names(reader: &mut Reader<'_>, place: &Place, names: &[String], audiences: &AudienceSpecs) {
     for (position, name) in names.iter().enumerate() {
         if names[..position].contains(name) {
-            reader.note(place, SpecFault::Twice { name: name.clone() });
+            reader.note(place, SpecErrorKind::Twice { name: name.clone() });
         } else if !audiences.contains_key(name) {
             let nearest = nearest(name, audiences.keys().map(String::as_str)).map(str::to_owned);
-            reader.note(place, SpecFault::UnknownAudience { name: name.clone(), nearest });
+            reader.note(place, SpecErrorKind::UnknownAudience { name: name.clone(), nearest });
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn read_collusion(
 ) -> Vec<CoalitionSpec> {
     let Some(section) = reader.names(spec, "collusion") else { return Vec::new() };
     if audiences.is_empty() {
-        reader.note(&section.place, SpecFault::WithoutAudiences);
+        reader.note(&section.place, SpecErrorKind::WithoutAudiences);
         return Vec::new();
     }
     let mut coalitions = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn read_collusion(
         let Some(section) = reader.table(entry, place.clone()) else { continue };
         reader.check_keys(&section, keys::COALITION);
         if entry.name == Coalition::ALL {
-            reader.note(&place, SpecFault::CoalitionNamedAll);
+            reader.note(&place, SpecErrorKind::CoalitionNamedAll);
         }
         coalitions.push(read_coalition(reader, &section, Some(entry.name), audiences, tables));
     }
@@ -84,18 +84,21 @@ fn read_coalition(
     if name.is_some() {
         let place = reader.place_of(section, "audiences");
         if !section.has("audiences") {
-            reader.note(&place, SpecFault::Missing { key: "audiences", example: "audiences = [\"insurer\", \"hr\"]" });
+            reader.note(
+                &place,
+                SpecErrorKind::Missing { key: "audiences", example: "audiences = [\"insurer\", \"hr\"]" },
+            );
         }
         if let Some(names) = reader.texts(section, "audiences") {
             check_names(reader, &place, &names, audiences);
             if names.len() < 2 {
-                reader.note(&place, SpecFault::CoalitionOfOne);
+                reader.note(&place, SpecErrorKind::CoalitionOfOne);
             }
             members = names;
         }
     }
     if !["k", "person_k", "sensitive"].iter().any(|key| section.has(key)) {
-        reader.note(&section.place, SpecFault::AsksNothing { example: "k = 2" });
+        reader.note(&section.place, SpecErrorKind::AsksNothing { example: "k = 2" });
     }
     let own_k = match reader.flag(section, "person_k") {
         Some(true) => OwnKOfCoalition::Kept,
@@ -103,7 +106,7 @@ fn read_coalition(
     };
     let has_own_k = tables.iter().flat_map(|table| &table.columns).any(|column| column.role == Some(Role::PersonK));
     if own_k == OwnKOfCoalition::Kept && !has_own_k {
-        reader.note(&reader.place_of(section, "person_k"), SpecFault::NoPersonK);
+        reader.note(&reader.place_of(section, "person_k"), SpecErrorKind::NoPersonK);
     }
     let is_member = |audience: &str| name.is_none() || members.iter().any(|member| member == audience);
     let knowing: Vec<(&str, &AudienceSpec)> = audiences
@@ -143,16 +146,16 @@ fn read_sensitive(
             Some(Role::Quasi) => {
                 check_hidden(reader, &asked);
                 for (audience, _) in knowing.iter().filter(|(_, audience)| audience.quasi.contains(&column.name)) {
-                    let fault = SpecFault::KnownAlready { audience: (*audience).to_owned(), column: name() };
+                    let fault = SpecErrorKind::KnownAlready { audience: (*audience).to_owned(), column: name() };
                     reader.note(&place, fault);
                 }
             }
             None | Some(Role::Sensitive) => {}
-            Some(role) => reader.note(&place, SpecFault::NotSensitive { column: name(), role }),
+            Some(role) => reader.note(&place, SpecErrorKind::NotSensitive { column: name(), role }),
         }
         let read = read_requirements(reader, &asked, entry.name, column.has_hierarchy());
         if asked.entries().is_empty() {
-            reader.note(&place, SpecFault::AsksNothing { example: "l = 2" });
+            reader.note(&place, SpecErrorKind::AsksNothing { example: "l = 2" });
         }
         requirements.extend(read);
     }
@@ -163,7 +166,7 @@ fn read_sensitive(
 pub(super) fn read_steer(reader: &mut Reader<'_>, spec: &Section<'_>, audiences: &AudienceSpecs) -> Steer {
     let steer = reader.word(spec, "steer", keys::STEERS);
     if spec.has("steer") && audiences.is_empty() {
-        reader.note(&reader.place_of(spec, "steer"), SpecFault::WithoutAudiences);
+        reader.note(&reader.place_of(spec, "steer"), SpecErrorKind::WithoutAudiences);
     }
     steer.unwrap_or_default()
 }

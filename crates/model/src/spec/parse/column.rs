@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::super::keys;
-use super::super::{ColumnSpec, HierarchySource, SpecFault};
+use super::super::{ColumnSpec, HierarchySource, SpecErrorKind};
 use super::section::{Bounds, Entry, Place, Reader, Section, out_of_bounds, understand_word, wrong_kind};
 use crate::hierarchy::{DateLevel, Rule};
 use crate::{Distance, Requirement, Role, ValueType};
@@ -85,7 +85,7 @@ fn roles() -> Vec<(&'static str, Role)> {
 
 fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut ColumnDraft) {
     if !section.has("role") {
-        reader.note(&section.place, SpecFault::Missing { key: "role", example: "role = \"quasi\"" });
+        reader.note(&section.place, SpecErrorKind::Missing { key: "role", example: "role = \"quasi\"" });
     }
     draft.role = reader.word(section, "role", &roles());
     let types: Vec<(&'static str, ValueType)> = ValueType::ALL.iter().map(|&known| (known.word(), known)).collect();
@@ -99,27 +99,27 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
 
     let Some(role) = draft.role else { return };
     if role != Role::Key && section.has("references") {
-        reader.note(&reader.place_of(section, "references"), SpecFault::ReferencesOnRole { role });
+        reader.note(&reader.place_of(section, "references"), SpecErrorKind::ReferencesOnRole { role });
     }
     if !matches!(role, Role::Quasi | Role::Sensitive) {
         for key in ["type", "hierarchy"] {
             if section.has(key) {
-                reader.note(&reader.place_of(section, key), SpecFault::NotGeneralized { role });
+                reader.note(&reader.place_of(section, key), SpecErrorKind::NotGeneralized { role });
             }
         }
     }
     let is_hidden = section.has("sensitive_to");
     if is_hidden && role != Role::Quasi {
-        reader.note(&draft.sensitive_to_place, SpecFault::SensitiveToOnRole { role });
+        reader.note(&draft.sensitive_to_place, SpecErrorKind::SensitiveToOnRole { role });
     } else if is_hidden {
         check_hidden(reader, section);
         if !["l", "p", "t"].iter().any(|key| section.has(key)) {
-            reader.note(&draft.sensitive_to_place, SpecFault::AsksNothing { example: "l = 2" });
+            reader.note(&draft.sensitive_to_place, SpecErrorKind::AsksNothing { example: "l = 2" });
         }
     } else if role != Role::Sensitive {
         for key in keys::REQUIREMENTS {
             if section.has(key) {
-                reader.note(&reader.place_of(section, key), SpecFault::RequirementOnRole { role });
+                reader.note(&reader.place_of(section, key), SpecErrorKind::RequirementOnRole { role });
             }
         }
     }
@@ -133,7 +133,7 @@ fn read_details(reader: &mut Reader<'_>, section: &Section<'_>, draft: &mut Colu
             Rule::Flat => ("flat", true),
         };
         if !fits {
-            let fault = SpecFault::RuleOnType { rule: name, value_type };
+            let fault = SpecErrorKind::RuleOnType { rule: name, value_type };
             reader.note(&reader.place_of(section, "hierarchy"), fault);
         }
     }
@@ -151,11 +151,12 @@ fn read_hierarchy(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<Hier
             }
             "flat" => Some(HierarchySource::Rule(Rule::Flat)),
             rule if keys::HIERARCHY.contains(&rule) => {
-                reader.note(&place, SpecFault::RuleWithoutSetting { rule: rule.to_owned() });
+                reader.note(&place, SpecErrorKind::RuleWithoutSetting { rule: rule.to_owned() });
                 None
             }
             "" => {
-                reader.note(&place, SpecFault::NotAllowed { expected: "a file or a rule", found: "\"\"".to_owned() });
+                reader
+                    .note(&place, SpecErrorKind::NotAllowed { expected: "a file or a rule", found: "\"\"".to_owned() });
                 None
             }
             path => Some(HierarchySource::Paths(PathBuf::from(path))),
@@ -175,7 +176,7 @@ fn read_hierarchy(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<Hier
 fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySource> {
     let found = keys::HIERARCHY.iter().filter(|key| rules.has(key)).count();
     if found != 1 {
-        reader.note(&rules.place, SpecFault::NotOneRule { found });
+        reader.note(&rules.place, SpecErrorKind::NotOneRule { found });
         return None;
     }
     if rules.has("edges") {
@@ -190,7 +191,7 @@ fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySo
         Rule::Dates(reader.words(rules, "dates", keys::DATE_LEVELS)?)
     };
     if let Err(problem) = rule.check() {
-        reader.note(&rules.place, SpecFault::Rule(problem));
+        reader.note(&rules.place, SpecErrorKind::Rule(problem));
         return None;
     }
     Some(HierarchySource::Rule(rule))
@@ -200,12 +201,12 @@ fn read_rule(reader: &mut Reader<'_>, rules: &Section<'_>) -> Option<HierarchySo
 pub(super) fn check_hidden(reader: &mut Reader<'_>, section: &Section<'_>) {
     for key in keys::REQUIREMENTS.iter().filter(|key| !["l", "p", "t", "distance"].contains(key)) {
         if section.has(key) {
-            reader.note(&reader.place_of(section, key), SpecFault::NotOfLabels { what: key });
+            reader.note(&reader.place_of(section, key), SpecErrorKind::NotOfLabels { what: key });
         }
     }
     let is_equal = section.entry("distance").is_none_or(|entry| entry.value.get_ref().as_str() == Some("equal"));
     if !is_equal {
-        reader.note(&reader.place_of(section, "distance"), SpecFault::NotOfLabels { what: "this distance" });
+        reader.note(&reader.place_of(section, "distance"), SpecErrorKind::NotOfLabels { what: "this distance" });
     }
 }
 
@@ -219,7 +220,7 @@ pub(super) fn read_requirements(
     let column = || column.to_owned();
     let mut requirements = Vec::new();
     if section.has("l") && section.has("p") {
-        reader.note(&reader.place_of(section, "p"), SpecFault::LAndP);
+        reader.note(&reader.place_of(section, "p"), SpecErrorKind::LAndP);
     }
     let p = reader.count(section, "p");
     if let Some(l) = reader.count(section, "l").or(p) {
@@ -233,10 +234,10 @@ pub(super) fn read_requirements(
     }
     let distance = reader.word(section, "distance", keys::DISTANCES);
     if section.has("distance") && !section.has("t") {
-        reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutT);
+        reader.note(&reader.place_of(section, "distance"), SpecErrorKind::DistanceWithoutT);
     }
     if distance == Some(Distance::Hierarchical) && !has_hierarchy {
-        reader.note(&reader.place_of(section, "distance"), SpecFault::DistanceWithoutHierarchy);
+        reader.note(&reader.place_of(section, "distance"), SpecErrorKind::DistanceWithoutHierarchy);
     }
     if let Some(t) = reader.number(section, "t", Bounds::ZeroToOne) {
         let distance = distance.unwrap_or(Distance::Equal);
@@ -260,7 +261,7 @@ fn read_recursive_cl(reader: &mut Reader<'_>, section: &Section<'_>) -> Option<(
     let place = reader.place_of(section, "recursive_cl");
     let &[c, l] = numbers.as_slice() else {
         let found = format!("a list of {}", numbers.len());
-        reader.note(&place, SpecFault::NotAllowed { expected: EXPECTED, found });
+        reader.note(&place, SpecErrorKind::NotAllowed { expected: EXPECTED, found });
         return None;
     };
     let c_is_fine = c.is_finite() && c > 0.0;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::super::keys::{self, nearest};
-use super::super::{Algorithm, AudienceSpec, Keys, RegisterSpec, RegisterUse, SpecFault};
+use super::super::{Algorithm, AudienceSpec, Keys, RegisterSpec, RegisterUse, SpecErrorKind};
 use super::column::ColumnDraft;
 use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use super::table::TableDraft;
@@ -21,34 +21,34 @@ pub(super) fn check_parents(reader: &mut Reader<'_>, tables: &[TableDraft]) {
         let not_of_persons = if table.is_child { Some("the table hangs off another") } else { None };
         let reason = not_of_persons.or((!has_children).then_some("no table hangs off this one"));
         if let (Some(place), Some(reason)) = (&table.childless_place, reason) {
-            reader.note(place, SpecFault::ChildlessElsewhere { reason });
+            reader.note(place, SpecErrorKind::ChildlessElsewhere { reason });
         }
         if !table.is_child {
             if tables.len() > 1 && !has_children && !shows_something(table, tables) {
-                reader.note(&table.place, SpecFault::NothingReleased);
+                reader.note(&table.place, SpecErrorKind::NothingReleased);
             }
             if let Some(place) = &table.orphans_place {
-                reader.note(place, SpecFault::OrphansWithoutParent);
+                reader.note(place, SpecErrorKind::OrphansWithoutParent);
             }
             if let Some(first) = first_root.filter(|&first| first != position && !table.names_persons) {
-                reader.note(&table.place, SpecFault::SecondPersonTable { first: tables[first].name.clone() });
+                reader.note(&table.place, SpecErrorKind::SecondPersonTable { first: tables[first].name.clone() });
             }
             continue;
         }
         if table.names_persons {
-            reader.note(&table.person_place, SpecFault::PersonInChild);
+            reader.note(&table.person_place, SpecErrorKind::PersonInChild);
         }
         let Some(parent) = &table.parent else { continue };
         match tables.iter().find(|other| other.name == parent.table) {
             None => {
                 let known = tables.iter().map(|table| table.name.as_str());
                 let nearest = nearest(&parent.table, known).map(str::to_owned);
-                let fault = SpecFault::UnknownTable { name: parent.table.clone(), nearest };
+                let fault = SpecErrorKind::UnknownTable { name: parent.table.clone(), nearest };
                 reader.note(&table.parent_place, fault);
             }
-            Some(_) if leads_back(tables, table) => reader.note(&table.parent_place, SpecFault::ParentCycle),
+            Some(_) if leads_back(tables, table) => reader.note(&table.parent_place, SpecErrorKind::ParentCycle),
             Some(found) if found.key.is_none() && found.person.is_none() => {
-                let fault = SpecFault::ParentWithoutKey { parent: found.name.clone() };
+                let fault = SpecErrorKind::ParentWithoutKey { parent: found.name.clone() };
                 reader.note(&table.parent_place, fault);
             }
             Some(_) => {}
@@ -89,21 +89,21 @@ pub(super) fn check_references(reader: &mut Reader<'_>, spec: &Section<'_>, keys
         match tables.iter().find(|table| table.name == *name) {
             None => {
                 let nearest = nearest(name, tables.iter().map(|table| table.name.as_str())).map(str::to_owned);
-                reader.note(place, SpecFault::UnknownTable { name: name.clone(), nearest });
+                reader.note(place, SpecErrorKind::UnknownTable { name: name.clone(), nearest });
             }
             Some(table) if table.key.is_none() && table.person.is_none() => {
-                reader.note(place, SpecFault::ParentWithoutKey { parent: table.name.clone() });
+                reader.note(place, SpecErrorKind::ParentWithoutKey { parent: table.name.clone() });
             }
             Some(_) => {}
         }
         for (key, with) in [("audiences", "audiences"), ("registers", "registers")] {
             if spec.has(key) {
-                reader.note(place, SpecFault::ReferencesWith { with });
+                reader.note(place, SpecErrorKind::ReferencesWith { with });
             }
         }
     }
     if keys == Keys::Keep && !references.is_empty() {
-        reader.note(&reader.place_of(spec, "keys"), SpecFault::ReferencesKept);
+        reader.note(&reader.place_of(spec, "keys"), SpecErrorKind::ReferencesKept);
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn check_algorithm(reader: &mut Reader<'_>, place: &Place, algorithm:
         }
         _ => return,
     };
-    reader.note(place, SpecFault::AlgorithmForOther { algorithm: algorithm.word(), needed });
+    reader.note(place, SpecErrorKind::AlgorithmForOther { algorithm: algorithm.word(), needed });
 }
 
 /// Reads the audiences. Their columns are quasi: those that the only table does not list become so.
@@ -142,17 +142,17 @@ pub(super) fn read_audiences(
         reader.check_keys(&audience, keys::AUDIENCE);
         if !audience.has("quasi") {
             let example = "quasi = [\"age\", \"postcode\"]";
-            reader.note(&place, SpecFault::Missing { key: "quasi", example });
+            reader.note(&place, SpecErrorKind::Missing { key: "quasi", example });
         }
         let quasi = reader.texts(&audience, "quasi");
         let quasi_place = reader.place_of(&audience, "quasi");
         if quasi.as_ref().is_some_and(Vec::is_empty) {
-            reader.note(&quasi_place, SpecFault::AudienceKnowsNothing);
+            reader.note(&quasi_place, SpecErrorKind::AudienceKnowsNothing);
         }
         let quasi = quasi.unwrap_or_default();
         for (index, column) in quasi.iter().enumerate() {
             if quasi[..index].contains(column) {
-                reader.note(&quasi_place, SpecFault::Twice { name: column.clone() });
+                reader.note(&quasi_place, SpecErrorKind::Twice { name: column.clone() });
             } else {
                 check_audience_column(reader, &quasi_place, column, tables);
             }
@@ -163,7 +163,7 @@ pub(super) fn read_audiences(
         for column in tables.iter().flat_map(|table| &table.columns) {
             let is_known = audiences.values().any(|audience| audience.quasi.contains(&column.name));
             if column.role == Some(Role::Quasi) && !is_known {
-                reader.note(&column.place, SpecFault::QuasiWithoutAudience);
+                reader.note(&column.place, SpecErrorKind::QuasiWithoutAudience);
             }
         }
     }
@@ -173,7 +173,7 @@ pub(super) fn read_audiences(
 fn check_audience_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &mut [TableDraft]) {
     match tables.iter().find_map(|table| table.column(name)).map(|column| column.role) {
         Some(None | Some(Role::Quasi)) => {}
-        Some(Some(role)) => reader.note(place, SpecFault::AudienceNotQuasi { column: name.to_owned(), role }),
+        Some(Some(role)) => reader.note(place, SpecErrorKind::AudienceNotQuasi { column: name.to_owned(), role }),
         None => match tables {
             [table] => table.columns.push(ColumnDraft::implied(name, Role::Quasi, place.clone())),
             _ => note_unknown_column(reader, place, name, tables),
@@ -184,7 +184,7 @@ fn check_audience_column(reader: &mut Reader<'_>, place: &Place, name: &str, tab
 pub(super) fn note_unknown_column(reader: &mut Reader<'_>, place: &Place, name: &str, tables: &[TableDraft]) {
     let known = tables.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
     let nearest = nearest(name, known).map(str::to_owned);
-    reader.note(place, SpecFault::UnknownColumn { column: name.to_owned(), nearest });
+    reader.note(place, SpecErrorKind::UnknownColumn { column: name.to_owned(), nearest });
 }
 
 pub(super) fn read_registers(
@@ -201,10 +201,10 @@ pub(super) fn read_registers(
     }
     let with_key = registers.values().filter(|register| register.key.is_some()).count();
     if with_key > 0 && !tables.is_empty() && tables.iter().all(|table| table.person.is_none()) {
-        reader.note(&section.place, SpecFault::RegisterWithoutPerson);
+        reader.note(&section.place, SpecErrorKind::RegisterWithoutPerson);
     }
     if with_key > 0 && with_key < registers.len() {
-        reader.note(&section.place, SpecFault::RegistersWithAndWithoutKey);
+        reader.note(&section.place, SpecErrorKind::RegistersWithAndWithoutKey);
     }
     registers
 }
@@ -241,8 +241,10 @@ fn read_register<'s>(
     });
     let sha256 = reader.text(&section, "sha256");
     if let Some(digest) = sha256.filter(|digest| digest.len() != 64 || !digest.bytes().all(|b| b.is_ascii_hexdigit())) {
-        let fault =
-            SpecFault::NotAllowed { expected: "64 hexadecimal digits", found: format!("{} characters", digest.len()) };
+        let fault = SpecErrorKind::NotAllowed {
+            expected: "64 hexadecimal digits",
+            found: format!("{} characters", digest.len()),
+        };
         reader.note(&reader.place_of(&section, "sha256"), fault);
     }
     Some(RegisterSpec {
@@ -271,10 +273,10 @@ pub(super) fn read_register_use(
     let default = RegisterUse::default();
     let Some(section) = reader.section(spec, "register", keys::REGISTER) else { return default };
     if !spec.has("registers") {
-        reader.note(&section.place, SpecFault::WithoutRegisters);
+        reader.note(&section.place, SpecErrorKind::WithoutRegisters);
     }
     if section.has("unmatched") && registers.values().any(|register| register.key.is_some()) {
-        reader.note(&reader.place_of(&section, "unmatched"), SpecFault::UnmatchedWithKey);
+        reader.note(&reader.place_of(&section, "unmatched"), SpecErrorKind::UnmatchedWithKey);
     }
     RegisterUse {
         method: reader.word(&section, "method", keys::REGISTER_METHODS).unwrap_or(default.method),

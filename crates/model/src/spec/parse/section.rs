@@ -9,12 +9,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::keys::nearest;
-use super::super::{SpecFault, SpecProblem};
+use super::super::{SpecError, SpecErrorKind};
 
 /// Notes problems, and knows the line of every place.
 pub(super) struct Reader<'t> {
     text: &'t str,
-    problems: Vec<SpecProblem>,
+    problems: Vec<SpecError>,
 }
 
 /// Where something stands.
@@ -73,12 +73,12 @@ impl<'t> Reader<'t> {
         Reader { text, problems: Vec::new() }
     }
 
-    pub(super) fn note(&mut self, place: &Place, fault: SpecFault) {
-        self.problems.push(SpecProblem { line: place.line, key: place.key.clone(), fault });
+    pub(super) fn note(&mut self, place: &Place, fault: SpecErrorKind) {
+        self.problems.push(SpecError { line: place.line, key: place.key.clone(), fault });
     }
 
     /// The problems in the order of their lines, those of the whole spec last.
-    pub(super) fn into_problems(mut self) -> Vec<SpecProblem> {
+    pub(super) fn into_problems(mut self) -> Vec<SpecError> {
         self.problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
         self.problems
     }
@@ -126,7 +126,7 @@ impl<'t> Reader<'t> {
         for &entry in &section.entries {
             if !known.contains(&entry.name) {
                 let nearest = nearest(entry.name, known.iter().copied());
-                self.note(&self.place(section, entry), SpecFault::UnknownKey { nearest, known });
+                self.note(&self.place(section, entry), SpecErrorKind::UnknownKey { nearest, known });
             }
         }
     }
@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
         &mut self,
         section: &Section<'s>,
         key: &str,
-        understand: impl FnOnce(&'s DeValue<'s>) -> Result<T, SpecFault>,
+        understand: impl FnOnce(&'s DeValue<'s>) -> Result<T, SpecErrorKind>,
     ) -> Option<T> {
         let entry = section.entry(key)?;
         match understand(entry.value.get_ref()) {
@@ -169,7 +169,7 @@ impl<'t> Reader<'t> {
         example: &'static str,
     ) -> Option<&'s str> {
         if !section.has(key) {
-            self.note(&section.place, SpecFault::Missing { key, example });
+            self.note(&section.place, SpecErrorKind::Missing { key, example });
         }
         self.text(section, key)
     }
@@ -191,7 +191,7 @@ impl<'t> Reader<'t> {
         self.read(section, key, |value| {
             let number = understand_whole(value).ok_or_else(|| wrong_kind(expected, value))?;
             let allowed = u64::try_from(number).ok().filter(|_| range.contains(&number));
-            allowed.ok_or_else(|| SpecFault::NotAllowed { expected, found: number.to_string() })
+            allowed.ok_or_else(|| SpecErrorKind::NotAllowed { expected, found: number.to_string() })
         })
     }
 
@@ -268,14 +268,14 @@ impl<'s> Section<'s> {
 }
 
 /// The word among these, or the fault that it is none.
-pub(super) fn understand_word<T: Copy>(word: &str, words: &[(&'static str, T)]) -> Result<T, SpecFault> {
+pub(super) fn understand_word<T: Copy>(word: &str, words: &[(&'static str, T)]) -> Result<T, SpecErrorKind> {
     words.iter().find(|(known, _)| *known == word).map(|&(_, value)| value).ok_or_else(|| {
         let known: Vec<&'static str> = words.iter().map(|&(known, _)| known).collect();
-        SpecFault::UnknownWord { word: word.to_owned(), nearest: nearest(word, known.iter().copied()), known }
+        SpecErrorKind::UnknownWord { word: word.to_owned(), nearest: nearest(word, known.iter().copied()), known }
     })
 }
 
-pub(super) fn wrong_kind(expected: &'static str, value: &DeValue<'_>) -> SpecFault {
+pub(super) fn wrong_kind(expected: &'static str, value: &DeValue<'_>) -> SpecErrorKind {
     let found = match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a whole number",
@@ -286,14 +286,14 @@ pub(super) fn wrong_kind(expected: &'static str, value: &DeValue<'_>) -> SpecFau
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     };
-    SpecFault::WrongKind { expected, found }
+    SpecErrorKind::WrongKind { expected, found }
 }
 
-pub(super) fn out_of_bounds(expected: &'static str, number: f64) -> SpecFault {
-    SpecFault::NotAllowed { expected, found: number.to_string() }
+pub(super) fn out_of_bounds(expected: &'static str, number: f64) -> SpecErrorKind {
+    SpecErrorKind::NotAllowed { expected, found: number.to_string() }
 }
 
-fn understand_text<'s>(value: &'s DeValue<'s>) -> Result<&'s str, SpecFault> {
+fn understand_text<'s>(value: &'s DeValue<'s>) -> Result<&'s str, SpecErrorKind> {
     match value {
         DeValue::String(text) => Ok(text),
         other => Err(wrong_kind("a text in quotes", other)),

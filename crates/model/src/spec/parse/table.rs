@@ -6,7 +6,7 @@ use chrono::format::{Item, StrftimeItems};
 use toml::de::DeValue;
 
 use super::super::keys;
-use super::super::{Childless, CsvSpec, Orphans, ParentSpec, SpecFault, TableSpec};
+use super::super::{Childless, CsvSpec, Orphans, ParentSpec, SpecErrorKind, TableSpec};
 use super::column::{ColumnDraft, read_column};
 use super::section::{Entry, Place, Reader, Section, wrong_kind};
 use crate::Role;
@@ -56,7 +56,7 @@ impl TableDraft {
 pub(super) fn read_table<'s>(reader: &mut Reader<'_>, tables: &Section<'s>, entry: Entry<'s>) -> Option<TableDraft> {
     let place = reader.place(tables, entry);
     if !can_name_a_file(entry.name) {
-        reader.note(&place, SpecFault::BadTableName);
+        reader.note(&place, SpecErrorKind::BadTableName);
     }
     let section = reader.table(entry, place.clone())?;
     reader.check_keys(&section, keys::TABLE);
@@ -68,7 +68,7 @@ pub(super) fn read_table<'s>(reader: &mut Reader<'_>, tables: &Section<'s>, entr
     });
     if !section.has("columns") {
         let example = "columns = { age = \"quasi\", disease = \"sensitive\" }";
-        reader.note(&place, SpecFault::Missing { key: "columns", example });
+        reader.note(&place, SpecErrorKind::Missing { key: "columns", example });
     }
     let columns = match reader.names(&section, "columns") {
         Some(columns) => columns.entries().iter().map(|&entry| read_column(reader, &columns, entry)).collect(),
@@ -107,7 +107,7 @@ fn read_person(reader: &mut Reader<'_>, section: &Section<'_>, key: Option<&str>
         DeValue::String(column) => Some(column.to_string()),
         DeValue::Boolean(true) => {
             if key.is_none() && !section.has("key") {
-                reader.note(&place, SpecFault::PersonsWithoutKey);
+                reader.note(&place, SpecErrorKind::PersonsWithoutKey);
             }
             key.map(str::to_owned)
         }
@@ -131,7 +131,7 @@ fn read_csv(reader: &mut Reader<'_>, section: &Section<'_>) -> CsvSpec {
         match (characters.next(), characters.next()) {
             (Some(c), None) if c.is_ascii() && !c.is_ascii_alphanumeric() && !"\"\r\n.-".contains(c) => Some(c),
             _ => {
-                let fault = SpecFault::NotAllowed {
+                let fault = SpecErrorKind::NotAllowed {
                     expected: "one character, such as \";\" or \"\\t\"",
                     found: format!("{text:?}"),
                 };
@@ -147,7 +147,7 @@ fn read_csv(reader: &mut Reader<'_>, section: &Section<'_>) -> CsvSpec {
     let date_format = reader.text(section, "date_format").and_then(|format| {
         let is_known = !format.is_empty() && StrftimeItems::new(format).all(|item| !matches!(item, Item::Error));
         if !is_known {
-            let fault = SpecFault::BadDateFormat { format: format.to_owned() };
+            let fault = SpecErrorKind::BadDateFormat { format: format.to_owned() };
             reader.note(&reader.place_of(section, "date_format"), fault);
         }
         is_known.then(|| format.to_owned())
@@ -178,15 +178,15 @@ fn check_keys_of(reader: &mut Reader<'_>, section: &Section<'_>, table: &mut Tab
                 table.columns.push(ColumnDraft::implied(name, Role::Key, place));
             }
             Some((None | Some(Role::Key | Role::Identifier), _)) => {}
-            Some((Some(role), place)) => reader.note(&place, SpecFault::KeyWithRole { used_as, role }),
+            Some((Some(role), place)) => reader.note(&place, SpecErrorKind::KeyWithRole { used_as, role }),
         }
     }
     let is_used = |name: &str| uses.iter().any(|(_, _, used)| used.as_deref() == Some(name));
     for column in &table.columns {
         match &column.references {
-            Some((_, place)) if is_used(&column.name) => reader.note(place, SpecFault::ReferencesTwice),
+            Some((_, place)) if is_used(&column.name) => reader.note(place, SpecErrorKind::ReferencesTwice),
             None if column.role == Some(Role::Key) && !is_used(&column.name) => {
-                reader.note(&column.place, SpecFault::KeyLinksNothing);
+                reader.note(&column.place, SpecErrorKind::KeyLinksNothing);
             }
             Some(_) | None => {}
         }
@@ -197,10 +197,10 @@ fn check_person_k(reader: &mut Reader<'_>, table: &TableDraft) {
     let mut own_k = table.columns.iter().filter(|column| column.role == Some(Role::PersonK));
     if let Some(first) = own_k.next() {
         if table.is_child {
-            reader.note(&first.place, SpecFault::PersonKOfChild);
+            reader.note(&first.place, SpecErrorKind::PersonKOfChild);
         }
         for second in own_k {
-            reader.note(&second.place, SpecFault::SecondPersonK { first: first.name.clone() });
+            reader.note(&second.place, SpecErrorKind::SecondPersonK { first: first.name.clone() });
         }
     }
 }

@@ -35,7 +35,7 @@ note    = "drop"
 
 /// Every problem with its hint, as a user sees them.
 fn problems(text: &str) -> String {
-    let SpecProblems(problems) = Spec::parse(text).unwrap_err();
+    let SpecErrors(problems) = Spec::parse(text).unwrap_err();
     let mut shown = String::new();
     for problem in problems {
         writeln!(shown, "{problem}").unwrap();
@@ -274,15 +274,15 @@ fn a_key_that_links_nothing_is_named_with_all_other_problems() {
     let text = "[tables.patient]\nfile = \"p.csv\"\nperson = \"id\"\ncolumns = { q = \"quasi\", house = \"key\" }\n\
                 [tables.visit]\nfile = \"v.csv\"\nkey = \"no\"\nparent = { table = \"patient\", foreign_key = \"id\" }\n\
                 columns = { no = \"key\", doctor = \"key\" }\n";
-    let SpecProblems(found) = Spec::parse(text).unwrap_err();
-    let found: Vec<(&str, Option<usize>, &SpecFault)> =
+    let SpecErrors(found) = Spec::parse(text).unwrap_err();
+    let found: Vec<(&str, Option<usize>, &SpecErrorKind)> =
         found.iter().map(|problem| (problem.key.as_str(), problem.line, &problem.fault)).collect();
     assert_eq!(
         found,
         [
-            ("tables.patient.columns.house", Some(4), &SpecFault::KeyLinksNothing),
-            ("tables.visit.columns.doctor", Some(9), &SpecFault::KeyLinksNothing),
-            ("", None, &SpecFault::NoK),
+            ("tables.patient.columns.house", Some(4), &SpecErrorKind::KeyLinksNothing),
+            ("tables.visit.columns.doctor", Some(9), &SpecErrorKind::KeyLinksNothing),
+            ("", None, &SpecErrorKind::NoK),
         ]
     );
 }
@@ -292,17 +292,18 @@ fn references_lead_to_a_key_and_stand_alone() {
     let text = "k = 2\nkeys = \"keep\"\nalgorithm = \"mondrian\"\n[tables.a]\nfile = \"a.csv\"\nperson = \"id\"\n[tables.a.columns]\n\
                 q = { role = \"quasi\", references = \"a\" }\nid = { role = \"key\", references = \"a\" }\n\
                 to = { role = \"key\", references = \"b\" }\n[audiences.hr]\nquasi = [\"q\"]\n";
-    let SpecProblems(found) = Spec::parse(text).unwrap_err();
-    let found: Vec<(&str, &SpecFault)> = found.iter().map(|problem| (problem.key.as_str(), &problem.fault)).collect();
+    let SpecErrors(found) = Spec::parse(text).unwrap_err();
+    let found: Vec<(&str, &SpecErrorKind)> =
+        found.iter().map(|problem| (problem.key.as_str(), &problem.fault)).collect();
     let column = |name: &str| format!("tables.a.columns.{name}.references");
-    let with = || SpecFault::ReferencesWith { with: "audiences" };
-    let algorithm = SpecFault::AlgorithmForOther { algorithm: "mondrian", needed: "a table without references" };
+    let with = || SpecErrorKind::ReferencesWith { with: "audiences" };
+    let algorithm = SpecErrorKind::AlgorithmForOther { algorithm: "mondrian", needed: "a table without references" };
     for (key, fault) in [
-        ("keys".to_owned(), SpecFault::ReferencesKept),
+        ("keys".to_owned(), SpecErrorKind::ReferencesKept),
         ("algorithm".to_owned(), algorithm),
-        (column("q"), SpecFault::ReferencesOnRole { role: Role::Quasi }),
-        (column("id"), SpecFault::ReferencesTwice),
-        (column("to"), SpecFault::UnknownTable { name: "b".to_owned(), nearest: None }),
+        (column("q"), SpecErrorKind::ReferencesOnRole { role: Role::Quasi }),
+        (column("id"), SpecErrorKind::ReferencesTwice),
+        (column("to"), SpecErrorKind::UnknownTable { name: "b".to_owned(), nearest: None }),
         (column("to"), with()),
     ] {
         assert!(found.contains(&(key.as_str(), &fault)), "{key}: {fault:?} is not in {found:?}");
@@ -363,9 +364,9 @@ fn a_table_of_which_nothing_would_be_released_is_refused() {
         )
     };
     for nothing in ["id = \"key\"", "id = \"identifier\"", "id = \"key\", name = \"drop\""] {
-        let SpecProblems(found) = Spec::parse(&text(nothing, "")).unwrap_err();
-        let found: Vec<(&str, &SpecFault)> = found.iter().map(|found| (found.key.as_str(), &found.fault)).collect();
-        assert_eq!(found, [("tables.doctor", &SpecFault::NothingReleased)]);
+        let SpecErrors(found) = Spec::parse(&text(nothing, "")).unwrap_err();
+        let found: Vec<(&str, &SpecErrorKind)> = found.iter().map(|found| (found.key.as_str(), &found.fault)).collect();
+        assert_eq!(found, [("tables.doctor", &SpecErrorKind::NothingReleased)]);
     }
     Spec::parse(&text("id = \"key\", school = \"plain\"", "")).unwrap();
     // The key is released where another table points to it.

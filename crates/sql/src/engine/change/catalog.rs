@@ -20,7 +20,7 @@ use crate::engine::context::empty_catalogs;
 use crate::engine::folder::{self, Makes};
 use crate::engine::session::Outcome;
 use crate::engine::{Session, Shared};
-use crate::hierarchies::{Hierarchies, HierarchyError};
+use crate::hierarchies::{DghError, Hierarchies};
 use crate::store::StoredTable;
 
 /// A change of the catalog under way: nobody else changes it, nor the data folder.
@@ -217,7 +217,7 @@ async fn drop_relation(
 pub(in crate::engine) async fn change_hierarchy<T: Send + 'static>(
     session: &Session,
     name: &str,
-    change: impl FnOnce(&mut Hierarchies) -> Result<T, HierarchyError> + Send + 'static,
+    change: impl FnOnce(&mut Hierarchies) -> Result<T, DghError> + Send + 'static,
 ) -> Result<T, SqlError> {
     let (name, shared) = (name.to_owned(), Arc::clone(&session.shared));
     let mut of_catalog = change_catalog(session).await?;

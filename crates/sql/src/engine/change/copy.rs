@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use kohort_io::{FileColumns, ReadProblem, TableBatches};
+use kohort_io::{FileColumns, ReadError, TableBatches};
 use kohort_store::StoreError;
 
 use crate::SqlError;
@@ -63,7 +63,7 @@ impl FileRows {
             let places: Vec<usize> = (0..found.fields().len()).filter(|&at| is_it(&found.fields()[at])).collect();
             if places.len() > 1 {
                 let columns = FileColumns::by_position(places);
-                return Err(unreadable(&file, ReadProblem::DuplicateColumn { columns }));
+                return Err(unreadable(&file, ReadError::DuplicateColumn { columns }));
             }
             positions.push(places.first().copied());
         }
@@ -110,11 +110,11 @@ fn as_stored(column: &ArrayRef, field: &Field) -> Result<ArrayRef, StoreError> {
     Ok(stored)
 }
 
-fn unreadable(file: &str, problem: ReadProblem) -> SqlError {
+fn unreadable(file: &str, problem: ReadError) -> SqlError {
     let file = file.to_owned();
     match problem {
-        ReadProblem::Io { source } => SqlError::File { file, kind: source.kind() },
-        ReadProblem::UnknownFormat => SqlError::UnknownFormat { file },
+        ReadError::Io { source } => SqlError::File { file, kind: source.kind() },
+        ReadError::UnknownFormat => SqlError::UnknownFormat { file },
         problem => SqlError::Unreadable { file, problem },
     }
 }

@@ -2,7 +2,7 @@
 
 use kohort_core::changing::UnfitStandard;
 use kohort_store::StoreError;
-use kohort_verify::StepProblems;
+use kohort_verify::StepErrors;
 
 /// Why a view can't be materialized, or can't follow a change. No cell appears.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum MaterializedError {
         /// The view.
         view: String,
         /// What was found.
-        problem: Box<StepProblems>,
+        problem: Box<StepErrors>,
     },
     /// A refresh that readers of the old view could combine with it.
     #[error(

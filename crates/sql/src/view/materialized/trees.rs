@@ -12,7 +12,7 @@ use kohort_model::{Column, Hierarchy, Role, Texts};
 use super::load::empty_columns;
 use super::members::MISSING;
 use super::memory::Memory;
-use crate::hierarchies::{Hierarchies, HierarchyError};
+use crate::hierarchies::{DghError, Hierarchies};
 use crate::view::{Definition, ViewError};
 
 /// Trees of more values are not kept.
@@ -68,7 +68,7 @@ impl KnownTrees {
         name: &str,
         column: &Column,
         root: Option<&str>,
-    ) -> Result<Arc<Hierarchy>, HierarchyError> {
+    ) -> Result<Arc<Hierarchy>, DghError> {
         let make = |values: &Texts| self.hierarchies.tree_for(name, root, values, column.value_type, &column.notation);
         // How long masks are without a root depends on which values are looked at.
         if root.is_none() && matches!(self.hierarchies.rule(name), Some(Rule::Mask(_))) {

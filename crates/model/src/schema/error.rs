@@ -7,22 +7,22 @@ const NAMED: usize = 10;
 
 /// One problem of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaProblem {
+pub struct SchemaError {
     /// The table.
     pub table: String,
     /// What is wrong with it.
-    pub fault: SchemaFault,
+    pub fault: SchemaErrorKind,
 }
 
 /// All problems, table by table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct SchemaProblems(pub Vec<SchemaProblem>);
+pub struct SchemaErrors(pub Vec<SchemaError>);
 
 /// What is wrong with a table. Rows are numbered from 1, ascending, and all there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SchemaFault {
+pub enum SchemaErrorKind {
     /// Rows that hang off nothing.
     #[error("{} without a row of '{parent}' to belong to", listed(.rows))]
     Orphans {
@@ -77,23 +77,25 @@ pub enum SchemaFault {
     },
 }
 
-impl SchemaProblem {
+impl SchemaError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match &self.fault {
-            SchemaFault::Orphans { .. } => {
+            SchemaErrorKind::Orphans { .. } => {
                 "correct the foreign key, or leave such rows out with orphans = \"drop\" in this table"
             }
-            SchemaFault::Dangling { .. } => "correct the reference, or leave the cell empty",
-            SchemaFault::NullKeys { .. } | SchemaFault::RepeatedKeys { .. } => "a key names one row and only one",
-            SchemaFault::Childless { .. } => "allow such persons with childless = \"keep\" in this table",
-            SchemaFault::MissingColumn { .. } => "name a column of the file as key, person or foreign_key",
-            SchemaFault::MissingParent { .. } => "name a table of the spec as parent",
+            SchemaErrorKind::Dangling { .. } => "correct the reference, or leave the cell empty",
+            SchemaErrorKind::NullKeys { .. } | SchemaErrorKind::RepeatedKeys { .. } => {
+                "a key names one row and only one"
+            }
+            SchemaErrorKind::Childless { .. } => "allow such persons with childless = \"keep\" in this table",
+            SchemaErrorKind::MissingColumn { .. } => "name a column of the file as key, person or foreign_key",
+            SchemaErrorKind::MissingParent { .. } => "name a table of the spec as parent",
         }
     }
 }
 
-impl fmt::Display for SchemaProblem {
+impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "table '{}': {}", self.table, self.fault)
     }

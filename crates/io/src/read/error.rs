@@ -1,10 +1,10 @@
-//! [`ReadProblem`]: what can be wrong with a file, said with place and remedy and without any of its cells.
+//! [`ReadError`]: what can be wrong with a file, said with place and remedy and without any of its cells.
 
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use kohort_model::hierarchy::{HierarchyProblems, MakeProblem};
+use kohort_model::hierarchy::{HierarchyErrors, MakeError};
 use kohort_model::{Role, ValueType};
 
 use super::columns::FileColumns;
@@ -14,7 +14,7 @@ use crate::ErrorClass;
 /// One problem of a file that is read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadProblem {
+pub enum ReadError {
     /// The operating system failed.
     #[error("can't be read: {source}")]
     Io {
@@ -52,31 +52,31 @@ pub enum ReadProblem {
         /// Cells of the first such row.
         found: usize,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// `"a"b`.
     #[error("{row}: text after a closing quote")]
     TextAfterQuote {
         /// Where.
-        row: Row,
+        row: RowNumber,
     },
     /// A quote without its partner.
     #[error("{row}: a quote opens and is never closed")]
     UnclosedQuote {
         /// Where it opens.
-        row: Row,
+        row: RowNumber,
     },
     /// A row that fills all memory set aside for one.
     #[error("{row}: the row is longer than 256 MiB")]
     RowTooLong {
         /// Where.
-        row: Row,
+        row: RowNumber,
     },
     /// Bytes that are no text.
     #[error("{row}: invalid {encoding}")]
     InvalidText {
         /// Where.
-        row: Row,
+        row: RowNumber,
         /// The encoding asked for.
         encoding: String,
     },
@@ -138,7 +138,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// A person's own k that is not a whole number from 0.
     #[error("person_k column '{column}' is not a whole number from 0 to 4294967295 in {rows}")]
@@ -146,7 +146,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// Values that are not of the column's type.
     #[error("column '{column}': {n_values} {} no {value_type}, in {rows}", values_are(*n_values))]
@@ -158,7 +158,7 @@ pub enum ReadProblem {
         /// How many distinct values.
         n_values: usize,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// Values that look like dates, some of which no calendar has.
     #[error("column '{column}' looks like dates, but {n_values} {} impossible, in {rows}", values_are(*n_values))]
@@ -168,7 +168,7 @@ pub enum ReadProblem {
         /// How many distinct values.
         n_values: usize,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// An Arrow type that has no order or distance.
     #[error("column '{column}' of type {data_type} can't be {role}")]
@@ -194,7 +194,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// A hierarchy file that can't be read.
     #[error("column '{column}': hierarchy {}: can't be read: {source}", path.display())]
@@ -214,7 +214,7 @@ pub enum ReadProblem {
         /// The file.
         path: PathBuf,
         /// All of them.
-        problems: HierarchyProblems,
+        problems: HierarchyErrors,
     },
     /// A rule that does not fit the values.
     #[error("column '{column}': {problem}")]
@@ -222,7 +222,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Why.
-        problem: MakeProblem,
+        problem: MakeError,
     },
     /// Values the hierarchy does not have.
     #[error(
@@ -249,7 +249,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// A name that releases beside a register need themselves.
     #[error("a {what} is called '{name}', which a release with a register needs for something else")]
@@ -279,7 +279,7 @@ pub enum ReadProblem {
         /// The column.
         column: String,
         /// Where.
-        rows: Rows,
+        rows: RowNumbers,
     },
     /// Hierarchical distance without a hierarchy.
     #[error("column '{column}' asks for hierarchical distance and has no hierarchy")]
@@ -289,42 +289,42 @@ pub enum ReadProblem {
     },
 }
 
-impl ReadProblem {
+impl ReadError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            ReadProblem::Io { .. } | ReadProblem::HierarchyIo { .. } => {
+            ReadError::Io { .. } | ReadError::HierarchyIo { .. } => {
                 "check that the path is right and that you may read it".into()
             }
-            ReadProblem::UnknownFormat => "name it .csv, .csv.gz, .csv.zst, .parquet or .arrow".into(),
-            ReadProblem::NotFromStdin => "give the file by its name".into(),
-            ReadProblem::Damaged { .. } => "check that the file is complete and of the kind its name says".into(),
-            ReadProblem::Empty | ReadProblem::NoRows => "check that this is the file you mean".into(),
-            ReadProblem::TooManyRows => "split the table".into(),
-            ReadProblem::RaggedRows { .. } => {
+            ReadError::UnknownFormat => "name it .csv, .csv.gz, .csv.zst, .parquet or .arrow".into(),
+            ReadError::NotFromStdin => "give the file by its name".into(),
+            ReadError::Damaged { .. } => "check that the file is complete and of the kind its name says".into(),
+            ReadError::Empty | ReadError::NoRows => "check that this is the file you mean".into(),
+            ReadError::TooManyRows => "split the table".into(),
+            ReadError::RaggedRows { .. } => {
                 "check the separator (separator = \";\" in a spec), and quote cells that hold it".into()
             }
-            ReadProblem::TextAfterQuote { .. } => "double the quotes inside a quoted cell: \"a \"\"b\"\" c\"".into(),
-            ReadProblem::UnclosedQuote { .. } | ReadProblem::RowTooLong { .. } => {
+            ReadError::TextAfterQuote { .. } => "double the quotes inside a quoted cell: \"a \"\"b\"\" c\"".into(),
+            ReadError::UnclosedQuote { .. } | ReadError::RowTooLong { .. } => {
                 "close the quote, or double it if it is part of the text".into()
             }
-            ReadProblem::InvalidText { .. } => {
+            ReadError::InvalidText { .. } => {
                 "say how the file is encoded, e.g. encoding = \"windows-1252\" in a spec".into()
             }
-            ReadProblem::UnknownEncoding { .. } => {
+            ReadError::UnknownEncoding { .. } => {
                 "use a name such as \"utf-8\", \"windows-1252\" or \"utf-16le\"".into()
             }
-            ReadProblem::BadSeparator { .. } => "use one ASCII character other than a quote or a line break".into(),
-            ReadProblem::DuplicateColumn { .. } => "rename all but one of them".into(),
-            ReadProblem::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
-            ReadProblem::NoRole { columns } => match columns.names() {
+            ReadError::BadSeparator { .. } => "use one ASCII character other than a quote or a line break".into(),
+            ReadError::DuplicateColumn { .. } => "rename all but one of them".into(),
+            ReadError::EmptyColumnName { .. } => "name it in the header, or say header = false".into(),
+            ReadError::NoRole { columns } => match columns.names() {
                 Some(names) => {
                     let first = names.first().map_or("", String::as_str);
                     format!("give every column a role, e.g. {first} = \"quasi\" in a spec or --quasi {first}")
                 }
                 None => NO_HEADER.into(),
             },
-            ReadProblem::UnknownColumn { columns, known } => match known.names() {
+            ReadError::UnknownColumn { columns, known } => match known.names() {
                 Some(known) => {
                     let near: Option<Vec<String>> = columns
                         .iter()
@@ -337,13 +337,13 @@ impl ReadProblem {
                 }
                 None => format!("none of the {} columns of the file is called so; {NO_HEADER}", known.len()),
             },
-            ReadProblem::NoBounds { .. } => "give both bounds or none, the upper one next to the lower".into(),
-            ReadProblem::RuleWithoutValues { .. } => {
+            ReadError::NoBounds { .. } => "give both bounds or none, the upper one next to the lower".into(),
+            ReadError::RuleWithoutValues { .. } => {
                 "write it to a file with `kohort hierarchy make`, from the private table, and name the file".into()
             }
-            ReadProblem::NullPerson { .. } => "remove these rows, or say whose they are".into(),
-            ReadProblem::BadPersonK { .. } => "write each person's own k as a number; 0 where they have no wish".into(),
-            ReadProblem::NotOfType { column, value_type, .. } => match value_type {
+            ReadError::NullPerson { .. } => "remove these rows, or say whose they are".into(),
+            ReadError::BadPersonK { .. } => "write each person's own k as a number; 0 where they have no wish".into(),
+            ReadError::NotOfType { column, value_type, .. } => match value_type {
                 ValueType::Date | ValueType::Timestamp => format!(
                     "dates run from 0000-01-01 to 9999-12-31; say date_format, or give '{column}' type = \"text\""
                 ),
@@ -354,38 +354,38 @@ impl ReadProblem {
                     format!("correct them, or give '{column}' type = \"text\"")
                 }
             },
-            ReadProblem::ImpossibleDates { column, .. } => {
+            ReadError::ImpossibleDates { column, .. } => {
                 format!("correct them, or give '{column}' type = \"text\"")
             }
-            ReadProblem::UnsupportedType { column, .. } => {
+            ReadError::UnsupportedType { column, .. } => {
                 format!("convert '{column}' to text, numbers or dates, or give it role \"plain\" or \"drop\"")
             }
-            ReadProblem::UnreadableType { column, .. } => format!("give '{column}' role \"drop\", or convert it"),
-            ReadProblem::LabelClash { column, .. } => {
+            ReadError::UnreadableType { column, .. } => format!("give '{column}' role \"drop\", or convert it"),
+            ReadError::LabelClash { column, .. } => {
                 format!("give '{column}' a hierarchy that has these values as leaves, or rename them")
             }
-            ReadProblem::Hierarchy { .. } => "`kohort hierarchy check` shows them all".into(),
-            ReadProblem::HierarchyRule { .. } => return None,
-            ReadProblem::NotInHierarchy { column, .. } => {
+            ReadError::Hierarchy { .. } => "`kohort hierarchy check` shows them all".into(),
+            ReadError::HierarchyRule { .. } => return None,
+            ReadError::NotInHierarchy { column, .. } => {
                 format!("add these values of '{column}' to the hierarchy as leaves, or correct them")
             }
-            ReadProblem::IdentifierKept { column } => {
+            ReadError::IdentifierKept { column } => {
                 format!("leave keys = \"keep\" out, or give '{column}' role \"key\" if it may be released")
             }
-            ReadProblem::PersonTwice { .. } => {
+            ReadError::PersonTwice { .. } => {
                 "bring each person to one row, for example the latest, or release without a register".into()
             }
-            ReadProblem::ReservedName { what, .. } => format!("rename the {what}"),
-            ReadProblem::OtherDigest { .. } => {
+            ReadError::ReservedName { what, .. } => format!("rename the {what}"),
+            ReadError::OtherDigest { .. } => {
                 "get the register that is meant, or pin this one if it is: sha256sum shows all digits".into()
             }
-            ReadProblem::RegisterColumnTwice { .. } => {
+            ReadError::RegisterColumnTwice { .. } => {
                 "name one column of the register for the key and for each quasi column".into()
             }
-            ReadProblem::RegisterLacks { .. } => {
+            ReadError::RegisterLacks { .. } => {
                 "complete these rows, or leave them out with missing = \"skip\" under [register]".into()
             }
-            ReadProblem::NeedsHierarchy { column } => {
+            ReadError::NeedsHierarchy { column } => {
                 format!("give '{column}' a hierarchy, or distance = \"equal\" or \"ordered\"")
             }
         };
@@ -395,7 +395,7 @@ impl ReadProblem {
     /// Who can do something about it.
     pub fn class(&self) -> ErrorClass {
         match self {
-            ReadProblem::Io { source } | ReadProblem::HierarchyIo { source, .. } => match source.kind() {
+            ReadError::Io { source } | ReadError::HierarchyIo { source, .. } => match source.kind() {
                 // The wrong file was named, or it does not hold what its name says.
                 ErrorKind::NotFound
                 | ErrorKind::IsADirectory
@@ -414,14 +414,14 @@ const NO_HEADER: &str = "if its first row is data, say header = false and give r
 
 /// All problems of one file.
 #[derive(Debug)]
-pub struct ReadProblems {
+pub struct ReadErrors {
     /// The file.
     pub file: PathBuf,
     /// At least one problem.
-    pub problems: Vec<ReadProblem>,
+    pub problems: Vec<ReadError>,
 }
 
-impl ReadProblems {
+impl ReadErrors {
     /// Who can do something about them.
     pub fn class(&self) -> ErrorClass {
         if self.problems.iter().any(|problem| problem.class() == ErrorClass::Io) {
@@ -432,7 +432,7 @@ impl ReadProblems {
     }
 }
 
-impl fmt::Display for ReadProblems {
+impl fmt::Display for ReadErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.problems.iter().enumerate() {
             let line_break = if i == 0 { "" } else { "\n" };
@@ -442,40 +442,40 @@ impl fmt::Display for ReadProblems {
     }
 }
 
-impl std::error::Error for ReadProblems {}
+impl std::error::Error for ReadErrors {}
 
 /// A row of a file, data rows counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum RowNumber {
     /// The row that names the columns.
     Header,
     /// A row of data.
     Data(u64),
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for RowNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Row::Header => f.write_str("header"),
-            Row::Data(row) => write!(f, "row {row}"),
+            RowNumber::Header => f.write_str("header"),
+            RowNumber::Data(row) => write!(f, "row {row}"),
         }
     }
 }
 
 /// Rows that share a problem: the first few, and how many in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowNumbers {
     /// The first few, counted from 1.
     pub first: Vec<u64>,
     /// How many there are.
     pub total: u64,
 }
 
-impl Rows {
+impl RowNumbers {
     const SHOWN: usize = 5;
 
     pub(crate) fn add(&mut self, row: u64) {
-        if self.first.len() < Rows::SHOWN {
+        if self.first.len() < RowNumbers::SHOWN {
             self.first.push(row);
         }
         self.total += 1;
@@ -483,7 +483,7 @@ impl Rows {
 
     /// Rows whose id satisfies a condition.
     pub(crate) fn with_ids(ids: &[u32], mut wanted: impl FnMut(u32) -> bool) -> Self {
-        let mut rows = Rows::default();
+        let mut rows = RowNumbers::default();
         for (row, &id) in ids.iter().enumerate() {
             if wanted(id) {
                 rows.add(row as u64 + 1);
@@ -493,7 +493,7 @@ impl Rows {
     }
 }
 
-impl fmt::Display for Rows {
+impl fmt::Display for RowNumbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown: Vec<String> = self.first.iter().map(u64::to_string).collect();
         let hidden = self.total - shown.len() as u64;
@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn rows_are_listed_up_to_five_and_counted_beyond() {
         let rows = |rows: &[u64]| {
-            let mut all = Rows::default();
+            let mut all = RowNumbers::default();
             rows.iter().for_each(|&row| all.add(row));
             all.to_string()
         };
@@ -560,7 +560,7 @@ mod tests {
         let hint = |asked: &[&str]| {
             let known = FileColumns::of_file(&names, asked.iter().copied());
             let unknown = asked.iter().filter(|asked| !names.iter().any(|name| name == **asked));
-            let problem = ReadProblem::UnknownColumn { columns: unknown.map(|&name| name.to_owned()).collect(), known };
+            let problem = ReadError::UnknownColumn { columns: unknown.map(|&name| name.to_owned()).collect(), known };
             problem.hint().unwrap()
         };
         assert_eq!(hint(&["Age"]), "did you mean 'age'?");
@@ -570,12 +570,12 @@ mod tests {
 
     #[test]
     fn messages_say_where_and_how_many() {
-        let rows = Rows { first: vec![3, 8], total: 2 };
+        let rows = RowNumbers { first: vec![3, 8], total: 2 };
         let values = vec![MissingValue { first_row: 3, n_rows: 2 }, MissingValue { first_row: 8, n_rows: 1 }];
-        let problem = ReadProblem::NotInHierarchy { column: "zip".into(), values };
+        let problem = ReadError::NotInHierarchy { column: "zip".into(), values };
         let expected = "column 'zip': 2 values are missing from the hierarchy: row 3 (2 rows), row 8";
         assert_eq!(problem.to_string(), expected);
-        let problem = ReadProblem::RaggedRows { expected: 4, found: 3, rows };
+        let problem = ReadError::RaggedRows { expected: 4, found: 3, rows };
         assert_eq!(problem.to_string(), "rows 3 and 8: expected 4 cells, found 3 in the first");
     }
 }

@@ -4,29 +4,29 @@
 
 use std::fmt;
 
-use crate::hierarchy::MakeProblem;
+use crate::hierarchy::MakeError;
 use crate::{Role, ValueType};
 
 /// One problem of a spec.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpecProblem {
+pub struct SpecError {
     /// The line it stands in, from 1; none where something is missing altogether.
     pub line: Option<usize>,
     /// The key it concerns, such as `tables.patient.columns.zip`; empty for the whole spec.
     pub key: String,
     /// What is wrong there.
-    pub fault: SpecFault,
+    pub fault: SpecErrorKind,
 }
 
 /// All problems of a spec, in the order of their lines.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct SpecProblems(pub Vec<SpecProblem>);
+pub struct SpecErrors(pub Vec<SpecError>);
 
 /// What is wrong with a key of a spec.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SpecFault {
+pub enum SpecErrorKind {
     /// The text is no TOML.
     #[error("not valid TOML: {message}")]
     Syntax {
@@ -137,7 +137,7 @@ pub enum SpecFault {
     },
     /// A rule that contradicts itself.
     #[error("{0}")]
-    Rule(MakeProblem),
+    Rule(MakeError),
     /// A rule for another type.
     #[error("'{rule}' does not fit a column of type {value_type}")]
     RuleOnType {
@@ -338,14 +338,14 @@ pub enum SpecFault {
     OrderWithRegister,
 }
 
-impl SpecProblem {
+impl SpecError {
     /// What to do about it, where there is a remedy to name.
     pub fn hint(&self) -> Option<String> {
         self.fault.hint()
     }
 }
 
-impl fmt::Display for SpecProblem {
+impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
@@ -357,112 +357,125 @@ impl fmt::Display for SpecProblem {
     }
 }
 
-impl SpecFault {
+impl SpecErrorKind {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            SpecFault::Syntax { .. } | SpecFault::WrongKind { .. } | SpecFault::NotAllowed { .. } => return None,
-            SpecFault::UnknownKey { nearest: Some(word), .. } | SpecFault::UnknownWord { nearest: Some(word), .. } => {
+            SpecErrorKind::Syntax { .. } | SpecErrorKind::WrongKind { .. } | SpecErrorKind::NotAllowed { .. } => {
+                return None;
+            }
+            SpecErrorKind::UnknownKey { nearest: Some(word), .. }
+            | SpecErrorKind::UnknownWord { nearest: Some(word), .. } => {
                 return Some(did_you_mean(word));
             }
-            SpecFault::UnknownWord { nearest: None, .. } => return None,
-            SpecFault::UnknownKey { nearest: None, known } => return Some(format!("known here: {}", known.join(", "))),
-            SpecFault::UnknownTable { nearest, .. }
-            | SpecFault::UnknownColumn { nearest, .. }
-            | SpecFault::UnknownAudience { nearest, .. } => {
+            SpecErrorKind::UnknownWord { nearest: None, .. } => return None,
+            SpecErrorKind::UnknownKey { nearest: None, known } => {
+                return Some(format!("known here: {}", known.join(", ")));
+            }
+            SpecErrorKind::UnknownTable { nearest, .. }
+            | SpecErrorKind::UnknownColumn { nearest, .. }
+            | SpecErrorKind::UnknownAudience { nearest, .. } => {
                 return nearest.as_deref().map(did_you_mean);
             }
-            SpecFault::Missing { example, .. } => return Some(format!("for example {example}")),
-            SpecFault::NoK => {
+            SpecErrorKind::Missing { example, .. } => return Some(format!("for example {example}")),
+            SpecErrorKind::NoK => {
                 "say how many persons must look alike, for example k = 5, or preset = \"ema\" (12) or \"cms\" (11); \
                  there is no default"
             }
-            SpecFault::LAndP => "keep one of them",
-            SpecFault::KAndPreset => "keep one: preset = \"ema\" means k = 12, \"cms\" means k = 11",
-            SpecFault::SuppressWithoutLimit => {
+            SpecErrorKind::LAndP => "keep one of them",
+            SpecErrorKind::KAndPreset => "keep one: preset = \"ema\" means k = 12, \"cms\" means k = 11",
+            SpecErrorKind::SuppressWithoutLimit => {
                 "say which share of the persons may be left out, for example max_suppressed = 0.02"
             }
-            SpecFault::BlockWithoutPerson => {
+            SpecErrorKind::BlockWithoutPerson => {
                 "add for example person = \"patient_id\" to the table, which is not released, or take block out"
             }
-            SpecFault::NoTable => "name one: [tables.patient] with file = \"patient.csv\" and its columns",
-            SpecFault::NoQuasi => {
+            SpecErrorKind::NoTable => "name one: [tables.patient] with file = \"patient.csv\" and its columns",
+            SpecErrorKind::NoQuasi => {
                 "give role \"quasi\" to every column that others could know about a person, such as age or postcode"
             }
-            SpecFault::BadTableName => "use letters, digits, '-' and '_'",
-            SpecFault::BadDateFormat { .. } => "write it as in strftime, for example \"%d.%m.%Y\"",
-            SpecFault::RequirementOnRole { .. } => "give the column role \"sensitive\", or take the requirement out",
-            SpecFault::NotGeneralized { .. } => "give the column role \"quasi\" or \"sensitive\", or take it out",
-            SpecFault::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
-            SpecFault::DistanceWithoutHierarchy => {
+            SpecErrorKind::BadTableName => "use letters, digits, '-' and '_'",
+            SpecErrorKind::BadDateFormat { .. } => "write it as in strftime, for example \"%d.%m.%Y\"",
+            SpecErrorKind::RequirementOnRole { .. } => {
+                "give the column role \"sensitive\", or take the requirement out"
+            }
+            SpecErrorKind::NotGeneralized { .. } => "give the column role \"quasi\" or \"sensitive\", or take it out",
+            SpecErrorKind::DistanceWithoutT => "add for example t = 0.2, or take the distance out",
+            SpecErrorKind::DistanceWithoutHierarchy => {
                 "add for example hierarchy = \"disease.csv\", or use distance \"equal\" or \"ordered\""
             }
-            SpecFault::RuleWithoutSetting { rule } => match rule.as_str() {
+            SpecErrorKind::RuleWithoutSetting { rule } => match rule.as_str() {
                 "steps" => "for example hierarchy = { steps = [5, 10, 50] }",
                 "mask" => "for example hierarchy = { mask = \"right\" }",
                 "dates" => "for example hierarchy = { dates = [\"month\", \"year\"] }, or \"date\" for every level",
                 _ => "for example hierarchy = { edges = \"edges.csv\" }",
             },
-            SpecFault::NotOneRule { .. } => "for example { steps = [5, 10, 50] } or { mask = \"right\" }",
-            SpecFault::Rule(problem) => problem.hint(),
-            SpecFault::RuleOnType { .. } => {
+            SpecErrorKind::NotOneRule { .. } => "for example { steps = [5, 10, 50] } or { mask = \"right\" }",
+            SpecErrorKind::Rule(problem) => problem.hint(),
+            SpecErrorKind::RuleOnType { .. } => {
                 "steps are for numbers, dates for dates and timestamps, masks and flat for any"
             }
-            SpecFault::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
-            SpecFault::KeyLinksNothing => {
+            SpecErrorKind::KeyWithRole { .. } => "give it role \"key\", or \"identifier\" if it must never be released",
+            SpecErrorKind::KeyLinksNothing => {
                 "equal numbers in such a column tell people apart: give it role \"drop\", or \"quasi\" if others could \
                  know it, or say whose key it holds, for example { role = \"key\", references = \"doctor\" }"
             }
-            SpecFault::ReferencesOnRole { .. } => "give it role \"key\", or take references out",
-            SpecFault::ReferencesTwice => "take references out, or copy the column under another name",
-            SpecFault::ReferencesWith { .. } => "drop the column, or release without it",
-            SpecFault::ReferencesKept => "take keys = \"keep\" out, or drop the columns with references",
-            SpecFault::PersonKOfChild => "move the column to the table of persons, or give it another role",
-            SpecFault::SecondPersonK { .. } => "keep one, and give the other another role",
-            SpecFault::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
-            SpecFault::ParentCycle => "let every table lead to the persons' table",
-            SpecFault::NothingReleased => {
+            SpecErrorKind::ReferencesOnRole { .. } => "give it role \"key\", or take references out",
+            SpecErrorKind::ReferencesTwice => "take references out, or copy the column under another name",
+            SpecErrorKind::ReferencesWith { .. } => "drop the column, or release without it",
+            SpecErrorKind::ReferencesKept => "take keys = \"keep\" out, or drop the columns with references",
+            SpecErrorKind::PersonKOfChild => "move the column to the table of persons, or give it another role",
+            SpecErrorKind::SecondPersonK { .. } => "keep one, and give the other another role",
+            SpecErrorKind::ParentWithoutKey { .. } => "give that table its key, for example key = \"visit_id\"",
+            SpecErrorKind::ParentCycle => "let every table lead to the persons' table",
+            SpecErrorKind::NothingReleased => {
                 "take the table out, or give a column that is to be released the role quasi, sensitive or plain"
             }
-            SpecFault::SecondPersonTable { .. } => {
+            SpecErrorKind::SecondPersonTable { .. } => {
                 "say where it hangs, for example parent = { table = \"patient\", foreign_key = \"patient_id\" }, or \
                  person = true if its rows are persons too"
             }
-            SpecFault::PersonInChild => {
+            SpecErrorKind::PersonInChild => {
                 "take person out: parent leads to the person; or take parent out, if the two are persons apart"
             }
-            SpecFault::PersonsWithoutKey => "add for example key = \"doctor_id\"",
-            SpecFault::OrphansWithoutParent => "take orphans out, or say where the table hangs with parent",
-            SpecFault::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
-            SpecFault::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
-            SpecFault::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
-            SpecFault::Twice { .. } => "keep one of the two",
-            SpecFault::AudienceKnowsNothing => "name the columns it could know, or leave the audience out",
-            SpecFault::QuasiWithoutAudience => "add it to the audiences that could know it, or give it another role",
-            SpecFault::KnownAlready { .. } => "take the audience out, or the column out of what the audience knows",
-            SpecFault::SensitiveToOnRole { .. } => {
+            SpecErrorKind::PersonsWithoutKey => "add for example key = \"doctor_id\"",
+            SpecErrorKind::OrphansWithoutParent => "take orphans out, or say where the table hangs with parent",
+            SpecErrorKind::ChildlessElsewhere { .. } => "take childless out; a row of a child table needs no children",
+            SpecErrorKind::AlgorithmForOther { .. } => "algorithm = \"auto\" picks one that fits",
+            SpecErrorKind::AudienceNotQuasi { .. } => "give it role \"quasi\", or take it out of the audience",
+            SpecErrorKind::Twice { .. } => "keep one of the two",
+            SpecErrorKind::AudienceKnowsNothing => "name the columns it could know, or leave the audience out",
+            SpecErrorKind::QuasiWithoutAudience => {
+                "add it to the audiences that could know it, or give it another role"
+            }
+            SpecErrorKind::KnownAlready { .. } => "take the audience out, or the column out of what the audience knows",
+            SpecErrorKind::SensitiveToOnRole { .. } => {
                 "take sensitive_to out: a sensitive column is sensitive to every audience, and others are not shown to \
                  be anybody's"
             }
-            SpecFault::NotOfLabels { .. } => "ask for l, or for t with distance \"equal\"",
-            SpecFault::AsksNothing { example } => return Some(format!("for example {example}")),
-            SpecFault::NotSensitive { .. } => {
+            SpecErrorKind::NotOfLabels { .. } => "ask for l, or for t with distance \"equal\"",
+            SpecErrorKind::AsksNothing { example } => return Some(format!("for example {example}")),
+            SpecErrorKind::NotSensitive { .. } => {
                 "name a sensitive column, or a quasi column that no audience of the coalition knows"
             }
-            SpecFault::CoalitionOfOne => "name two audiences or more, for example audiences = [\"insurer\", \"hr\"]",
-            SpecFault::CoalitionNamedAll => "say what all must not learn in [collusion] itself, or choose another name",
-            SpecFault::NoPersonK => "take person_k out",
-            SpecFault::SuppressWithAudiences => {
+            SpecErrorKind::CoalitionOfOne => {
+                "name two audiences or more, for example audiences = [\"insurer\", \"hr\"]"
+            }
+            SpecErrorKind::CoalitionNamedAll => {
+                "say what all must not learn in [collusion] itself, or choose another name"
+            }
+            SpecErrorKind::NoPersonK => "take person_k out",
+            SpecErrorKind::SuppressWithAudiences => {
                 "take leftovers out: with max_suppressed only persons who fit into no class are left out"
             }
-            SpecFault::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
-            SpecFault::WithoutRegisters => "add for example [registers.voters] with file and key",
-            SpecFault::RegisterWithoutPerson => {
+            SpecErrorKind::WithoutAudiences => "add for example [audiences.insurer] with quasi = [\"age\"]",
+            SpecErrorKind::WithoutRegisters => "add for example [registers.voters] with file and key",
+            SpecErrorKind::RegisterWithoutPerson => {
                 "add for example person = \"patient_id\" to the table; or take key out, and rows are joined by their quasi values"
             }
-            SpecFault::RegistersWithAndWithoutKey => "give each of them a key, or none",
-            SpecFault::PresenceIsPublic => "take delta_presence out, or release = \"microdata\"",
-            SpecFault::UnmatchedWithKey => "take unmatched out",
-            SpecFault::OrderWithRegister => "take order out, or set order = \"sorted\"",
+            SpecErrorKind::RegistersWithAndWithoutKey => "give each of them a key, or none",
+            SpecErrorKind::PresenceIsPublic => "take delta_presence out, or release = \"microdata\"",
+            SpecErrorKind::UnmatchedWithKey => "take unmatched out",
+            SpecErrorKind::OrderWithRegister => "take order out, or set order = \"sorted\"",
         };
         Some(hint.to_owned())
     }

@@ -1,15 +1,15 @@
-//! [`WriteProblem`]: why a release could not be written. Whatever it is, nothing of the release remains.
+//! [`WriteError`]: why a release could not be written. Whatever it is, nothing of the release remains.
 
 use std::path::{Path, PathBuf};
 
 use kohort_verify::Violations;
 
-use crate::{ErrorClass, ReadProblems};
+use crate::{ErrorClass, ReadErrors};
 
 /// Why a release could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WriteProblem {
+pub enum WriteError {
     /// The operating system failed.
     #[error("{}: can't be written: {source}", path.display())]
     Io {
@@ -104,43 +104,41 @@ pub enum WriteProblem {
     },
     /// The written file can't be read.
     #[error("what was written can't be read back: {0}")]
-    ReadBack(ReadProblems),
+    ReadBack(ReadErrors),
     /// The written file is not the release.
     #[error("what was written is not what was verified: {0}")]
     Changed(Violations),
 }
 
-impl WriteProblem {
+impl WriteError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
-        move |source| WriteProblem::Io { path, source }
+        move |source| WriteError::Io { path, source }
     }
 
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            WriteProblem::Io { .. } | WriteProblem::Encode { .. } => {
+            WriteError::Io { .. } | WriteError::Encode { .. } => {
                 Some("check that there is space left and that you may write there; nothing was kept".to_owned())
             }
-            WriteProblem::NotEmpty { .. } => {
-                Some("name another folder, or replace the release with --force".to_owned())
-            }
-            WriteProblem::NotARelease { .. } => Some("name another folder, or delete it yourself".to_owned()),
-            WriteProblem::BadTarget { .. } => Some("name a folder that does not exist yet, e.g. -o out/".to_owned()),
-            WriteProblem::NoParent { path } => Some(format!("create it first: mkdir -p {}", path.display())),
-            WriteProblem::BadTableName { .. } => Some("rename the table in the spec".to_owned()),
-            WriteProblem::TooManyLabels { column, .. } => Some(format!("write '{column}' as plain text, or use CSV")),
-            WriteProblem::NoTextForm { column, .. } => {
+            WriteError::NotEmpty { .. } => Some("name another folder, or replace the release with --force".to_owned()),
+            WriteError::NotARelease { .. } => Some("name another folder, or delete it yourself".to_owned()),
+            WriteError::BadTarget { .. } => Some("name a folder that does not exist yet, e.g. -o out/".to_owned()),
+            WriteError::NoParent { path } => Some(format!("create it first: mkdir -p {}", path.display())),
+            WriteError::BadTableName { .. } => Some("rename the table in the spec".to_owned()),
+            WriteError::TooManyLabels { column, .. } => Some(format!("write '{column}' as plain text, or use CSV")),
+            WriteError::NoTextForm { column, .. } => {
                 Some(format!("drop '{column}', or write Parquet or Arrow with --format"))
             }
-            WriteProblem::BoundNameTaken { bound, .. } => Some(format!("rename '{bound}', or use --cells labels")),
-            WriteProblem::Misleading { .. } => {
+            WriteError::BoundNameTaken { bound, .. } => Some(format!("rename '{bound}', or use --cells labels")),
+            WriteError::Misleading { .. } => {
                 Some("give another date_format, or a hierarchy file instead of a rule".to_owned())
             }
-            WriteProblem::NoBounds { .. }
-            | WriteProblem::Listing { .. }
-            | WriteProblem::ReadBack(_)
-            | WriteProblem::Changed(_) => {
+            WriteError::NoBounds { .. }
+            | WriteError::Listing { .. }
+            | WriteError::ReadBack(_)
+            | WriteError::Changed(_) => {
                 Some("nothing was kept; this is a fault of the disk or of kohort: please report it".to_owned())
             }
         }
@@ -149,21 +147,21 @@ impl WriteProblem {
     /// Who can do something about it.
     pub fn class(&self) -> ErrorClass {
         match self {
-            WriteProblem::NotEmpty { .. }
-            | WriteProblem::NotARelease { .. }
-            | WriteProblem::BadTarget { .. }
-            | WriteProblem::NoParent { .. }
-            | WriteProblem::BadTableName { .. }
-            | WriteProblem::TooManyLabels { .. }
-            | WriteProblem::NoTextForm { .. }
-            | WriteProblem::Misleading { .. }
-            | WriteProblem::BoundNameTaken { .. } => ErrorClass::Input,
-            WriteProblem::Io { .. }
-            | WriteProblem::Encode { .. }
-            | WriteProblem::NoBounds { .. }
-            | WriteProblem::Listing { .. }
-            | WriteProblem::ReadBack(_)
-            | WriteProblem::Changed(_) => ErrorClass::Io,
+            WriteError::NotEmpty { .. }
+            | WriteError::NotARelease { .. }
+            | WriteError::BadTarget { .. }
+            | WriteError::NoParent { .. }
+            | WriteError::BadTableName { .. }
+            | WriteError::TooManyLabels { .. }
+            | WriteError::NoTextForm { .. }
+            | WriteError::Misleading { .. }
+            | WriteError::BoundNameTaken { .. } => ErrorClass::Input,
+            WriteError::Io { .. }
+            | WriteError::Encode { .. }
+            | WriteError::NoBounds { .. }
+            | WriteError::Listing { .. }
+            | WriteError::ReadBack(_)
+            | WriteError::Changed(_) => ErrorClass::Io,
         }
     }
 }

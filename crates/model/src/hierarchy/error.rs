@@ -4,7 +4,7 @@
 /// One problem of a hierarchy's file. Lines and positions count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HierarchyProblem {
+pub enum HierarchyError {
     /// Nothing but blank lines.
     #[error("the hierarchy has no rows")]
     NoRows,
@@ -84,28 +84,28 @@ pub enum HierarchyProblem {
     },
 }
 
-impl HierarchyProblem {
+impl HierarchyError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            HierarchyProblem::NoRows => "write one row per value, from the value up to the root: value;parent;...;*",
-            HierarchyProblem::UnclosedQuote { .. } | HierarchyProblem::TextAfterQuote { .. } => {
+            HierarchyError::NoRows => "write one row per value, from the value up to the root: value;parent;...;*",
+            HierarchyError::UnclosedQuote { .. } | HierarchyError::TextAfterQuote { .. } => {
                 "quote a whole label, on one line, and write a quote inside it twice: \"the \"\"old\"\" town\""
             }
-            HierarchyProblem::EmptyLabel { .. } => "take out the empty label: rows may have different lengths",
-            HierarchyProblem::NoParent { .. } => {
+            HierarchyError::EmptyLabel { .. } => "take out the empty label: rows may have different lengths",
+            HierarchyError::NoParent { .. } => {
                 "write the value's ancestors after it, separated by ';' or ',', up to the root"
             }
-            HierarchyProblem::NotAnEdge { .. } => "give whole paths with hierarchy = \"file.csv\", without 'edges'",
-            HierarchyProblem::SecondPath { .. } => "keep one of the two rows",
-            HierarchyProblem::SecondParent { .. } => {
+            HierarchyError::NotAnEdge { .. } => "give whole paths with hierarchy = \"file.csv\", without 'edges'",
+            HierarchyError::SecondPath { .. } => "keep one of the two rows",
+            HierarchyError::SecondParent { .. } => {
                 "a label is one node of the tree: give it the same parent everywhere, or two different names"
             }
-            HierarchyProblem::ValueIsInner { .. } => {
+            HierarchyError::ValueIsInner { .. } => {
                 "only values without anything below them begin a row: rename the ancestor"
             }
-            HierarchyProblem::Cycle { .. } => "let every path end in the root, without meeting a label twice",
-            HierarchyProblem::RootTaken { .. } => "end every row in one common root",
+            HierarchyError::Cycle { .. } => "let every path end in the root, without meeting a label twice",
+            HierarchyError::RootTaken { .. } => "end every row in one common root",
         }
     }
 }
@@ -113,9 +113,9 @@ impl HierarchyProblem {
 /// All problems of a hierarchy's file, in the order of their lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", render_problems(.0))]
-pub struct HierarchyProblems(pub Vec<HierarchyProblem>);
+pub struct HierarchyErrors(pub Vec<HierarchyError>);
 
-fn render_problems(problems: &[HierarchyProblem]) -> String {
+fn render_problems(problems: &[HierarchyError]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
