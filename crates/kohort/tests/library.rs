@@ -121,6 +121,40 @@ fn a_register_in_memory_hides_people_like_one_in_a_file() {
 }
 
 #[test]
+fn hard_values_are_read_from_a_release_of_every_format() {
+    // Each row twice, so that with k = 2 every class is of one value and shows it as it was.
+    let rows = [
+        "00000,9007199254740993,1.50,0001-01-01,1969-12-31T23:59:59.999999999Z,\"a,b\",true",
+        "00123,-9223372036854775808,-0.10,1582-10-15,1970-01-01 00:00:00,\"say \"\"no\"\"\",false",
+        "7,,99999999999999999999.000000000001,9999-12-31,1906-04-18T05:12:00-08:00,\" padded \",",
+    ];
+    let lines = rows.iter().flat_map(|row| [*row, *row]).collect::<Vec<_>>().join("\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hard.csv");
+    fs::write(&file, format!("code,large,amount,born,seen,word,flag\n{lines}\n")).unwrap();
+    let names = ["code", "large", "amount", "born", "seen", "word", "flag"];
+    let table = names.iter().fold(Table::from_file(&file), |table, name| table.quasi(name, Hierarchy::none()));
+    let release = table.k(2).anonymize().unwrap();
+    let cells = |table: &kohort_model::Table| {
+        let row = |row: usize| -> Vec<Option<String>> {
+            table.columns.iter().map(|column| column.cell(row).map(str::to_owned)).collect()
+        };
+        let mut rows: Vec<Vec<Option<String>>> = (0..table.n_rows).map(row).collect();
+        rows.sort_unstable();
+        rows
+    };
+    let private = kohort_io::read_for_check(&file, &kohort_io::CheckOptions::default(), &Silent).unwrap();
+    for format in Format::ALL {
+        let out = folder.path().join(format.extension());
+        let options = WriteOptions { format: Some(format), existing: Existing::Refuse };
+        release.write_with(&out, options, &Silent).unwrap();
+        let (_, tables) = kohort_io::read_release(&out, &Silent).unwrap();
+        assert_eq!(cells(&tables[0]), cells(&private), "{}", format.extension());
+        assert_eq!(kohort::verify(&out).unwrap().verdict, Verdict::Verified, "{}", format.extension());
+    }
+}
+
+#[test]
 fn errors_are_told_apart_by_their_kind() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(table().k(50).anonymize(), Err(Error::Unreachable(_))));
