@@ -64,9 +64,18 @@ impl Job {
     pub fn read(spec: impl AsRef<Path>) -> Result<Self, Error> {
         let path = spec.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| Error::file(path, "read", &error))?;
-        let spec = Spec::parse(&text).map_err(|problems| Error::spec(path, &problems))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        Ok(Job { file: Some(path.to_owned()), ..Job::new(spec, folder) })
+        Job::from_text(&text, path)
+    }
+
+    /// A job for the text of a spec file. Messages name the file, and paths in the spec start from its folder.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with every problem of the spec, each with its line.
+    pub fn from_text(spec: &str, file: impl AsRef<Path>) -> Result<Self, Error> {
+        let file = file.as_ref();
+        let spec = Spec::parse(spec).map_err(|problems| Error::spec(file, &problems))?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        Ok(Job { file: Some(file.to_owned()), ..Job::new(spec, folder) })
     }
 
     /// A job for a spec whose paths start from a folder.

@@ -8,6 +8,7 @@ use kohort::{Job, Verification};
 
 use super::{Output, Verdict};
 use crate::failure::Failure;
+use crate::files::read_text;
 use crate::progress::Bars;
 use crate::render::findings;
 use crate::terminal;
@@ -48,7 +49,10 @@ impl Verify {
         let bars = Bars::new();
         let found = match &self.against {
             None => kohort::verify_with(&self.release, &bars),
-            Some(spec) => kohort::verify_against_with(&self.release, &Job::read(spec)?, &bars),
+            Some(spec) => {
+                let job = Job::from_text(&read_text(spec)?, spec)?;
+                kohort::verify_against_with(&self.release, &job, &bars)
+            }
         }?;
         bars.clear();
         terminal::print(&self.render(&found))?;

@@ -25,6 +25,16 @@ fn a_release_is_compared_with_its_input() {
 }
 
 #[test]
+fn a_release_is_compared_with_the_spec_on_stdin() {
+    let folder = released();
+    let ran = folder.pipe(SPEC.as_bytes(), &["verify", "out", "--against", "-"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let other = SPEC.replace("k = 2", "k = 3");
+    assert_ne!(other, SPEC);
+    assert_eq!(folder.pipe(other.as_bytes(), &["verify", "out", "--against", "-"]).code, 1);
+}
+
+#[test]
 fn a_spec_with_long_fractions_asks_for_what_its_manifest_says() {
     // The last bit of this fraction changes when it is read from JSON.
     let spec = format!("max_suppressed = 0.39315846863765325\n{SPEC}");
