@@ -121,6 +121,22 @@ fn a_register_in_memory_hides_people_like_one_in_a_file() {
 }
 
 #[test]
+fn columns_of_one_name_in_two_tables_keep_their_own_hierarchies() {
+    let visits = || {
+        let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..40));
+        let job: ArrayRef = Arc::new(StringArray::from_iter_values((0..40).map(|row| ["a", "b"][row % 2])));
+        RecordBatch::try_from_iter([("id", id), ("job", job)]).unwrap()
+    };
+    let wards = Hierarchy::paths([["a", "ward", "*"], ["b", "ward", "*"]]);
+    // Each hierarchy lacks the other table's values, so taking one for the other is refused.
+    let release = JobBuilder::new(2)
+        .table("person", table())
+        .table("visit", Table::from_batches([visits()]).unwrap().parent("person", "id").quasi("job", wards))
+        .anonymize();
+    assert!(release.is_ok(), "{}", release.unwrap_err());
+}
+
+#[test]
 fn hard_values_are_read_from_a_release_of_every_format() {
     // Each row twice, so that with k = 2 every class is of one value and shows it as it was.
     let rows = [

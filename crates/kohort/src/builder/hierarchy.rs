@@ -52,7 +52,7 @@ impl Hierarchy {
         Hierarchy::rule("dates", texts(levels))
     }
 
-    /// A value, or all of them.
+    /// One level: a cell shows its value, or the root that stands for all values.
     pub fn flat() -> Self {
         Hierarchy(Kind::Setting("flat".into()))
     }

@@ -19,8 +19,7 @@ pub struct Table {
     rows: Rows,
     settings: toml::Table,
     columns: toml::Table,
-    /// Hierarchies in memory, by the names that the columns give them.
-    in_memory: InMemory,
+    hierarchies: Vec<(String, Hierarchy)>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +56,7 @@ impl Table {
     }
 
     fn new(rows: Rows) -> Self {
-        Table { rows, settings: toml::Table::new(), columns: toml::Table::new(), in_memory: InMemory::default() }
+        Table { rows, settings: toml::Table::new(), columns: toml::Table::new(), hierarchies: Vec::new() }
     }
 
     /// Sets any key of a table in a spec: `set("separator", ";")`, `set("decimal", ",")`.
@@ -96,10 +95,7 @@ impl Table {
     /// A column that others could know. It is generalized until at least k persons look the same.
     #[must_use]
     pub fn quasi(mut self, column: &str, hierarchy: Hierarchy) -> Self {
-        let file = PathBuf::from(format!("hierarchy of {column}"));
-        if let Some(value) = hierarchy.setting(&file, &mut self.in_memory) {
-            self = self.set_in(column, "hierarchy", value);
-        }
+        self.hierarchies.push((column.to_owned(), hierarchy));
         self.role(column, "quasi")
     }
 
@@ -175,8 +171,16 @@ impl Table {
     }
 
     /// The settings of the table under this name, and what is in memory.
-    pub(super) fn named(self, name: &str) -> (toml::Table, InMemory) {
-        let Table { rows, mut settings, columns, mut in_memory } = self;
+    pub(super) fn named(mut self, name: &str) -> (toml::Table, InMemory) {
+        let mut in_memory = InMemory::default();
+        for (column, hierarchy) in std::mem::take(&mut self.hierarchies) {
+            // Two tables may have columns of one name with hierarchies of their own.
+            let file = PathBuf::from(format!("hierarchy of {name}.{column}"));
+            if let Some(value) = hierarchy.setting(&file, &mut in_memory) {
+                self = self.set_in(&column, "hierarchy", value);
+            }
+        }
+        let Table { rows, mut settings, columns, .. } = self;
         let file = match rows {
             Rows::File(path) => path.to_string_lossy().into_owned(),
             Rows::InMemory(batches) => {

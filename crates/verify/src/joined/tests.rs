@@ -506,7 +506,7 @@ fn an_earlier_class_must_hold_k_persons_of_every_class_it_meets() {
     let [wide] = safe;
     let chain = [wide, earlier(["[1,9]", "1"], &["v4", "v5", "v6"])];
     assert_eq!(beside(&chain, 1).unwrap_err(), [Violation::PreviousCrowd { n: 1, fewest: 1 }]);
-    // People whom no register had then hide nobody but themselves.
+    // A person whom no register listed at that time gives no cover to others, so only that person counts.
     let mut unknown = earlier(["[1,2]", "[1,4]"], &["v4", "v5", "v6"]);
     unknown.places.fill(NULL);
     assert_eq!(beside(&[unknown], 1).unwrap_err(), [Violation::PreviousCrowd { n: 4, fewest: 1 }]);
